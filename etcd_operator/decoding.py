@@ -11,6 +11,7 @@ that decode a type for the first time at once can end the process with SIGSEGV (
 Encoding builds nothing and is not restricted.
 """
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -22,6 +23,12 @@ T = TypeVar("T")
 _PLAIN: tuple[Any, ...] = (dict[str, Any], dict[str, dict[str, Any]])
 """JSON objects without a struct in them."""
 
+DEPTH = 12_000
+"""How deep JSON may be nested, and a little for the calls around it."""
+
+STACK = 16 * 2**20
+"""Bytes of each thread's stack, of which only what is used is allocated. That depth needs less than 4 MiB."""
+
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 _late: list[str] = []
 _lock = threading.Lock()
@@ -29,7 +36,12 @@ _is_complete = threading.Event()
 
 
 def build_all() -> None:
-    """Build the decoders of all structs of this package that are defined by now."""
+    """Build the decoders of all structs of this package that are defined by now, for what Kubernetes stores.
+
+    Go nests JSON 10,000 deep at most; Python's default is 1,000, which one object of a user could exceed.
+    """
+    sys.setrecursionlimit(DEPTH)
+    threading.stack_size(STACK)
     for kind in (*_PLAIN, *_structs(msgspec.Struct)):
         decoder(kind)
     _is_complete.set()
@@ -50,8 +62,16 @@ def read(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
     """JSON that a program in Go wrote: as in Go, a field that is null is one that is not there.
 
     Go writes null for times, slices and maps without a value; which fields may be null is nowhere declared.
-    Raises `msgspec.DecodeError`, of which `ValidationError` means: it does not fit the type.
+    Raises `msgspec.DecodeError`, of which `ValidationError` means: it does not fit the type, or is nested
+    deeper than Python allows.
     """
+    try:
+        return _lenient(raw, kind)
+    except RecursionError as error:
+        raise msgspec.ValidationError("it is nested too deeply") from error
+
+
+def _lenient(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
     try:
         return decoder(kind).decode(raw)
     except msgspec.ValidationError:

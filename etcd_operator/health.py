@@ -47,6 +47,12 @@ def group_is_ready(group: Group) -> Check:
                 return False, f"not listed yet: {informer.last_error or 'listing'}"
             if informer.failing_for > BEHIND_SECONDS:
                 return False, f"not watched for {informer.failing_for:.0f} s: {informer.last_error}"
+        awaited = group.awaited
+        if awaited is not None:
+            return (
+                False,
+                f"waiting for {awaited.resource} of another group: {awaited.last_error or 'listing'}",
+            )
         return True, "caches are complete"
 
     return check

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from etcd_operator.engine.threads import Loop, OnCrash
-from etcd_operator.errors import NotFound
 from etcd_operator.reconcile.quorum_check import QUORUM_CHECK_SECONDS
 from etcd_operator.reconcile.wiring import ClusterGroup, Group
 
@@ -53,15 +52,14 @@ class LeaderThreads:
 
             Not before the definitions were applied: an older one would drop fields that we write.
             """
-            others = group.others
             while not self._ended.is_set():
-                known = all(o.has_synced or isinstance(o.last_error, NotFound) for o in others)
-                if self._defined.is_set() and group.has_synced and known:
+                if self._defined.is_set() and group.has_synced and group.awaited is None:
                     for controller in group.controllers:
                         controller.start()
-                    log.info("group_started", group=group.name)
+                    unknown = [str(other.resource) for other in group.others if not other.has_synced]
+                    log.info("group_started", group=group.name, unknown=unknown)
                     return
-                waiting = next((i for i in (*group.informers, *others) if not i.has_synced), None)
+                waiting = next((i for i in (*group.informers, *group.others) if not i.has_synced), None)
                 if waiting is not None:
                     waiting.wait_synced(CACHE_CHECK_SECONDS)
                 else:

@@ -12,8 +12,9 @@ import pytest
 from e2e.support.measuring import assert_at_most
 from etcd_operator import health
 from etcd_operator.kube.events import Recorder
+from etcd_operator.reconcile import wiring
 from etcd_operator.settings import Settings
-from unit.fakes.apiserver import Answer, Cut
+from unit.fakes.apiserver import Answer, Cut, Kind
 from unit.fakes.apiserver.faults import Fault, Request, Stall, no_fault
 from unit.fakes.clock import FakeClock
 from unit.operators import DEADLINE, QuickOperator, running, until
@@ -159,6 +160,31 @@ def test_a_group_whose_crds_are_missing_does_not_stop_the_other(made: Bench, tmp
         made.create(*persistent("p", size=1))
         until(made, lambda: made.is_settled(IMPROBABLE, "p"))
         assert operator.page("/readyz")[0] == 200
+        assert operator.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("refused", "kind", "name"),
+    [
+        ("/apis/coreos.com/v1/etcdclusters", IMPROBABLE, "p"),
+        ("/apis/etcd.improbable.io/v1alpha1/etcdclusters", COREOS, "c"),
+    ],
+)
+def test_a_group_that_may_not_be_read_does_not_stop_the_other(
+    made: Bench, tmp_path: Path, refused: str, kind: Kind, name: str
+) -> None:
+    """Once the refusal has lasted for a while; until then /readyz names what is waited for."""
+
+    def refuse(request: Request) -> Fault | None:
+        return Answer(code=403, reason="Forbidden") if request.path.startswith(refused) else None
+
+    made.api.before = refuse
+    made.create(*(ephemeral(size=1) if kind is COREOS else persistent("p", size=1)))
+    with patch.object(wiring, "REFUSED_SECONDS", 3.0), running(made, tmp_path) as (operator,):
+        until(made, lambda: "of another group" in operator.page("/readyz?verbose")[1])
+        assert not made.status(kind, name)
+        until(made, lambda: made.is_settled(kind, name))
+        assert "of another group" not in operator.page("/readyz?verbose")[1]
         assert operator.stop() == 0
 
 

@@ -240,3 +240,36 @@ def test_a_field_that_go_wrote_as_null_is_read_as_one_that_is_not_there(kind: ty
 def test_what_does_not_fit_a_type_remains_an_error(text: bytes) -> None:
     with pytest.raises(msgspec.ValidationError):
         read(text, views.Pod)
+
+
+DEEP = """
+import sys, threading
+from typing import Any
+import msgspec
+from etcd_operator import app, decoding
+from etcd_operator.api.improbable import EtcdCluster
+from etcd_operator.kube.views import Pod
+decoding.build_all()
+def nested(depth, begin, end):
+    return b'{"metadata":{"name":"a"},"spec":{"x":%s,"labels":null}}' % (begin * depth + b"1" + end * depth)
+def run():
+    for way in ((b'{"a":', b"}"), (b"[", b"]")):
+        for kind in (EtcdCluster, Pod, dict[str, Any]):
+            decoding.read(nested(9_990, *way), kind)
+            try:
+                decoding.read(nested(200_000, *way), kind)
+            except msgspec.ValidationError as error:
+                print(error)
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+"""
+
+
+def test_an_object_that_is_nested_as_deeply_as_the_api_server_allows_is_read_by_any_thread() -> None:
+    """And a deeper one is an object that does not fit its type: no thread crashes."""
+    done = subprocess.run(
+        [sys.executable, "-c", DEEP], capture_output=True, text=True, check=False, cwd=PACKAGE.parent
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["it is nested too deeply"] * 6

@@ -113,6 +113,12 @@ class Client:
         except Gone:
             return self._list(call, decode, 0)
 
+    def current_version(self, selection: Selection, abort: Abort | None = None) -> str:
+        """The version that a list of this collection would have now, also read from a quorum."""
+        query = {**_selector(selection.label_selector), "limit": "1"}
+        call = Call("list", selection.resource, Key(selection.namespace, ""), query=query, abort=abort)
+        return _decode(call, self._run(call, "GET"), ListPage).metadata.resource_version
+
     def create(self, resource: Resource, namespace: str, body: Mapping[str, Any], decode: type[T]) -> T:
         """Write a new object. `AlreadyExists` may be caused by our own earlier attempt without a response."""
         name = str(body.get("metadata", {}).get("name", ""))

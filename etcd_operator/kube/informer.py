@@ -111,6 +111,15 @@ class Informer(Generic[T]):
         """Wait for `has_synced`; whether it turned true within `timeout` seconds."""
         return self._synced.wait(timeout)
 
+    @property
+    def lists_begun(self) -> int:
+        """How many lists were begun, to be handed to `has_listed_since`."""
+        return self._reflector.lists_begun
+
+    def has_listed_since(self, begun: int) -> bool:
+        """Whether the store has a list that was begun after that number was read: it shows all written before."""
+        return self._reflector.lists_stored > begun
+
     def caught_up(self, key: Key, resource_version: int) -> bool:
         """Whether the store shows the write of `resource_version` to `key`, or a later state."""
         if self.store.reached(resource_version):

@@ -7,7 +7,9 @@ Promises
 - The position moves with every event and bookmark; a new stream begins where the last one ended, so no event
   is missed or reported twice.
 - 410, from the server or within a stream, causes a new list; so does a stream whose versions decrease, whose
-  events are ignored.
+  events are ignored. A position in the future (the API server's etcd was restored from a backup) is taken by
+  the API server, which sends nothing until it gets there (kubernetes/kubernetes#107457): after a stream
+  without any event the current version is read.
 - After 429 it waits as long as the server requests, but at least the back-off and at most a minute, so that
   the cache does not go stale for longer.
 - Failures back off, with jitter; the back-off is reset after 2 minutes without a failure.
@@ -106,6 +108,7 @@ class Reflector(Generic[T]):
         self._away = _Backoff(AWAY, clock, random)
         self._refused = _Backoff(REFUSED, clock, random)
         self._position = ""
+        self._begun = self._listed = 0
         self._last_error: OperatorError | None = None
         self._failing_since: float | None = None
 
@@ -119,6 +122,16 @@ class Reflector(Generic[T]):
     def last_error(self) -> OperatorError | None:
         """Why the store may be out of date; None while a stream is open."""
         return self._last_error
+
+    @property
+    def lists_begun(self) -> int:
+        """How many lists were begun."""
+        return self._begun
+
+    @property
+    def lists_stored(self) -> int:
+        """The number of the last list that is stored; 0 before."""
+        return self._listed
 
     def run(self) -> None:
         """List and watch until `stop` is called."""
@@ -142,6 +155,7 @@ class Reflector(Generic[T]):
             self._stream()
 
     def _list(self) -> None:
+        self._begun += 1
         listing = self._client.list(
             self._selection.resource,
             self._decode,
@@ -150,7 +164,7 @@ class Reflector(Generic[T]):
             abort=self._abort,
         )
         self._store.replace(listing.items, listing.resource_version, unreadable=listing.unreadable)
-        self._position = listing.resource_version
+        self._position, self._listed = listing.resource_version, self._begun
         self._on_synced()
 
     def _stream(self) -> None:
@@ -166,19 +180,28 @@ class Reflector(Generic[T]):
         )
         watch.open()
         self._last_error = self._failing_since = None
-        began = self._clock.monotonic()
+        began, opened_at = self._clock.monotonic(), self._position
         with closing(iter(watch)) as events:
             for event in events:
                 self._apply(event)
         if self._clock.monotonic() - began < SHORT_STREAM:
             raise Unavailable(f"watch {self._selection.resource}: the stream ended immediately")
+        if self._position == opened_at and not self._abort.triggered:
+            self._assert_reached()
+
+    def _assert_reached(self) -> None:
+        version = self._client.current_version(self._selection, self._abort)
+        if is_older(version, self._position):
+            raise self._decreased(version)
+
+    def _decreased(self, version: str) -> Gone:
+        resource = self._selection.resource
+        return Gone(f"watch {resource}: versions decreased from {self._position} to {version}")
 
     def _apply(self, event: Event[T]) -> None:
         version = event.resource_version
         if is_older(version, self._position):
-            raise Gone(
-                f"watch {self._selection.resource}: versions decreased from {self._position} to {version}"
-            )
+            raise self._decreased(version)
         if event.type is EventType.DELETED:
             self._store.remove(event.key, version)
         elif event.object is not None:

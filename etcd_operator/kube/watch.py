@@ -26,7 +26,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from etcd_operator.clock import Clock
-from etcd_operator.decoding import decoder, read
+from etcd_operator.decoding import read
 from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
@@ -139,7 +139,7 @@ class Watch(Generic[T]):
             return None
         label = f"watch {self.selection.resource}"
         try:
-            frame = decoder(_Frame).decode(line)
+            frame = read(line, _Frame)
         except msgspec.DecodeError as error:
             raise Unavailable(f"{label}: a line is not an event: {error}") from error
         if frame.type == "ERROR":

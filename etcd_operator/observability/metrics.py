@@ -113,7 +113,10 @@ class Metrics:
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """The scrape: body and content type, in the format that the Accept header asks for."""
-        encode, content_type = choose_encoder(accept)
+        try:
+            encode, content_type = choose_encoder(accept)
+        except ValueError:  # a version that is no number
+            encode, content_type = choose_encoder("")
         return encode(self.registry), content_type
 
     def _make_ends(self) -> None:

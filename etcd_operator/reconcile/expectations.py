@@ -23,16 +23,19 @@ LATE = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Write:
-    """at: monotonic."""
+    """at: monotonic. lists: begun until then."""
 
     informer: Informer[Any]
     written: Key
     version: int
     at: float
+    lists: int
 
     @property
     def is_shown(self) -> bool:
-        return self.informer.caught_up(self.written, self.version)
+        """Also by a later list whose version is lower: the API server's etcd was restored from a backup."""
+        informer = self.informer
+        return informer.caught_up(self.written, self.version) or informer.has_listed_since(self.lists)
 
 
 class Expectations:
@@ -47,7 +50,13 @@ class Expectations:
         """Record a write of `written` that returned `version`; what no informer watches is not waited for."""
         if informer is None or not version.isdecimal():
             return
-        made = _Write(informer=informer, written=written, version=int(version), at=self._clock.monotonic())
+        made = _Write(
+            informer=informer,
+            written=written,
+            version=int(version),
+            at=self._clock.monotonic(),
+            lists=informer.lists_begun,
+        )
         with self._lock:
             self._writes.setdefault(cluster, []).append(made)
 

@@ -19,6 +19,7 @@ from etcd_operator.core.state import ClusterState, Unseen
 from etcd_operator.core.status import NAMED, PEER_REFUSED
 from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupSight, StockSight
 from etcd_operator.dialects.base import Dialect
+from etcd_operator.errors import Forbidden, TerminalError
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
@@ -126,7 +127,19 @@ class Observer(Generic[Cluster]):
             absence=self.absences.missed_for(key, state),
             served_for=self.absences.served_for(key, state),
         )
-        return replace(state, stock=self.stock_of(cluster, state), backups=self.backups_of(cluster, state))
+        return self._with_backups(cluster, state)
+
+    def _with_backups(self, cluster: Cluster, state: ClusterState) -> ClusterState:
+        """With what is known of its backups; a right that is missing to read them live is reported."""
+        try:
+            return replace(
+                state, stock=self.stock_of(cluster, state), backups=self.backups_of(cluster, state)
+            )
+        except TerminalError as error:
+            if not state.is_fresh or state.unseen is not None:
+                return state
+            reason = "Forbidden" if isinstance(error, Forbidden) else "Refused"
+            return replace(state, unseen=Unseen(reason=reason, message=str(error)))
 
     def _behind(self, key: Key) -> Unseen | None:
         late = self.expectations.late(key)

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import structlog
+
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
@@ -26,6 +28,8 @@ QUORUM_CHECK_SECONDS = 2.0
 
 ANSWER_SECONDS = 0.5
 """For one read, as for the first request of a probe: only the probe that follows decides."""
+
+log = structlog.get_logger()
 
 THREADS = 16
 """Clusters that can lose their quorum at once without holding up the others.
@@ -64,11 +68,22 @@ class QuorumCheck:
         for cluster in self._settled():
             if self._begin(cluster.key):
                 voter = cluster.voters[self._rounds % len(cluster.voters)]
-                self._pool.submit(self._ask, cluster, voter)
+                self._submit(cluster, voter)
 
     def stop(self) -> None:
         """Ask no more; what is under way ends within `ANSWER_SECONDS`."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _submit(self, cluster: Settled, voter: str) -> None:
+        try:
+            self._pool.submit(self._ask, cluster, voter)
+        except RuntimeError as error:  # no thread can be started: the next round tries again
+            log.warning("quorum_not_checked", cluster=str(cluster.key), error=str(error))
+            self._end(cluster.key)
+
+    def _end(self, key: Key) -> None:
+        with self._lock:
+            self._asking.discard(key)
 
     def _begin(self, key: Key) -> bool:
         """Whether a cluster is not being asked already, or waiting for that."""
@@ -83,8 +98,7 @@ class QuorumCheck:
             if not self._has_quorum(cluster, voter):
                 self._wake(cluster.key)
         finally:
-            with self._lock:
-                self._asking.discard(cluster.key)
+            self._end(cluster.key)
 
     def _has_quorum(self, cluster: Settled, voter: str) -> bool:
         client = EtcdClient(cluster.channels, voter, on_call=self._on_call)

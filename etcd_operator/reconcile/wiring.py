@@ -12,6 +12,7 @@ from etcd_operator.backup_tool.client import ask, clean_up, progress, restorable
 from etcd_operator.clock import Clock
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Controller, Reconcile
+from etcd_operator.errors import Forbidden, NotFound
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.figures import OnClusterFigures, OnFigures, OnRestoreEnd, OnRestoreFigures
 from etcd_operator.keys import Key
@@ -24,6 +25,9 @@ from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.upgrade import Seconds
 from etcd_operator.reconcile.writes import Writes
+
+REFUSED_SECONDS = 30.0
+"""Until a refusal counts as one that remains."""
 
 NewController = Callable[[str, Reconcile], Controller]
 
@@ -74,8 +78,8 @@ class Wiring:
 class Group:
     """Running parts that start together, once their caches are complete.
 
-    others: informers of other groups that have to be complete, or of kinds that are not defined, before its
-    controllers start. closing: ends the threads of its other parts, after the controllers have stopped.
+    others: informers of other groups that have to be complete, or of kinds that are not defined or may not be
+    read, before its controllers start. closing: ends the threads of its other parts, after the controllers have stopped.
     """
 
     name: str
@@ -88,6 +92,22 @@ class Group:
     def has_synced(self) -> bool:
         """Whether every cache holds a complete list."""
         return all(informer.has_synced for informer in self.informers)
+
+    @property
+    def awaited(self) -> Informer[Any] | None:
+        """A cache of another group that it waits for."""
+        return next((informer for informer in self.others if not _is_known(informer)), None)
+
+
+def _is_known(informer: Informer[Any]) -> bool:
+    """Whether nothing more is to be learnt: all is listed, or what there is remains unknown for good.
+
+    An API server that has just started may refuse what it allows a moment later. To what is not defined it
+    responds with 403, too, where the role does not name it.
+    """
+    if informer.has_synced or isinstance(informer.last_error, NotFound):
+        return True
+    return isinstance(informer.last_error, Forbidden) and informer.failing_for > REFUSED_SECONDS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -257,3 +257,27 @@ def test_a_deleted_object_is_named_by_its_key() -> None:
     with following(script) as world:
         until(lambda: "deleted a" in world.reported)
         assert world.store.get(Key("default", "a")) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "lists"), [pytest.param(510, 2, id="in the future"), pytest.param(1000, 1, id="current")]
+)
+def test_a_position_that_the_api_server_has_not_reached_is_found_after_a_stream_without_events(
+    version: int, lists: int
+) -> None:
+    """It takes such a watch and sends nothing: its etcd was restored from a backup."""
+    full = [items(pod("a", 995), version=1000), items(pod("b", 501), version=version)]
+    current = items(pod("b", 501), version=version)
+
+    def script(asked: Asked, line: Line) -> None:
+        if "watch" in asked.query:
+            line.begin()
+            line.hang()
+        else:
+            (current if asked.query.get("limit") == "1" else full.pop(0))(line)
+
+    with following(script, clock=LeapClock(), silence=1.2) as world:
+        until(lambda: len(world.watched_from) > 2)
+        listed = [a for a in world.server.asked_for(watch=False) if a.query.get("limit") != "1"]
+        assert (len(listed), world.reflector.lists_stored) == (lists, lists)
+        assert world.watched_from[-1] == str(version)

@@ -146,6 +146,11 @@ def test_a_scrape_is_what_prometheus_understands_and_shows_the_process_too(metri
     assert {"python_gc_collections", "rest_client_requests", "leader_election_master_status"} <= names
 
 
+@pytest.mark.parametrize("form", ["text/plain", "application/openmetrics-text"])
+def test_a_scrape_that_asks_for_a_version_that_is_none_is_answered(metrics: Metrics, form: str) -> None:
+    assert metrics.render(f"{form}; version=abc")[0]
+
+
 def test_a_scrape_may_ask_for_openmetrics(metrics: Metrics) -> None:
     body, content_type = metrics.render("application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")

@@ -41,6 +41,19 @@ def test_a_write_is_waited_for_until_the_cache_shows_it() -> None:
     assert expectations.are_met(CLUSTER)
 
 
+def test_a_list_that_begins_after_a_write_shows_it_whatever_its_version() -> None:
+    """The API server's etcd is restored from a backup: its versions go back, and never come to the write's."""
+    informer, expectations = informer_at(1000), Expectations(LeapClock())
+    reflector = informer._reflector
+    reflector._begun = 2  # the second list began before the write
+    expectations.wrote(CLUSTER, informer, A, "1001")
+    informer.store.replace([thing("a", 495)], "500")
+    reflector._listed = 2
+    assert not expectations.are_met(CLUSTER)
+    reflector._begun = reflector._listed = 3
+    assert expectations.are_met(CLUSTER)
+
+
 def test_a_cache_that_does_not_follow_is_named_after_half_a_minute() -> None:
     clock = LeapClock()
     informer, expectations = informer_at(1000), Expectations(clock)

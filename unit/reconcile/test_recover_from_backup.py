@@ -4,6 +4,8 @@ import pytest
 
 from etcd_operator.api.persisted import REVISION_BUMP
 from etcd_operator.core.rules.recovery_request import SILENCE
+from unit.fakes.apiserver import Answer
+from unit.fakes.apiserver.faults import Fault, Request, no_fault
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS
 from unit.reconcile.bench import bootstrapped
 from unit.reconcile.bodies import BACKUPS, IMPROBABLE, PEERS, persistent
@@ -33,6 +35,26 @@ def test_a_cluster_without_volumes_is_recovered_from_its_backup_by_name() -> Non
         loss = made.condition(IMPROBABLE, "DataLossPossible")
         assert (loss["status"], loss["reason"]) == ("True", "RecoveredFromBackup")
         assert "revision 2: writes since then are missing" in loss["message"]
+
+
+def test_a_right_to_read_jobs_that_is_missing_for_a_while_is_reported_and_the_recovery_goes_on() -> None:
+    """Its Jobs are read live; that they are refused drops no cluster."""
+
+    def refuse(request: Request) -> Fault | None:
+        is_refused = request.plural == "jobs" and not request.is_watch and request.method in ("GET", "POST")
+        return Answer(code=403, reason="Forbidden", message="jobs is forbidden") if is_refused else None
+
+    with stored(size=1) as (made, backups):
+        lose(made, 0)
+        made.run_until(is_reason(made, "QuorumLost"))
+        made.wait(SILENCE + 1.0)
+        made.api.before = refuse
+        ask(made, NAME)
+        made.wait(60.0)
+        assert made.reason(IMPROBABLE) == "Forbidden"
+        assert "jobs is forbidden" in message(made)
+        made.api.before = no_fault
+        backups.until_restored()
 
 
 def test_without_a_backup_nothing_empty_is_made() -> None:
