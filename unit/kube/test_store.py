@@ -113,7 +113,8 @@ def test_replace_keeps_what_exists_but_could_not_be_read() -> None:
     assert store.unreadable == (odd("a"), odd("never-seen"))
     assert reported[1:] == [(thing("a", 1), thing("a", 1))]
     store.replace([], "6", unreadable=[odd("a")])
-    assert (store.unreadable, len(reported)) == ((odd("a"),), 2)
+    assert store.unreadable == (odd("a"),)
+    assert len(reported) == 2
 
 
 def test_what_turns_unreadable_is_reported_and_remembered_until_it_is_read_again_or_gone() -> None:
@@ -127,7 +128,7 @@ def test_what_turns_unreadable_is_reported_and_remembered_until_it_is_read_again
     store.remove(Key("default", "b"), "6")
     assert store.unreadable == (odd("c"),)
     store.replace([], "7")
-    assert store.unreadable == ()
+    assert not store.unreadable
 
 
 def test_replace_is_the_truth_even_when_versions_went_back() -> None:
