@@ -117,7 +117,7 @@ class Informer(Generic[T]):
         return self._reflector.lists_begun
 
     def has_listed_since(self, begun: int) -> bool:
-        """Whether the store has a list that was begun after that number was read: it shows all written before."""
+        """Whether the store has a list that was begun after that number was read: it has all from before."""
         return self._reflector.lists_stored > begun
 
     def caught_up(self, key: Key, resource_version: int) -> bool:

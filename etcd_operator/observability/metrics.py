@@ -115,7 +115,7 @@ class Metrics:
         """The scrape: body and content type, in the format that the Accept header asks for."""
         try:
             encode, content_type = choose_encoder(accept)
-        except ValueError:  # a version that is no number
+        except (TypeError, ValueError):  # a version that is no number
             encode, content_type = choose_encoder("")
         return encode(self.registry), content_type
 

@@ -79,7 +79,8 @@ class Group:
     """Running parts that start together, once their caches are complete.
 
     others: informers of other groups that have to be complete, or of kinds that are not defined or may not be
-    read, before its controllers start. closing: ends the threads of its other parts, after the controllers have stopped.
+    read, before its controllers start. closing: ends the threads of its other parts, after the controllers
+    have stopped.
     """
 
     name: str

@@ -42,7 +42,7 @@ def test_a_write_is_waited_for_until_the_cache_shows_it() -> None:
 
 
 def test_a_list_that_begins_after_a_write_shows_it_whatever_its_version() -> None:
-    """The API server's etcd is restored from a backup: its versions go back, and never come to the write's."""
+    """The API server's etcd is restored from a backup: its versions go back, below the write's."""
     informer, expectations = informer_at(1000), Expectations(LeapClock())
     reflector = informer._reflector
     reflector._begun = 2  # the second list began before the write
