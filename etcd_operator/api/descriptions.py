@@ -73,8 +73,8 @@ _PERSISTED = {
     "up, or was about to. If it ends without a change, the operator lets them continue, once.",
     "status.recovery.settled": "Whether the cluster served for an hour since. Until then, no other recovery "
     "starts automatically.",
-    "status.recovery.unsettled": "Whether it followed an automatic recovery before the cluster had served for "
-    "an hour.",
+    "status.recovery.unsettled": "Whether it followed an automatic recovery before the cluster had served "
+    "for an hour.",
     "status.recovery.backup.url": "Where an EtcdBackup is stored.",
     "status.recovery.backup.spec": "The spec of an EtcdBackup, which has its access to the store.",
     "status.recovery.seed": "The first member of the new cluster.",
