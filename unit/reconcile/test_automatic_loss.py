@@ -87,7 +87,7 @@ def test_members_on_silent_nodes_are_given_up_after_the_time_and_get_no_clients(
         made.world.up |= {running.node for running in made.world.running}
         made.settle()
         assert_recovered(made, 3, 4, 5)
-        assert "began without a person" in made.condition(COREOS, "DataLossPossible")["message"]
+        assert "started automatically" in made.condition(COREOS, "DataLossPossible")["message"]
 
 
 def test_a_silent_voter_beside_lost_ones_is_given_up_after_the_time() -> None:
