@@ -7,16 +7,30 @@ import pytest
 
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Stage
-from etcd_operator.core.members import PeerFacts, PodProblem
+from etcd_operator.core.members import ClaimFacts, PeerFacts, PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import SetSeedExistingOnly
 from etcd_operator.core.rules.last_writes import PATIENCE
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import NAMES, answering, peer, pod
-from unit.core.stored import IN_PLACE, NAME, RECOVERY, filling, final_claim, live, seeding, served, sight
+from unit.core.builders import claim as claim_of
+from unit.core.stored import (
+    IN_PLACE,
+    NAME,
+    RECOVERY,
+    backup,
+    filling,
+    final_claim,
+    live,
+    remembering,
+    seeding,
+    served,
+    sight,
+)
 
 CLOSED = live(NAME, backups=sight(is_closed=True))
 GOING = replace(final_claim(), is_terminating=True)
+KEPT = tuple(claim_of(name, given_up=NAME) for name in NAMES)
 GIVE_UP = "no client reaches the cluster meanwhile; to give db-3 up: kubectl delete etcdpeer/db-3 pvc/db-3"
 
 
@@ -29,13 +43,35 @@ def test_a_problem_of_a_seed_that_keeps_clients_out_is_reported_with_the_way_bac
 
 
 def test_a_silent_seed_that_keeps_clients_out_is_reported_with_the_way_back() -> None:
-    state = seeding(CLOSED, claim=final_claim())
-    assert GIVE_UP not in plan(state).message
-    made = plan(replace(state, unavailable_for=PATIENCE))
+    state = seeding(CLOSED, claim=final_claim(), silent_for=PATIENCE)
+    made = plan(state)
     assert (made.actions, made.reason) == ((), "Restoring")
     assert made.message.endswith(f"; db-3 does not answer; {GIVE_UP}")
-    reachable = plan(replace(state, backups=sight(), unavailable_for=PATIENCE))
+    reachable = plan(replace(state, backups=sight()))
     assert GIVE_UP not in reachable.message
+
+
+def test_a_seed_without_a_pod_is_silent_for_as_long_as_no_quorum_answers() -> None:
+    state = seeding(CLOSED, claim=final_claim(), pod=None)
+    assert GIVE_UP not in plan(state).message
+    assert GIVE_UP in plan(replace(state, unavailable_for=PATIENCE)).message
+
+
+def test_one_probe_that_was_missed_is_no_reason_to_give_a_seed_up() -> None:
+    """The quorum may have been lost long before the Service was closed."""
+    state = replace(seeding(CLOSED, claim=final_claim()), unavailable_for=3600.0, has_quorum=False)
+    assert "kubectl delete" not in plan(state).message
+
+
+@pytest.mark.parametrize("claim", [final_claim(), GOING], ids=["its claim is there", "its claim is going"])
+def test_a_seed_for_which_members_were_given_up_is_not_to_be_deleted(claim: ClaimFacts) -> None:
+    state = seeding(CLOSED, claim=claim, silent_for=PATIENCE)
+    state = replace(state, members=state.members[-1:], kept=KEPT, has_quorum=False)
+    made = plan(state)
+    assert "kubectl delete" not in made.message
+    assert made.message.endswith(
+        "do not delete db-3: db-0, db-1, db-2 were given up for it, and only their claims are kept"
+    )
 
 
 @pytest.mark.parametrize("asked", [NAME, ""], ids=["requested still", "withdrawn"])
@@ -49,7 +85,7 @@ def test_a_silent_seed_that_keeps_clients_out_is_reported_with_the_way_back() ->
         ),
         pytest.param(
             seeding(CLOSED, claim=GOING, peer=peer("db-3", is_terminating=True), pod=None),
-            "clients reach no member until that has ended",
+            "peer-name=db-3 --force",
             id="its EtcdPeer is going",
         ),
         pytest.param(
@@ -60,7 +96,8 @@ def test_a_silent_seed_that_keeps_clients_out_is_reported_with_the_way_back() ->
         ),
         pytest.param(
             filling(CLOSED, claim=GOING),
-            "clients reach no member until that has ended",
+            "; if a pod of it does not end because its node never responds again: kubectl delete pod "
+            "--selector etcd.improbable.io/peer-name=db-3 --force",
             id="only the claim is left",
         ),
     ],
@@ -93,3 +130,18 @@ def test_a_seed_that_serves_goes_on_although_its_claim_is_being_deleted(recovery
     assert "is being deleted" not in made.message
     unmarked = plan(served(CLOSED, IN_PLACE))
     assert any(isinstance(action, SetSeedExistingOnly) for action in unmarked.actions)
+
+
+def test_claims_of_members_that_were_given_up_are_named_where_nothing_else_is_left() -> None:
+    """They have the newest data; no backup of this etcd cluster does."""
+    failed = msgspec.structs.replace(IN_PLACE, replaces="", failure="db-3 was lost")
+    left = live(NAME, backups=sight(backup(cluster_id="beef")), kept=KEPT)
+    state = replace(remembering(left, failed), members=(), has_quorum=False)
+    made = plan(state)
+    assert (made.actions, made.reason) == ((), "NoBackup")
+    assert made.message.endswith(
+        "db-0, db-1, db-2; to start them again on their data, remove the annotation "
+        "etcd.improbable.io/given-up-by from these claims"
+    )
+    others = tuple(replace(claim, given_up="beef/one/1") for claim in KEPT)
+    assert "given-up-by" not in plan(replace(state, kept=others)).message

@@ -105,7 +105,7 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan:
     seed, left = state.by_name.get(recovery.seed), responders(state)
     is_existing_only = seed is not None and _is_existing_only(recovery, seed)
     if not is_existing_only:
-        ending = claim_going(recovery, seed) or _ending(state, recovery, left)
+        ending = claim_going(state, recovery, seed) or _ending(state, recovery, left)
         if ending is not None:
             return ending
     if is_filled_by_job(recovery) and (seed is None or seed.peer is None):
@@ -215,12 +215,13 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member, left: lis
     if seed.problem is not None:
         step = f"to begin again: kubectl delete etcdpeer {seed.name}"
         if state.backups.is_closed:
-            step = give_up(seed.name)
+            step = give_up(state, recovery)
         return held(seed.problem.reason, f"{message}; {seed.problem.message}; {step}")
     if seed.answer is not None and seed.answer.is_corrupt:
         return held(*seed_corrupt(message, seed.name))
-    if state.backups.is_closed and state.unavailable_for >= PATIENCE:
-        message += f"; {seed.name} does not answer; {give_up(seed.name)}"
+    silent_for = seed.silent_for if seed.pod is not None else state.unavailable_for
+    if state.backups.is_closed and silent_for >= PATIENCE:
+        message += f"; {seed.name} does not answer; {give_up(state, recovery)}"
     return Plan.wait(reason_of(recovery), message, requeue_after=SEED_POLL)
 
 

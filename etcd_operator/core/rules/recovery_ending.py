@@ -7,12 +7,14 @@ EtcdPeer is waited for all the same, because its etcd may answer. That of a Job 
 
 import msgspec
 
+from etcd_operator.api.improbable import PEER_LABEL
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.recovery_actions import DropSeed
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.last_writes import reopening
+from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.core.rules.responders import responders
 from etcd_operator.core.rules.seed import RECHECK, SEED_POLL, held, reason_of, record, under_way
 from etcd_operator.core.state import ClusterState
@@ -40,7 +42,7 @@ def end(state: ClusterState, recovery: Recovery, reason: str, message: str) -> P
     return Plan.act(ended, reason=reason, message=message)
 
 
-def claim_going(recovery: Recovery, seed: Member | None) -> Plan | None:
+def claim_going(state: ClusterState, recovery: Recovery, seed: Member | None) -> Plan | None:
     """A claim that was found to serve, and is being deleted, is waited for: it may serve until it is gone.
 
     Only then does the Service select the old members again, and what is left of the seed is deleted.
@@ -54,17 +56,39 @@ def claim_going(recovery: Recovery, seed: Member | None) -> Plan | None:
         f"{under_way(recovery)}; the claim {claim.name}, which was found to serve, is being deleted: clients "
         "reach no member until that has ended"
     )
+    return held(reason_of(recovery), f"{message}; {_next_step(state, recovery, seed)}")
+
+
+def _next_step(state: ClusterState, recovery: Recovery, seed: Member) -> str:
+    """What a person can do about the claim of a seed that is being deleted."""
+    kept = _kept_for(state, recovery)
+    if kept:
+        return kept
     if seed.peer is not None and not seed.peer.is_terminating:
-        message += f"; to begin again: kubectl delete etcdpeer {seed.name}"
-    elif seed.pod is not None:
-        message += f"; waiting for {_going(seed)}"
-    return held(reason_of(recovery), message)
+        return f"to begin again: kubectl delete etcdpeer {seed.name}"
+    if seed.pod is not None:
+        return f"waiting for {_going(seed)}"
+    # Without its ReplicaSet the operator does not know a pod as that of the seed.
+    return (
+        "if a pod of it does not end because its node never responds again: "
+        f"kubectl delete pod --selector {PEER_LABEL}={seed.name} --force"
+    )
 
 
-def give_up(seed: str) -> str:
+def give_up(state: ClusterState, recovery: Recovery) -> str:
     """What a person can do where the Service selects nobody: the EtcdPeer alone would be made again."""
-    step = f"kubectl delete etcdpeer/{seed} pvc/{seed}"
-    return f"no client reaches the cluster meanwhile; to give {seed} up: {step}"
+    seed = recovery.seed
+    step = _kept_for(state, recovery) or f"to give {seed} up: kubectl delete etcdpeer/{seed} pvc/{seed}"
+    return f"no client reaches the cluster meanwhile; {step}"
+
+
+def _kept_for(state: ClusterState, recovery: Recovery) -> str:
+    """What was given up for the seed: from then on it is the only member, and must not be deleted."""
+    name = name_of(recovery)
+    kept = ", ".join(sorted(claim.name for claim in state.kept if claim.given_up == name))
+    if not kept:
+        return ""
+    return f"do not delete {recovery.seed}: {kept} were given up for it, and only their claims are kept"
 
 
 def is_attempt(state: ClusterState, member: Member) -> bool:

@@ -10,10 +10,10 @@ only a person gives up data for a backup.
 
 import msgspec
 
-from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
+from etcd_operator.api.improbable import DELETE_CLAIMS, GIVEN_UP_ANNOTATION, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Action, Plan
-from etcd_operator.core.members import Member
+from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, FillSeed
 from etcd_operator.core.rules.automatic import is_due, missed, outlook, without_request
@@ -123,12 +123,24 @@ def _nothing_left(state: ClusterState) -> Plan | None:
                 "QuorumLost", f"no quorum answers{known_problems(state)}{why}: nothing is changed; {step}"
             )
         return None  # another rule reports who is silent
+    kept = [claim.name for claim in state.kept if _is_of(claim, state.persisted.cluster_id)]
+    if kept:
+        return held(
+            "NoBackup",
+            f"no member is left but those that were given up, whose claims are kept: {', '.join(kept)}; to "
+            f"start them again on their data, remove the annotation {GIVEN_UP_ANNOTATION} from these claims",
+        )
     return held(
         "NoBackup",
         f"the claims of all members are gone{_no_backup(state)}: no empty cluster is bootstrapped in its "
         "place; restore a backup with an EtcdRestore, or delete the cluster and create it again to begin "
         "with an empty one",
     )
+
+
+def _is_of(kept: ClaimFacts, cluster_id: str) -> bool:
+    """Whether it was given up as one of this etcd cluster: the name of the recovery begins with its ID."""
+    return kept.given_up.partition("/")[0] == cluster_id
 
 
 def _no_backup(state: ClusterState) -> str:
