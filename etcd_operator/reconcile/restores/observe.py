@@ -84,7 +84,7 @@ class RestoreObserver:
         metadata, template = restore.metadata, spec.cluster_template
         members = restored.members(metadata, template)
         claims = _claims(objects, template.cluster_name, members)
-        source, access = _source(spec, objects)
+        source, access = _source(spec, restore.status.url, objects)
         ours = {
             m.name: claims[m.name]
             for m in members
@@ -181,14 +181,19 @@ def _cluster(objects: Objects, name: str, uid: str) -> ClusterState:
     return ClusterState.TERMINATING if found else ClusterState.ABSENT
 
 
-def _source(spec: RestoreSpec, objects: Objects) -> tuple[SourceState, BackupSpec | None]:
+def _source(spec: RestoreSpec, known: str, objects: Objects) -> tuple[SourceState, BackupSpec | None]:
+    """Where the backup is, and how it is reached. known: where it was, if the EtcdBackup was found before."""
     if not spec.source.backup_name:
         return SourceState(url=specs.url_of(spec.source)), specs.access(spec)
     name = spec.source.backup_name
     backup = objects.find(resources.BACKUPS, name, EtcdBackup)
     if backup is None:
         message = f"there is no EtcdBackup {name} in this namespace: check spec.source.backupName"
-        return SourceState(reason="UnknownBackup", message=message, is_missing=True), None
+        if known:
+            message = f"EtcdBackup {name} was deleted: to restore {known}, name that in spec.source.objectURL"
+        return SourceState(
+            reason="UnknownBackup", message=message, is_missing=True, is_final=bool(known)
+        ), None
     if backup.status.phase == STORED and backup.status.url:
         stored, wrong = parsed(backup.spec, BackupSpec, lambda _: "")
         if stored is None:
