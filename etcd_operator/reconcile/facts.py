@@ -8,7 +8,8 @@ import msgspec
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import Value, condition_of
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.core.members import FetchedBackup, PodFacts, PodProblem, ReaderFacts
+from etcd_operator.core.members import FetchedBackup, PodFacts, PodProblem
+from etcd_operator.core.reading import ReaderFacts
 from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER
 from etcd_operator.decoding import decoder, reported
 from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod, StateReason

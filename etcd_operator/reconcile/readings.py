@@ -6,7 +6,8 @@ See `core.rules.offline` and `etcd_operator.survivor`.
 from dataclasses import dataclass, field, replace
 
 from etcd_operator.clock import Clock
-from etcd_operator.core.members import Member, PodFacts, ReaderFacts, Reading
+from etcd_operator.core.members import Member, PodFacts
+from etcd_operator.core.reading import ReaderFacts, Reading
 from etcd_operator.core.replies import Answer, EtcdMember
 from etcd_operator.core.rules.offline import kept_from
 from etcd_operator.core.state import ClusterState

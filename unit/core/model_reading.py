@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from etcd_operator.core.members import Member, Reading
+from etcd_operator.core.members import Member
+from etcd_operator.core.reading import Reading
 from etcd_operator.core.recovery_actions import AddReader, ReadMember
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.state import ClusterState

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.core.actions import CreateMember, CreateMemberService, Remember, Stage
-from etcd_operator.core.members import Member, PodFacts, PodProblem, ReaderFacts, Reading
+from etcd_operator.core.members import Member, PodFacts, PodProblem
 from etcd_operator.core.plan import plan
+from etcd_operator.core.reading import ReaderFacts, Reading
 from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss, ConfirmSilence, ReadMember
 from etcd_operator.core.rules.offline import (
     MOST_DOUBLED,

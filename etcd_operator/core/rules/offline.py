@@ -7,7 +7,8 @@ that has found a leader; and each other one that has ended doubles the time unti
 """
 
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.members import Member, ReaderFacts
+from etcd_operator.core.members import Member
+from etcd_operator.core.reading import ReaderFacts
 from etcd_operator.core.recovery_actions import AddReader
 from etcd_operator.core.rules.seed import voters_of
 from etcd_operator.core.state import ClusterState
