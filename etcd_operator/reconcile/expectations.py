@@ -18,7 +18,7 @@ from etcd_operator.kube.resources import Resource
 from etcd_operator.reconcile.objects import Wrote
 
 LATE = 30.0
-"""Seconds until people are told that a cache does not show a write."""
+"""Seconds until the status reports that a cache does not show a write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""A seed that does not serve while the Service selects nobody: a person is told how to end that."""
+"""A seed that does not serve while the Service selects nobody: the status reports how to end that."""
 
 from dataclasses import replace
 
