@@ -41,11 +41,11 @@ from etcd_operator.observability.metrics import Metrics
 from etcd_operator.observability.server import Check, StatusServer
 from etcd_operator.process import Reachability, end_in
 from etcd_operator.reconcile.backups.image import OwnImage
+from etcd_operator.reconcile.build_groups import build_groups, new_backoff
 from etcd_operator.reconcile.caches import Source
-from etcd_operator.reconcile.group import build_groups, new_backoff
+from etcd_operator.reconcile.groups import ClusterGroup, Wiring
 from etcd_operator.reconcile.install import Installer
 from etcd_operator.reconcile.storage_class import StorageClass
-from etcd_operator.reconcile.wiring import ClusterGroup, Wiring
 from etcd_operator.settings import Settings
 from etcd_operator.signals import set_on_signal
 

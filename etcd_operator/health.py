@@ -8,7 +8,7 @@ would add a cold start to the outage. /readyz is for people and rollouts.
 from collections.abc import Callable, Mapping, Sequence
 
 from etcd_operator.observability.server import Check
-from etcd_operator.reconcile.wiring import Group
+from etcd_operator.reconcile.groups import Group
 
 STALL_SECONDS = 300.0
 """A pass or a queue without progress for so long will not recover.

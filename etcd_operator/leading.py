@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from etcd_operator.engine.threads import Loop, OnCrash
+from etcd_operator.reconcile.groups import ClusterGroup, Group
 from etcd_operator.reconcile.quorum_check import QUORUM_CHECK_SECONDS
-from etcd_operator.reconcile.wiring import ClusterGroup, Group
 
 log = structlog.get_logger()
 

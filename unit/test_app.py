@@ -12,7 +12,7 @@ import pytest
 from e2e.support.measuring import assert_at_most
 from etcd_operator import health
 from etcd_operator.kube.events import Recorder
-from etcd_operator.reconcile import wiring
+from etcd_operator.reconcile import groups
 from etcd_operator.settings import Settings
 from unit.fakes.apiserver import Answer, Cut, Kind
 from unit.fakes.apiserver.faults import Fault, Request, Stall, no_fault
@@ -180,7 +180,7 @@ def test_a_group_that_may_not_be_read_does_not_stop_the_other(
 
     made.api.before = refuse
     made.create(*(ephemeral(size=1) if kind is COREOS else persistent("p", size=1)))
-    with patch.object(wiring, "REFUSED_SECONDS", 3.0), running(made, tmp_path) as (operator,):
+    with patch.object(groups, "REFUSED_SECONDS", 3.0), running(made, tmp_path) as (operator,):
         until(made, lambda: "of another group" in operator.page("/readyz?verbose")[1])
         assert not made.status(kind, name)
         until(made, lambda: made.is_settled(kind, name))

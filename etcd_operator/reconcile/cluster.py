@@ -33,7 +33,7 @@ from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Attempts, Failures, attempt
 from etcd_operator.reconcile.objects import NameTaken, Overridden
 from etcd_operator.reconcile.observe import Observer
-from etcd_operator.reconcile.peer_status import PeerStatusWriter
+from etcd_operator.reconcile.peers.status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.upgrade import UpgradeWatch, events_of

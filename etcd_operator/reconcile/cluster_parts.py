@@ -12,14 +12,16 @@ from etcd_operator.dialects.base import Dialect
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.absences import Absences
 from etcd_operator.reconcile.act import Actor
-from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.cluster import ClusterReconciler
 from etcd_operator.reconcile.failures import Failures
+from etcd_operator.reconcile.groups import Wiring
+from etcd_operator.reconcile.inquiries import Inquiries
+from etcd_operator.reconcile.members.cached import CachedMembers, PeerProblem
 from etcd_operator.reconcile.members.protocol import NewMembers, OwnsPod
 from etcd_operator.reconcile.nodes import Nodes
-from etcd_operator.reconcile.observe import ConflictingCluster, Observer, PeerProblem, no_backups, no_stock
-from etcd_operator.reconcile.peer_status import PeerStatusWriter
+from etcd_operator.reconcile.observe import ConflictingCluster, Observer, no_backups, no_stock
+from etcd_operator.reconcile.peers.status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.readers import Readers
@@ -28,7 +30,6 @@ from etcd_operator.reconcile.readings import Readings, cluster_of
 from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.reconcile.upgrade import UpgradeWatch
 from etcd_operator.reconcile.waits import Waits
-from etcd_operator.reconcile.wiring import Wiring
 from etcd_operator.reconcile.writes import Writes
 
 
@@ -82,12 +83,17 @@ class Parts(Generic[Cluster]):
     def _observer(self, wiring: Wiring, prober: Prober) -> Observer[Cluster]:
         return Observer(
             caches=self.caches,
+            cached=CachedMembers(
+                caches=self.caches,
+                dialect=self.dialect,
+                clock=wiring.clock,
+                peer_problem=self.peer_problem,
+            ),
             dialect=self.dialect,
             prober=prober,
             expectations=self.writes.expectations,
             clock=wiring.clock,
             conflicting_cluster=self.conflicting_cluster,
-            peer_problem=self.peer_problem,
             is_node_lost=Nodes(wiring.client, wiring.clock).is_lost,
             owns_pod=self.owns_pod,
             absences=Absences(

@@ -18,7 +18,7 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.resources import NODES
 from etcd_operator.kube.views import Node
-from etcd_operator.reconcile.facts import LOST_NODE_GRACE
+from etcd_operator.reconcile.members.pod_facts import LOST_NODE_GRACE
 from etcd_operator.timestamps import instant
 
 RECHECK = 10.0

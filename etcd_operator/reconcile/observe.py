@@ -11,25 +11,23 @@ from typing import Generic
 from etcd_operator.clock import Clock
 from etcd_operator.core import adoption
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, PodProblem, is_member_name
+from etcd_operator.core.members import Member
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import conflict, is_own_quorum, observed
 from etcd_operator.core.replies import Reply
 from etcd_operator.core.state import ClusterState, Unseen
-from etcd_operator.core.status import NAMED, PEER_REFUSED
+from etcd_operator.core.status import NAMED
 from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupSight, StockSight
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Forbidden, TerminalError
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.keys import Key
-from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.absences import Absences
 from etcd_operator.reconcile.addresses import client_endpoints, peer_url
-from etcd_operator.reconcile.caches import Caches, Cluster, stored
+from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
-from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.labels import unlabelled
-from etcd_operator.reconcile.members.facts import claim_facts, peer_facts, replica_set_problem
+from etcd_operator.reconcile.members.cached import CachedMembers
 from etcd_operator.reconcile.members.protocol import OwnsPod
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.readings import Readings
@@ -44,9 +42,6 @@ ConflictingCluster = Callable[[Key, str], bool]
 
 IsNodeLost = Callable[[str], bool]
 """Whether the node of that name has been silent for too long."""
-
-PeerProblem = Callable[[Key], PodProblem | None]
-"""Why a peer's objects cannot be made."""
 
 
 def no_stock(_cluster: object, _state: ClusterState) -> StockSight:
@@ -68,12 +63,12 @@ class Observer(Generic[Cluster]):
     """
 
     caches: Caches[Cluster]
+    cached: CachedMembers[Cluster]
     dialect: Dialect[Cluster]
     prober: Prober
     expectations: Expectations
     clock: Clock
     conflicting_cluster: ConflictingCluster
-    peer_problem: PeerProblem
     is_node_lost: IsNodeLost
     owns_pod: OwnsPod
     absences: Absences
@@ -84,7 +79,7 @@ class Observer(Generic[Cluster]):
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
         """The state of `cluster` now; None: members are being probed, and the key is queued after that."""
         desired = self.dialect.desired(cluster)
-        objects = self._objects(key, desired)
+        objects = self.cached.members(key, desired)
         endpoints = client_endpoints(objects.values())
         running = client_endpoints(m for m in objects.values() if m.pod is not None and m.pod.is_running)
         probe = self.prober.collect(
@@ -110,9 +105,9 @@ class Observer(Generic[Cluster]):
             found,
             members=tuple(self._with_node(desired, member) for member in found.members),
             unlabelled=unlabelled(self.caches, self.dialect, self.owns_pod, key, desired),
-            predecessors=self._predecessors(key),
-            kept=tuple(claim for claim in self._claims(key, desired).values() if claim.given_up),
-            has_client_service=self._owns_service(desired, desired.name),
+            predecessors=self.cached.predecessors(key),
+            kept=tuple(claim for claim in self.cached.claims(key, desired).values() if claim.given_up),
+            has_client_service=self.cached.owns_service(desired, desired.name),
             budget=self._budget(desired),
             conflict=conflict(desired) if self.conflicting_cluster(key, desired.created) else "",
             is_fresh=is_fresh,
@@ -163,91 +158,6 @@ class Observer(Generic[Cluster]):
         self.absences.forget(key)
         self.readings.forget(key)
 
-    def _objects(self, key: Key, desired: DesiredCluster) -> dict[str, Member]:
-        caches = self.caches
-        pods = self._pods(key, desired)
-        peers = {
-            peer.metadata.name: peer_facts(peer)
-            for peer in caches.of_cluster(caches.peers, key)
-            if peer.is_ours
-            and peer.metadata.controller_uid == desired.uid
-            and is_member_name(peer.metadata.name, desired.name)
-        }
-        claims = {name: c for name, c in self._claims(key, desired).items() if not c.given_up}
-        names: set[str] = {*pods, *peers, *claims, *self._member_services(key, desired)}
-        return {
-            name: Member(
-                name=name,
-                has_service=desired.kind.has_member_services and self._owns_service(desired, name),
-                has_replica_set=self._has_replica_set(Key(desired.namespace, name), peers.get(name)),
-                peer=peers.get(name),
-                claim=claims.get(name),
-                pod=pods.get(name),
-                problem=self._problem(Key(desired.namespace, name), pods.get(name)),
-            )
-            for name in names
-        }
-
-    def _claims(self, key: Key, desired: DesiredCluster) -> dict[str, ClaimFacts]:
-        found = self.caches.of_cluster(self.caches.claims, key)
-        return {
-            c.metadata.name: claim_facts(c) for c in found if is_member_name(c.metadata.name, desired.name)
-        }
-
-    def _pods(self, key: Key, desired: DesiredCluster) -> dict[str, PodFacts]:
-        now = self.clock.now()
-        found: dict[str, Pod] = {}
-        for pod in self.caches.of_cluster(self.caches.pods, key):
-            name = self._member_of(pod, desired)
-            is_known = is_member_name(name, desired.name)
-            if is_known and (name not in found or _is_newer(pod, found[name])):
-                found[name] = pod
-        selector = self.dialect.client_service(desired)["spec"]["selector"].items()
-        return {
-            name: replace(pod_facts(pod, now=now), is_routed=selector <= pod.metadata.labels.items())
-            for name, pod in found.items()
-        }
-
-    def _predecessors(self, key: Key) -> tuple[str, ...]:
-        """What another operator has created for members of a cluster of this name."""
-        found = (pod.metadata for pod in self.caches.of_cluster(self.caches.pods, key))
-        pods = (pod.name for pod in found if not pod.is_deleting and self.dialect.is_predecessors(pod))
-        peers = (p.metadata.name for p in self.caches.of_cluster(self.caches.peers, key) if not p.is_ours)
-        return (
-            *(f"EtcdPeer {name}" for name in sorted(peers)),
-            *(f"Pod {name}" for name in sorted(pods)),
-        )
-
-    def _member_of(self, pod: Pod, desired: DesiredCluster) -> str:
-        """The member that a pod runs; empty for a pod that is not this cluster's."""
-        owner = pod.metadata.controller_uid
-        if self.caches.replica_sets is None:
-            return pod.metadata.name if owner == desired.uid else ""
-        name = next((o.name for o in pod.metadata.owner_references if o.uid == owner), "")
-        replica_set = self.caches.replica_sets.store.get(Key(desired.namespace, name))
-        return name if replica_set is not None and replica_set.metadata.uid == owner else ""
-
-    def _problem(self, peer: Key, pod: PodFacts | None) -> PodProblem | None:
-        if pod is not None:
-            refused = self.peer_problem(peer)
-            is_refused = refused is not None and refused.reason == PEER_REFUSED
-            return pod.problem or (refused if is_refused else None)
-        replica_set = stored(self.caches.replica_sets, peer)
-        made = replica_set_problem(replica_set) if replica_set is not None else None
-        return made or self.peer_problem(peer)
-
-    def _has_replica_set(self, key: Key, peer: PeerFacts | None) -> bool:
-        found = stored(self.caches.replica_sets, key)
-        return found is not None and peer is not None and found.metadata.controller_uid == peer.uid
-
-    def _member_services(self, key: Key, desired: DesiredCluster) -> set[str]:
-        """Services of ephemeral members: all that is left of one whose pod is missing."""
-        if not desired.kind.has_member_services:
-            return set()
-        services = self.caches.of_cluster(self.caches.services, key)
-        owned = (s.metadata.name for s in services if s.metadata.controller_uid == desired.uid)
-        return {name for name in owned if is_member_name(name, desired.name)}
-
     def _with_node(self, desired: DesiredCluster, member: Member) -> Member:
         """The member, lost with its node if only the Node itself shows that (see `reconcile.nodes`)."""
         node = desired.kind.node_to_check(member)
@@ -255,10 +165,6 @@ class Observer(Generic[Cluster]):
         if member.pod is None or not is_silent or not node:
             return member
         return replace(member, pod=replace(member.pod, is_on_lost_node=self.is_node_lost(node)))
-
-    def _owns_service(self, desired: DesiredCluster, name: str) -> bool:
-        service = self.caches.services.store.get(Key(desired.namespace, name))
-        return service is not None and service.metadata.controller_uid == desired.uid
 
     def _budget(self, desired: DesiredCluster) -> int | None:
         """What our budget asks for; None if it is missing or somebody has made something else of it.
@@ -296,12 +202,3 @@ def _replies(endpoints: Mapping[str, str], probe: Probe) -> dict[str, Reply]:
         for name, at in endpoints.items()
         if at in probe.replies
     }
-
-
-def _is_newer(pod: Pod, other: Pod) -> bool:
-    """Of two pods of one member the one that is not being deleted counts, then the younger."""
-
-    def rank(value: Pod) -> tuple[bool, str]:
-        return not value.metadata.is_deleting, value.metadata.creation_timestamp
-
-    return rank(pod) > rank(other)

@@ -17,8 +17,8 @@ from etcd_operator.errors import Conflict, NotLeading, TerminalError, Unavailabl
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod, Written
-from etcd_operator.reconcile.backup_tool.inquiries import AskSurvivor
-from etcd_operator.reconcile.facts import reader_of
+from etcd_operator.reconcile.inquiries import AskSurvivor
+from etcd_operator.reconcile.members.pod_facts import reader_of
 from etcd_operator.reconcile.members.protocol import Members, Scope
 from etcd_operator.render.survivor_reader import READER_PORT
 

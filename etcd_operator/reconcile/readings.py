@@ -13,7 +13,7 @@ from etcd_operator.core.rules.offline import kept_from
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.backup_tool.inquiries import Inquiries, Tool
+from etcd_operator.reconcile.inquiries import Inquiries, Tool
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render.survivor_reader import READER_PORT
 from etcd_operator.timestamps import instant

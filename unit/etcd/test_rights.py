@@ -14,7 +14,7 @@ import pytest
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.kube.views import Pod
-from etcd_operator.reconcile.facts import NO_RIGHTS, pod_facts
+from etcd_operator.reconcile.members.pod_facts import NO_RIGHTS, pod_facts
 from etcd_operator.render.security import USER
 from unit.etcd.real import free_address
 from unit.etcd.support import eventually

@@ -20,11 +20,11 @@ from etcd_operator.kube.events import Recorder, Reference
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.transport import Timeouts
+from etcd_operator.reconcile.build_groups import build_groups
 from etcd_operator.reconcile.caches import Source
-from etcd_operator.reconcile.group import build_groups
+from etcd_operator.reconcile.groups import ClusterGroup, Wiring
 from etcd_operator.reconcile.membership import DEADLINE as MEMBERSHIP_DEADLINE
 from etcd_operator.reconcile.objects import Objects
-from etcd_operator.reconcile.wiring import ClusterGroup, Wiring
 from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.selectors import matches_labels
 from unit.fakes.clock import FakeClock

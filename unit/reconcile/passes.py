@@ -5,7 +5,7 @@ from typing import Any
 
 from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.group import new_backoff
+from etcd_operator.reconcile.build_groups import new_backoff
 from unit.fakes.clock import FakeClock
 
 DEADLINE = 60.0

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.core.reading import ReaderFacts
 from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER
 from etcd_operator.kube.views import Pod
-from etcd_operator.reconcile.facts import pod_facts
+from etcd_operator.reconcile.members.pod_facts import pod_facts
 from unit.reconcile.pods import BACK_OFF, NOW, RUNNING, annotated, ended
 
 EMPTY = '"error":"cannot fetch cluster info from peer urls: could not retrieve"'

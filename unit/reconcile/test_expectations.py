@@ -13,7 +13,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Selection
 from etcd_operator.reconcile.expectations import LATE, Expectations
-from etcd_operator.reconcile.wiring import Group
+from etcd_operator.reconcile.groups import Group
 from unit.fakes.apiserver import Answer, Kind
 from unit.fakes.apiserver.faults import Fault, Request, no_fault
 from unit.fakes.apiserver.kinds import PODS

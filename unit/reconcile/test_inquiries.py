@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.backup_tool.client import NoReport
 from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.backup_tool.inquiries import Heard, Inquiries, Tool
+from etcd_operator.reconcile.inquiries import Heard, Inquiries, Tool
 from unit.engine.support import eventually
 from unit.fakes.clock import FakeClock
 

@@ -25,9 +25,9 @@ from etcd_operator.errors import Conflict, OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.kube.views import Claim, Pod
-from etcd_operator.reconcile.facts import pod_facts
-from etcd_operator.reconcile.members.facts import claim_facts, peer_facts
+from etcd_operator.reconcile.members.claim_facts import claim_facts, peer_facts
 from etcd_operator.reconcile.members.persistent import PersistentMembers
+from etcd_operator.reconcile.members.pod_facts import pod_facts
 from etcd_operator.reconcile.members.protocol import Scope
 from unit.core.builders import answer, entry
 from unit.dialects.builders import DEFAULTS

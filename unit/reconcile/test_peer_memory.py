@@ -4,7 +4,7 @@ from typing import Any
 
 from etcd_operator.core.members import PodProblem
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.peer_memory import PeerMemory
+from etcd_operator.reconcile.peers.memory import PeerMemory
 from unit.fakes.clock import FakeClock
 
 PEER = Key("default", "c-0")

@@ -7,7 +7,7 @@ import pytest
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.peer_observe import PeerObserver
+from etcd_operator.reconcile.peers.observe import PeerObserver
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, REPLICA_SETS
 from unit.reconcile.bench import Bench, bench, bootstrapped

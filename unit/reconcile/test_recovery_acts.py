@@ -23,8 +23,8 @@ from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.errors import Conflict, Invalid, OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.kube.views import Pod
-from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.members.ephemeral import EphemeralMembers
+from etcd_operator.reconcile.members.pod_facts import pod_facts
 from etcd_operator.reconcile.members.protocol import Scope
 from unit.dialects.builders import DEFAULTS
 from unit.fakes.apiserver.faults import Fault, Request

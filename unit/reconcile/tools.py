@@ -9,7 +9,7 @@ from etcd_operator.core.members import PodFacts
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.backup_tool.inquiries import AskSurvivor
+from etcd_operator.reconcile.inquiries import AskSurvivor
 from etcd_operator.reconcile.readers import Readers
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.backup_tool.caches import ToolCaches, tool_caches
-from etcd_operator.reconcile.backup_tool.inquiries import Ask, Inquiries, Tool
 from etcd_operator.reconcile.backup_tool.observe import ToolObserver
 from etcd_operator.reconcile.backup_tool.reconciler import ToolReconciler
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.caches import Caches, Source
 from etcd_operator.reconcile.failures import Failures
+from etcd_operator.reconcile.groups import Group, Later, Wiring
+from etcd_operator.reconcile.inquiries import Ask, Inquiries, Tool
 from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.reconcile.waits import Waits
-from etcd_operator.reconcile.wiring import Group, Later, Wiring
 from etcd_operator.render.storage_class import class_name
 
 

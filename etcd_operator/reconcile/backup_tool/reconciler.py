@@ -27,10 +27,10 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.backup_tool.act import ToolActor
 from etcd_operator.reconcile.backup_tool.caches import ToolCaches
-from etcd_operator.reconcile.backup_tool.inquiries import Heard, Inquiries, Tool
 from etcd_operator.reconcile.backup_tool.observe import ObservedTool, ToolObserver
 from etcd_operator.reconcile.cluster import ReportEvent
 from etcd_operator.reconcile.failures import Failures, attempt, reason_of
+from etcd_operator.reconcile.inquiries import Heard, Inquiries, Tool
 from etcd_operator.reconcile.objects import NameTaken, Objects
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes

@@ -18,9 +18,9 @@ from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.backup_tool.caches import is_of_tool
-from etcd_operator.reconcile.backup_tool.inquiries import Inquiries, Tool
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.caches import Caches
+from etcd_operator.reconcile.inquiries import Inquiries, Tool
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render.backup_tool import PORT

@@ -21,10 +21,10 @@ from etcd_operator.reconcile.backups.schedules.reconciler import ScheduleReconci
 from etcd_operator.reconcile.backups.source import Sources
 from etcd_operator.reconcile.caches import Caches, Source
 from etcd_operator.reconcile.failures import Failures
+from etcd_operator.reconcile.groups import Group, Wiring
 from etcd_operator.reconcile.jobs import JobCaches, job_caches
 from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.reconcile.waits import Waits
-from etcd_operator.reconcile.wiring import Group, Wiring
 
 Clusters = tuple[Informer[Any], ...]
 """The caches of EtcdClusters of both groups."""

@@ -11,7 +11,7 @@ from etcd_operator.errors import Conflict
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
 from etcd_operator.kube.views import Pod, Written
-from etcd_operator.reconcile.facts import CONTAINER
+from etcd_operator.reconcile.members.pod_facts import CONTAINER
 from etcd_operator.reconcile.members.protocol import OwnAction, Scope
 from etcd_operator.render import seed, survivor_reader
 from etcd_operator.render.ephemeral import DATA_DIR, MOUNT_PATH

@@ -37,8 +37,8 @@ from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod, Service, Written
 from etcd_operator.reconcile.caches import Caches, member_of, stored
-from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.members import claims
+from etcd_operator.reconcile.members.pod_facts import pod_facts
 from etcd_operator.reconcile.members.protocol import MarkSeed, OwnAction, OwnsPod, Scope
 from etcd_operator.reconcile.members.restoring import Restoring
 from etcd_operator.render import persistent, survivor_reader

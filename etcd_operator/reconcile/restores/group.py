@@ -3,9 +3,10 @@
 from etcd_operator.api.restores import UID_LABEL, EtcdRestore
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.kube import resources
-from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.failures import Failures
+from etcd_operator.reconcile.groups import Group, Later, Wiring
+from etcd_operator.reconcile.inquiries import Inquiries
 from etcd_operator.reconcile.jobs import JobCaches, job_caches
 from etcd_operator.reconcile.restores.figures import RestoreGauges
 from etcd_operator.reconcile.restores.jobs import JobReader
@@ -13,7 +14,6 @@ from etcd_operator.reconcile.restores.observe import RestoreObserver
 from etcd_operator.reconcile.restores.progress import ProgressReader, restore_of
 from etcd_operator.reconcile.restores.reconciler import RestoreReconciler
 from etcd_operator.reconcile.waits import Waits
-from etcd_operator.reconcile.wiring import Group, Later, Wiring
 
 
 def restore_caches(source: Source) -> JobCaches[EtcdRestore]:

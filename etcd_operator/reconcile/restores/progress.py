@@ -9,7 +9,7 @@ from etcd_operator.core.restores.plan import PROGRESS_POLL
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
-from etcd_operator.reconcile.backup_tool.inquiries import Inquiries, Tool
+from etcd_operator.reconcile.inquiries import Inquiries, Tool
 from etcd_operator.render.restore_job import PROGRESS_PORT
 
 

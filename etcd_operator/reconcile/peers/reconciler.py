@@ -17,9 +17,9 @@ from etcd_operator.keys import Key
 from etcd_operator.reconcile.caches import stored
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
 from etcd_operator.reconcile.objects import NameTaken
-from etcd_operator.reconcile.peer_act import CleanupFailed, PeerActor, PeerReport
-from etcd_operator.reconcile.peer_memory import PeerMemory
-from etcd_operator.reconcile.peer_observe import PeerObserver, cluster_of
+from etcd_operator.reconcile.peers.act import CleanupFailed, PeerActor, PeerReport
+from etcd_operator.reconcile.peers.memory import PeerMemory
+from etcd_operator.reconcile.peers.observe import PeerObserver, cluster_of
 from etcd_operator.reconcile.writes import Writes
 
 RETRY_PASSING = 0.5

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.core.members import ClaimFacts, PeerFacts, PodProblem
 from etcd_operator.kube.views import Claim, ReplicaSet
-from etcd_operator.reconcile.members.facts import claim_facts, peer_facts, replica_set_problem
+from etcd_operator.reconcile.members.claim_facts import claim_facts, peer_facts, replica_set_problem
 from unit.render.cases import BOOTSTRAPPING, JOINING, PLAIN_PERSISTENT, RESUMING, peer_of
 
 OLD = "2026-01-01T00:00:00Z"

@@ -9,7 +9,7 @@ import pytest
 
 from etcd_operator.core.members import PodFacts, PodProblem
 from etcd_operator.kube.views import Pod
-from etcd_operator.reconcile.facts import NOT_ITS_OWN, pod_facts
+from etcd_operator.reconcile.members.pod_facts import NOT_ITS_OWN, pod_facts
 from unit.reconcile.pods import BACK_OFF, NOW, OLD, RUNNING, YOUNG, annotated, pod
 
 LOG_TAILS = [

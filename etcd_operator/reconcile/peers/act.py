@@ -21,7 +21,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.objects import Objects, name_taken
-from etcd_operator.reconcile.peer_observe import OwnImageOf, replica_set
+from etcd_operator.reconcile.peers.observe import OwnImageOf, replica_set
 from etcd_operator.render import persistent
 
 PeerReport = Callable[[EtcdPeer, str, str], None]
@@ -41,7 +41,7 @@ class PeerActor:
     """Acts on one EtcdPeer.
 
     found: the ReplicaSet of its name as the caches showed it. repository: of etcd's images. own_image: see
-    `peer_observe`.
+    `peers.observe`.
     """
 
     peer: EtcdPeer

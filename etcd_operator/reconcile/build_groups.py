@@ -14,29 +14,29 @@ from etcd_operator.engine.backoff import Backoff
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.backup_tool.group import tool_group
-from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
 from etcd_operator.reconcile.backup_tool.stocks import Stocks
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.backups.groups import backup_caches, backup_groups
 from etcd_operator.reconcile.caches import Caches, Source, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster_parts import Parts, quorum_check, readings_of
 from etcd_operator.reconcile.failures import Failures
+from etcd_operator.reconcile.groups import ClusterGroup, Group, Later, Wiring
+from etcd_operator.reconcile.inquiries import Inquiries
 from etcd_operator.reconcile.jobs import JobCaches
 from etcd_operator.reconcile.members import ephemeral, persistent
 from etcd_operator.reconcile.members.ephemeral import EphemeralMembers
 from etcd_operator.reconcile.members.persistent import PersistentMembers
 from etcd_operator.reconcile.observe import ConflictingCluster
-from etcd_operator.reconcile.peer import PeerReconciler
-from etcd_operator.reconcile.peer_memory import PeerMemory
-from etcd_operator.reconcile.peer_observe import PeerObserver
-from etcd_operator.reconcile.peer_status import PeerStatusWriter
-from etcd_operator.reconcile.peer_wakes import wake_peers
+from etcd_operator.reconcile.peers.memory import PeerMemory
+from etcd_operator.reconcile.peers.observe import PeerObserver
+from etcd_operator.reconcile.peers.reconciler import PeerReconciler
+from etcd_operator.reconcile.peers.status import PeerStatusWriter
+from etcd_operator.reconcile.peers.wakes import wake_peers
 from etcd_operator.reconcile.reporters import peer_reporter
 from etcd_operator.reconcile.restores.group import restore_caches, restore_group
 from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.restores.stored import StoredBackups
 from etcd_operator.reconcile.waits import Waits
-from etcd_operator.reconcile.wiring import ClusterGroup, Group, Later, Wiring
 from etcd_operator.reconcile.writes import Writes
 
 

@@ -19,8 +19,8 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.informer import Informer
-from etcd_operator.reconcile.backup_tool.inquiries import Ask, AskProgress, AskStock, AskSurvivor, Submit
 from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.inquiries import Ask, AskProgress, AskStock, AskSurvivor, Submit
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.upgrade import Seconds

@@ -13,8 +13,8 @@ from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.dialects.peers import content_problem, ownership_problem
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.caches import Caches, stored
-from etcd_operator.reconcile.members.facts import claim_facts
-from etcd_operator.reconcile.peer_memory import PeerMemory
+from etcd_operator.reconcile.members.claim_facts import claim_facts
+from etcd_operator.reconcile.peers.memory import PeerMemory
 from etcd_operator.render import persistent
 from etcd_operator.render.digest import digest
 from etcd_operator.timestamps import instant

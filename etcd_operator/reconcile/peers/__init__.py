@@ -1,0 +1,1 @@
+"""EtcdPeers: observed, acted on and reported, one pass for each."""
