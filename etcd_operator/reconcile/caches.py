@@ -19,7 +19,7 @@ from etcd_operator.kube.decode import Unreadable
 from etcd_operator.kube.informer import Informer, OnCrash
 from etcd_operator.kube.resources import Selection
 from etcd_operator.kube.store import Index
-from etcd_operator.kube.views import Budget, Claim, Pod, ReplicaSet, Written
+from etcd_operator.kube.views import Budget, Claim, Pod, ReplicaSet, Service
 
 BY_CLUSTER = "cluster"
 
@@ -40,7 +40,7 @@ class Caches(Generic[Cluster]):
     clusters: Informer[Cluster]
     pods: Informer[Pod]
     unlabelled: Informer[Pod]
-    services: Informer[Written]
+    services: Informer[Service]
     budgets: Informer[Budget]
     peers: Informer[improbable.EtcdPeer] | None = None
     claims: Informer[Claim] | None = None
@@ -185,7 +185,7 @@ def _common(
         clusters=source.of(resource, kind),
         pods=source.parts(resources.PODS, Pod, label),
         unlabelled=source.of(resources.PODS, Pod, f"{other},!{label}"),
-        services=source.parts(resources.SERVICES, Written, label),
+        services=source.parts(resources.SERVICES, Service, label),
         budgets=source.parts(resources.BUDGETS, Budget, label),
     )
 

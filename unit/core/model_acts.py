@@ -148,8 +148,7 @@ def _make(
             return {"pods", "unlabelled"}
         case CreateClientService():
             if "db" not in world.services:
-                world.selected_token = state.desired.token
-            world.services.setdefault("db", uid)
+                world.selected_token = world.services["db"] = state.desired.token
         case CreateMemberService():
             world.services.setdefault(action.name, uid)
         case KeepBudget():

@@ -47,7 +47,7 @@ def restore(world: World, state: ClusterState, action: RestoreAction) -> set[str
             return _close(world, state)
         case CreateClosedService():
             if "db" not in world.services:
-                world.selected_token, world.services["db"] = CLOSED, CLOSED
+                world.selected_token = world.services["db"] = CLOSED
             return {"services"}
         case ReopenClients():
             return _reopen(world, state, action.name)
@@ -99,7 +99,7 @@ def _close(world: StoredWorld, state: ClusterState) -> set[str]:
         raise Refused("the restore is not requested any more")
     if "db" not in world.services:
         raise Refused("the Service is missing")
-    world.selected_token, world.services["db"] = CLOSED, CLOSED
+    world.selected_token = world.services["db"] = CLOSED
     return {"services"}
 
 
@@ -109,7 +109,7 @@ def _reopen(world: StoredWorld, state: ClusterState, seed: str) -> set[str]:
         raise Refused(f"{seed} was found to serve")
     if "db" not in world.services:
         raise Refused("the Service is missing")
-    world.selected_token, world.services["db"] = state.desired.token, state.desired.uid
+    world.selected_token = world.services["db"] = state.desired.token
     return {"services"}
 
 

@@ -189,4 +189,4 @@ def _open(world: World, state: ClusterState) -> None:
     recovery = state.persisted.recovery
     if "db" not in world.services or recovery is None:
         raise Refused("the Service is missing")
-    world.selected_token, world.services["db"] = recovery.token, state.desired.uid
+    world.selected_token = world.services["db"] = recovery.token

@@ -8,7 +8,7 @@ from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import BackupSight, StoredBackup
 from unit.core.model_operator import KINDS, Operator
-from unit.core.model_stored import CLOSED, Stored
+from unit.core.model_stored import Stored
 
 STORED_KINDS = ("backups", "jobs")
 WAITED = 100.0
@@ -41,7 +41,8 @@ class StoredOperator(Operator):
     waited: tuple[str, float] = ("", 0.0)
 
     def backups_of(self, state: ClusterState) -> BackupSight:
-        persisted, is_closed = state.persisted, self.cache["services"].get("db") == CLOSED
+        persisted, token = state.persisted, state.desired.token
+        is_closed = self.cache["services"].get("db", token) != token
         may_restore = not state.has_quorum or persisted.is_recovering or state.desired.restore_in_place
         if not persisted.is_bootstrapped or not may_restore:
             return BackupSight(is_closed=is_closed)

@@ -8,7 +8,7 @@ from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.jobs import ELSEWHERE
-from unit.reconcile.manual_recoveries import LOST, TOKEN, is_reason, message
+from unit.reconcile.manual_recoveries import LOST, RECOVER, TOKEN, is_reason, message
 from unit.reconcile.restored_clusters import DAMAGED, RESTORE, stored
 
 NAME = "c0de/one/1"
@@ -259,6 +259,47 @@ def test_a_request_that_closes_the_service_too_late_is_undone() -> None:
         assert CLOSED not in made.get(SERVICES)["metadata"].get("annotations", {})
         made.settle()
         assert_finished(made, IMPROBABLE, 3)
+
+
+def test_a_closed_service_without_its_annotation_is_opened_again() -> None:
+    """Policies remove annotations that they do not know, and people clean up."""
+    with stored() as (made, backups):
+        made.kill()
+        first = backups.selected
+        backups.ask(NAME)
+        made.start(dies_at=1, dies_on="services")
+        assert not run_or_die(made, lambda: backups.until(lambda: False))
+        made.edit(SERVICES, "c", {"metadata": {"annotations": {CLOSED: None}}})
+        assert backups.selected == "closed"
+        backups.ask(None)
+        made.start()
+        backups.until(lambda: made.names(CLAIMS) == list(OLD) and backups.selected == first)
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+
+
+def test_a_seed_that_is_lost_before_its_cluster_is_on_record_leaves_no_service_that_selects_it() -> None:
+    """The operator dies when the Service selects the seed, and a person removes that."""
+    with stored() as (made, backups):
+        made.kill()
+        first = backups.selected
+        backups.ask(NAME)
+        made.start(dies_at=2, dies_on="services")
+        assert not run_or_die(made, lambda: backups.until(lambda: False))
+        assert backups.selected == made.status(IMPROBABLE)["recovery"]["token"]
+        assert made.status(IMPROBABLE)["clusterID"] == "c0de"
+        made.delete(PEERS, "c-3")
+        made.lose_claim("c-3")
+        made.world.settle()
+        made.start()
+        backups.until(is_reason(made, "QuorumLost"))
+        assert backups.selected == first
+        name = "c0de/backup:one/2"
+        assert f"{RECOVER}={name}" in message(made)
+        made.edit(IMPROBABLE, "c", {"metadata": {"annotations": {RESTORE: None, RECOVER: name}}})
+        backups.until_restored()
+        assert_finished(made, IMPROBABLE, 3, (3, 4, 5), kept=OLD)
+        assert backups.selected == made.status(IMPROBABLE)["bootstrap"]["token"]
 
 
 def test_no_client_reaches_a_seed_that_may_be_thrown_away() -> None:

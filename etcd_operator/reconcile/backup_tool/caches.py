@@ -11,7 +11,7 @@ from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.views import BackupClaim, Pod, ReplicaSet, Written
+from etcd_operator.kube.views import BackupClaim, Pod, ReplicaSet, Service
 from etcd_operator.reconcile.caches import Caches, Source
 
 SELECTOR = f"{APP_LABEL}={TOOL_APP},{CLUSTER_LABEL}"
@@ -31,7 +31,7 @@ class ToolCaches:
         return self.of_clusters.clusters
 
     @property
-    def services(self) -> Informer[Written]:
+    def services(self) -> Informer[Service]:
         """The Services of clusters, those of their tools among them."""
         return self.of_clusters.services
 

@@ -52,7 +52,7 @@ class StoredBackups:
         if not persisted.is_bootstrapped or not may_restore:
             if job is None:
                 self.jobs.forget(key)
-            return BackupSight(job=job, is_closed=self._is_closed(key))
+            return BackupSight(job=job, is_closed=self._is_closed(key, state))
         refusal = self._refusal()
         return BackupSight(
             is_listed=self.backups.has_synced,
@@ -60,7 +60,7 @@ class StoredBackups:
             refusal=refusal,
             stored=tuple(self._stored(key)) if self.backups.has_synced else (),
             job=job,
-            is_closed=self._is_closed(key),
+            is_closed=self._is_closed(key, state),
         )
 
     def _refusal(self) -> str:
@@ -107,9 +107,16 @@ class StoredBackups:
         name = seed_job.job_name(state.desired, recovery)
         return self.jobs.read(key, state.desired.uid, name, self.writes.of(key))
 
-    def _is_closed(self, key: Key) -> bool:
+    def _is_closed(self, key: Key, state: ClusterState) -> bool:
+        """By its selector as well: annotations get lost, and a seed is selected before it is on record.
+
+        A Service that does not select by a token is one of an earlier operator, and selects all members.
+        """
         service = self.caches.services.store.get(key)
-        return service is not None and improbable.CLOSED_ANNOTATION in service.metadata.annotations
+        if service is None:
+            return False
+        token = service.spec.selector.get(improbable.TOKEN_LABEL, state.desired.token)
+        return improbable.CLOSED_ANNOTATION in service.metadata.annotations or token != state.desired.token
 
 
 def _is_going(seed: Member | None, recovery: Recovery) -> bool:
