@@ -50,6 +50,7 @@ RULES: tuple[Rule, ...] = (
     guard.split,  # with members of two clusters, no later act is right for both
     objects.repair,  # needs neither a user nor a quorum, and may bring a quorum back
     last_writes.reopen,  # the same
+    recovery_ending.created_late,  # before a member gets the name, and the volume, of what was created late
     guard.locked,  # all that follows reads or changes members, which etcd allows to users only
     # Until the cluster ID is recorded.
     adopt.begin,  # a cluster that is to be adopted is never bootstrapped

@@ -86,7 +86,7 @@ def drop_filling(world: World, state: ClusterState, name: str) -> None:
     """Raises Refused where the seed was found to serve."""
     assert isinstance(world, StoredWorld)
     claim, recovery = world.claims.get(name), _recovery(state)
-    if claim is not None and claim.cluster_id:
+    if claim is not None and claim.token == recovery.token and claim.cluster_id:
         raise Refused(f"{name} was found to serve")
     job = world.jobs.get(recovery.token)
     if job is not None:

@@ -7,9 +7,11 @@ A closed Service keeps new clients out; whoever is connected writes until the pr
 from dataclasses import dataclass, replace
 
 from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.rules.seed import is_filled_by_job
 from unit.core.model import World
 from unit.core.model_backups import Backup
 from unit.core.model_disks import Disk, Group, Process
+from unit.core.model_pods import Claim
 
 CLOSED = "closed"
 """What the Service selects by while it selects nobody."""
@@ -119,6 +121,30 @@ class StoredWorld(World):
         self.replaced[disk.cluster_id] = job.replaces
         self.restored[disk.cluster_id] = set(backup.content.writes)
         self.fetched[disk.cluster_id] = backup
+
+    def fill_late(self) -> None:
+        """The claim and the Job of a seed, which were requested before its recovery ended."""
+        resource = self.resource
+        recovery = resource.persisted.recovery if resource is not None else None
+        if resource is None or recovery is None or recovery.replaces or not is_filled_by_job(recovery):
+            return
+        assert recovery.backup is not None
+        made = Claim(
+            uid=self.uid("claim"),
+            cluster_uid=resource.uid,
+            token=recovery.token,
+            initial_members=(),
+            is_restored=True,
+        )
+        claim = self.claims.setdefault(recovery.seed, made)
+        self.jobs[recovery.token] = SeedJob(
+            token=recovery.token,
+            claim=recovery.seed,
+            claim_uid=claim.uid,
+            backup=recovery.backup.name,
+            bump=recovery.bump,
+            replaces=resource.persisted.cluster_id,
+        )
 
     # clients
 

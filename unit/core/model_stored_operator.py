@@ -45,16 +45,16 @@ class StoredOperator(Operator):
         is_closed = self.cache["services"].get("db", token) != token
         may_restore = not state.has_quorum or persisted.is_recovering or state.desired.restore_in_place
         if not persisted.is_bootstrapped or not may_restore:
-            return BackupSight(is_closed=is_closed)
+            return BackupSight(job=self._job(state), is_closed=is_closed)
         stored = tuple(stored_facts(found) for found in self.cache["backups"].values())
         return BackupSight(is_listed=True, stored=stored, job=self._job(state), is_closed=is_closed)
 
     def _job(self, state: ClusterState) -> JobState | None:
         recovery = state.persisted.recovery
-        if recovery is None or not state.persisted.is_recovering or not is_filled_by_job(recovery):
+        if recovery is None or not is_filled_by_job(recovery):
             return None
         seed, job = state.by_name.get(recovery.seed), self.cache["jobs"].get(recovery.token)
-        if (seed is not None and seed.peer is not None) or job is None:
+        if job is None or (state.persisted.is_recovering and seed is not None and seed.peer is not None):
             return None
         token, seconds = self.waited
         self.waited = job.token, 0.0 if job.is_running or token != job.token else seconds + WAITED

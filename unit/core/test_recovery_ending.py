@@ -6,16 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.core.actions import Stage
+from etcd_operator.core.actions import Action, CreateMember, Stage
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.membership_actions import RemoveMember
 from etcd_operator.core.plan import plan
-from etcd_operator.core.recovery_actions import DropSeed
+from etcd_operator.core.recovery_actions import DropFilling, DropSeed
 from etcd_operator.core.rules.recovery_ending import STUCK
 from etcd_operator.core.rules.seed import RECHECK, record
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import TOKEN, changed, claim, peer, pod
-from unit.core.stored import IN_PLACE, NAME, RECOVERY, filling, job, live, seeding, sight
+from unit.core.builders import NAMES, TOKEN, changed, claim, down, peer, pod
+from unit.core.stored import IN_PLACE, NAME, RECOVERY, filling, job, live, remembering, seeding, sight
 
 FAILED = msgspec.structs.replace(IN_PLACE, failure="it is damaged")
 GOING = claim("db-3", token=f"{TOKEN}-1", is_restored=True, is_terminating=True)
@@ -31,6 +31,28 @@ def ending(asked: str = "", recovery: Any = IN_PLACE, *, found: Any = CUT_OFF, *
 def ended(asked: str = "", recovery: Any = IN_PLACE, *, found: Any = CUT_OFF) -> ClusterState:
     """The same, and the status says that it has ended."""
     return ending(asked, msgspec.structs.replace(recovery, replaces=""), found=found)
+
+
+UNUSED = claim("db-3", token=f"{TOKEN}-1", is_restored=True)
+"""What was made for the seed, and never used."""
+DROP_JOB = DropFilling(name="db-3")
+
+
+def late(recovery: Any = IN_PLACE, *, found: Any = None, **parts: Any) -> ClusterState:
+    """It has ended, and nothing of it is being deleted."""
+    return filling(
+        live(backups=sight(job=found)),
+        msgspec.structs.replace(recovery, replaces=""),
+        **parts,
+    )
+
+
+NO_QUORUM = replace(late(RECOVERY, claim=UNUSED), has_quorum=False)
+
+
+def alone(found: Any) -> ClusterState:
+    """The same without an object of the seed but the Job."""
+    return remembering(live(backups=sight(job=found)), msgspec.structs.replace(IN_PLACE, replaces=""))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +117,7 @@ def test_a_pod_that_does_not_end_is_named() -> None:
     assert without_pod.message.endswith("the Job db-seed is not deleted: its finalizers show who holds it")
 
 
-@pytest.mark.parametrize("found", [None, job(), replace(CUT_OFF, waited=STUCK - 1)])
+@pytest.mark.parametrize("found", [None, replace(CUT_OFF, waited=STUCK - 1)])
 def test_what_ends_soon_is_waited_for(found: Any) -> None:
     made = plan(ended(found=found))
     assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "Removing")
@@ -119,3 +141,39 @@ def test_a_job_that_has_to_go_before_the_next_one_begins_is_named() -> None:
     assert plan(ending(NAME)).message.endswith(WAY_OUT)
     soon = plan(ending(NAME, found=replace(CUT_OFF, waited=1.0)))
     assert soon.message.endswith("waiting until its former Job is deleted")
+
+
+@pytest.mark.parametrize(
+    ("state", "action"),
+    [
+        pytest.param(late(claim=UNUSED), DropSeed(name="db-3"), id="the claim"),
+        pytest.param(late(found=job(), claim=UNUSED), DropSeed(name="db-3"), id="both"),
+        pytest.param(alone(job()), DropSeed(name="db-3"), id="the Job"),
+        pytest.param(late(found=job(), claim=claim("db-3")), DROP_JOB, id="a member has the name"),
+        pytest.param(ended(found=job()), DROP_JOB, id="the Job, while the claim is being deleted"),
+        pytest.param(late(RECOVERY, claim=UNUSED), DropSeed(name="db-3"), id="after a quorum returned"),
+    ],
+)
+def test_what_is_created_after_the_end_is_deleted(state: ClusterState, action: Action) -> None:
+    made = plan(state)
+    assert made.actions == (action,)
+    assert made.message == "deleting what was created late for db-3, which is not needed any more"
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(alone(None), id="nothing"),
+        pytest.param(alone(job(is_terminating=True)), id="the Job is being deleted"),
+        pytest.param(late(claim=replace(UNUSED, cluster_id="feed")), id="it served"),
+        pytest.param(NO_QUORUM, id="no quorum confirms the end"),
+        pytest.param(filling(live(NAME), claim=UNUSED), id="under way"),
+    ],
+)
+def test_nothing_else_is_deleted_after_the_end(state: ClusterState) -> None:
+    assert not [each for each in plan(state).actions if isinstance(each, DropSeed | DropFilling)]
+
+
+def test_a_claim_of_a_seed_that_never_served_is_no_member_where_nobody_answers() -> None:
+    made = plan(down(NO_QUORUM, *NAMES))
+    assert not [each for each in made.actions if isinstance(each, CreateMember)]

@@ -159,6 +159,11 @@ class StoredRecoveries(ManualRecoveries):
         if token is not None:
             self.world.fail_job(token)
 
+    @rule()
+    def a_request_to_fill_a_seed_is_carried_out_late(self) -> None:
+        """The API server gave up its reply, and the restore ended meanwhile."""
+        self.world.fill_late()
+
     @rule(may_start=st.booleans())
     def jobs_may_start_or_not(self, may_start: bool) -> None:
         self.world.jobs_may_start = may_start
@@ -198,8 +203,17 @@ class StoredRecoveries(ManualRecoveries):
         for _ in range(8):
             made = super(ManualRecoveries, self)._comes_to_rest()
             if made is None or not self._person_acts(made):
+                self._nothing_is_left()
                 return made
         raise AssertionError(f"the status was followed eight times, and still {made}")
+
+    def _nothing_is_left(self) -> None:
+        """Of a recovery that has ended."""
+        recovery = self.world.resource.persisted.recovery if self.world.resource is not None else None
+        if recovery is not None and not recovery.replaces:
+            assert recovery.token not in self.world.jobs
+            claims = [claim for claim in self.world.claims.values() if claim.token == recovery.token]
+            assert all(claim.cluster_id or claim.is_terminating for claim in claims), claims
 
     def _person_acts(self, made: Plan) -> bool:
         if made.reason in ("RestoreRefused", "RestoreFailed"):

@@ -3,7 +3,7 @@
 import pytest
 
 from unit.fakes.apiserver import Answer, Fault, Json, Refusal, Request
-from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS, SERVICES
+from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS, SERVICES, Kind
 from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die
 from unit.reconcile.expected import assert_finished
@@ -300,6 +300,32 @@ def test_a_seed_that_is_lost_before_its_cluster_is_on_record_leaves_no_service_t
         backups.until_restored()
         assert_finished(made, IMPROBABLE, 3, (3, 4, 5), kept=OLD)
         assert backups.selected == made.status(IMPROBABLE)["bootstrap"]["token"]
+
+
+@pytest.mark.parametrize("kind", [JOBS, CLAIMS], ids=["its Job", "its claim"])
+def test_what_is_created_after_a_restore_was_cancelled_is_deleted(kind: Kind) -> None:
+    """The API server gives up its reply to a creation, and carries it out when the restore has ended."""
+    late: list[Json] = []
+
+    def timing_out(request: Request) -> Fault | None:
+        if request.plural != kind.plural or request.method != "POST":
+            return None
+        late.append(request.body)
+        return Answer(code=504, reason="Timeout", message="the webhook did not answer in time")
+
+    with stored() as (made, backups):
+        made.api.before = timing_out
+        backups.ask(NAME)
+        made.run_until(lambda: bool(late))
+        made.api.before = lambda _: None
+        backups.ask(None)
+        made.run_until(lambda: made.status(IMPROBABLE)["recovery"]["replaces"] == "")
+        made.settle()
+        assert (made.names(JOBS), made.names(CLAIMS)) == ([], list(OLD))
+        made.create(kind, late[0])
+        made.run_until(lambda: (made.names(JOBS), made.names(CLAIMS)) == ([], list(OLD)))
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
 
 
 def test_no_client_reaches_a_seed_that_may_be_thrown_away() -> None:

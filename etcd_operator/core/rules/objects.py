@@ -140,8 +140,9 @@ def _is_known(state: ClusterState, claim: ClaimFacts) -> bool:
     """
     if not (claim.cluster_uid or claim.cluster_id or claim.initial_members) or is_copy(state.members, claim):
         return False
-    recovery = state.persisted.recovery
-    tokens = {state.desired.token, recovery.token if recovery is not None else ""}
+    recovery, tokens = state.persisted.recovery, {state.desired.token}
+    if recovery is not None and state.persisted.is_recovering:
+        tokens.add(recovery.token)
     return bool(claim.token) and claim.token in tokens
 
 

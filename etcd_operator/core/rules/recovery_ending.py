@@ -11,7 +11,7 @@ from etcd_operator.api.improbable import PEER_LABEL
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
-from etcd_operator.core.recovery_actions import DropSeed
+from etcd_operator.core.recovery_actions import DropFilling, DropSeed
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.last_writes import reopening
 from etcd_operator.core.rules.recovery_request import name_of
@@ -117,6 +117,38 @@ def _way_out(pod: str, node: str) -> str:
 
 
 # The cluster goes on
+
+
+def created_late(state: ClusterState) -> Plan | None:
+    """Delete the claim or the Job of a recovery that has ended, whose creation took effect after that.
+
+    The API server may carry out a request whose reply it gave up. Where a member has the name of the seed by
+    now, only the Job is deleted: it would write to the volume of that member.
+    """
+    recovery, job = state.persisted.recovery, state.backups.job
+    if recovery is None or state.persisted.is_recovering or recovery.replaces:
+        return None
+    if not recovery.in_place and not state.has_quorum:
+        return None  # it has to confirm the quorum that ended it
+    seed = state.by_name.get(recovery.seed)
+    is_unused = seed is not None and _is_unused(seed, recovery)
+    if not is_unused and (job is None or job.is_terminating):
+        return None
+    action = DropSeed if is_unused or seed is None else DropFilling
+    return Plan.act(
+        action(name=recovery.seed),
+        reason="RecoveryEnding",
+        message=f"deleting what was created late for {recovery.seed}, which is not needed any more",
+        requeue_after=SEED_POLL,
+    )
+
+
+def _is_unused(seed: Member, recovery: Recovery) -> bool:
+    """Whether there is a claim for a seed and nothing that used it."""
+    claim = seed.claim
+    if claim is None or claim.is_terminating or seed.peer is not None or seed.pod is not None:
+        return False
+    return claim.token == recovery.token and not claim.cluster_id
 
 
 def stuck_seed(state: ClusterState) -> str:

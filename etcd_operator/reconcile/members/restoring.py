@@ -104,7 +104,9 @@ class Restoring:
         if recovery is None or recovery.backup is None:
             return
         claim = objects.find(resources.CLAIMS, name, Written)
-        if claim is not None and improbable.CLUSTER_ID_ANNOTATION in claim.metadata.annotations:
+        found = claim.metadata.annotations if claim is not None else {}
+        is_seeds = found.get(improbable.TOKEN_ANNOTATION) == recovery.token  # not of a later member
+        if is_seeds and improbable.CLUSTER_ID_ANNOTATION in found:
             raise Conflict(f"{name} was found to serve: it is not deleted")
         job = objects.find(resources.JOBS, seed_job.job_name(desired, recovery), Job)
         if job is not None and job.metadata.controller_uid == desired.uid:

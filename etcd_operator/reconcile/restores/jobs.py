@@ -38,6 +38,13 @@ class JobReader:
             pods = live_pods(job, objects)
         return self._state(key, job, pods)
 
+    def cached(self, key: Key, uid: str, name: str) -> JobState | None:
+        """The same where nothing rests on its absence, nor on what it reports: from the caches alone."""
+        job = self.caches.jobs.store.get(Key(key.namespace, name))
+        if job is None or job.metadata.controller_uid != uid:
+            return None
+        return self._state(key, job, self.caches.pods_of(job.metadata))
+
     def _state(self, key: Key, job: Job, pods: tuple[Pod, ...]) -> JobState:
         is_running = any(_is_running(pod) for pod in pods)
         what = _to_run(job.metadata.uid)

@@ -94,18 +94,19 @@ class StoredBackups:
     def _job(self, key: Key, state: ClusterState) -> JobState | None:
         """Until the seed is started; then its own claim and pod show how far it is.
 
-        After the end of the recovery as long as its claim is being deleted: a pod may use it.
+        After the end of the recovery: live as long as its claim is being deleted, because a pod may use it;
+        then from the cache, where one may appear that was created late.
         """
         recovery = state.persisted.recovery
         if recovery is None or not is_filled_by_job(recovery):
             return None
-        seed = state.by_name.get(recovery.seed)
-        if seed is not None and seed.peer is not None:
+        seed, uid = state.by_name.get(recovery.seed), state.desired.uid
+        name, is_recovering = seed_job.job_name(state.desired, recovery), state.persisted.is_recovering
+        if is_recovering and seed is not None and seed.peer is not None:
             return None
-        if not state.persisted.is_recovering and not _is_going(seed, recovery):
-            return None
-        name = seed_job.job_name(state.desired, recovery)
-        return self.jobs.read(key, state.desired.uid, name, self.writes.of(key))
+        if is_recovering or _is_going(seed, recovery):
+            return self.jobs.read(key, uid, name, self.writes.of(key))
+        return self.jobs.cached(key, uid, name)
 
     def _is_closed(self, key: Key, state: ClusterState) -> bool:
         """By its selector as well: annotations get lost, and a seed is selected before it is on record.
