@@ -12,7 +12,7 @@ from typing import Any
 
 from e2e.support.testbed import Testbed, TestbedError
 from e2e.support.waiting import LONG, wait_until
-from localcluster.kubectl import Kubectl, is_ready
+from localcluster.kubectl import Kubectl, KubectlError, is_ready
 
 
 class Operator(ABC):
@@ -101,7 +101,10 @@ class DeployedOperator(Operator):
         self._testbed = testbed
         self._namespace = namespace
         self._kubectl = kubectl.within(namespace)
-        account = self._kubectl.json("get", "deployment", self.NAME)["spec"]["template"]["spec"]
+        try:
+            account = self._kubectl.json("get", "deployment", self.NAME)["spec"]["template"]["spec"]
+        except KubectlError as error:
+            raise TestbedError(f"{error}: deploy the operator first: hack/deploy") from error
         self.user = f"system:serviceaccount:{namespace}:{account['serviceAccountName']}"
 
     def address(self) -> str:

@@ -2,9 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from e2e.support.operators import DeployedOperator
+from e2e.support.testbed import Testbed, TestbedError
 from localcluster.commands import CommandError
 from localcluster.kubectl import Kubectl, KubectlError, as_stream, ready_nodes
 
@@ -17,6 +20,7 @@ case "$*" in
   {"metadata": {"name": "a"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}},
   {"metadata": {"name": "b"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}]}';;
 *"get nothing"*) ;;
+*"get deployment"*) echo 'Error from server (NotFound): "etcd-operator" not found' >&2; exit 1;;
 *"get table"*) printf 'NAME  READY\\none   1/1\\n';;
 *-f*-*) echo "$@"; cat;;
 *) for word in "$@"; do echo "$word"; done;;
@@ -88,3 +92,8 @@ def test_commands_are_printed_as_users_type_them(
     echoed("get", "pods")
     kubectl("get", "pods")
     assert capsys.readouterr().out == "$ kubectl -n n get pods\n"
+
+
+def test_an_operator_that_is_not_deployed_is_named_with_the_command_that_deploys_it(kubectl: Kubectl) -> None:
+    with pytest.raises(TestbedError, match=r"\(NotFound\).*deploy the operator first: hack/deploy"):
+        DeployedOperator(cast("Testbed", None), kubectl)
