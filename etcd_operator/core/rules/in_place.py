@@ -23,7 +23,7 @@ from etcd_operator.core.rules.recovery_request import begin, name_of
 from etcd_operator.core.rules.seed import SEED_POLL, held, next_from_stored
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import StoredBackup
-from etcd_operator.core.versions import can_restore
+from etcd_operator.core.versions import can_restore, starts_on
 
 CANCELLED = (
     f"the annotation {RESTORE_ANNOTATION} does not request it any more: the cluster continues unchanged"
@@ -118,7 +118,7 @@ def _version_problem(state: ClusterState, recovery: Recovery) -> str:
     found, running = backup.etcd_version, recovery.version
     if not can_restore(running):
         return f"etcdutl {running} cannot raise revisions: upgrade to 3.5.10 or later first"
-    if not Version.is_valid(found) or not 0 <= Version.parse(running).minor - Version.parse(found).minor <= 1:
+    if not Version.is_valid(found) or not starts_on(running, found):
         return (
             f"the backup {backup.name} is of etcd {found or 'an unknown version'}, and the cluster runs "
             f"{running}: it has to be of the same minor version or the one before; an EtcdRestore makes a "
