@@ -114,6 +114,10 @@ class Recovery(Value, frozen=True, kw_only=True):
     stopped: bool = False
     sha256: str = ""
 
+    def is_under_way(self, cluster_id: str) -> bool:
+        """Whether it has not ended. cluster_id: the one on record; empty if there is none."""
+        return self.replaces == cluster_id
+
 
 class Upgrade(Value, frozen=True, kw_only=True):
     """An upgrade in progress; written before its first member is restarted.

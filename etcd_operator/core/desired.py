@@ -39,9 +39,15 @@ class PersistedState:
         return bool(self.cluster_id)
 
     @property
+    def recovery_under_way(self) -> Recovery | None:
+        """The recovery that is under way: the ID of its new cluster is not recorded yet; None without one."""
+        recovery = self.recovery
+        return recovery if recovery is not None and recovery.is_under_way(self.cluster_id) else None
+
+    @property
     def is_recovering(self) -> bool:
-        """Whether a recovery is under way: the ID of its new cluster is not recorded yet."""
-        return self.recovery is not None and self.recovery.replaces == self.cluster_id
+        """Whether a recovery is under way."""
+        return self.recovery_under_way is not None
 
     @property
     def given_up(self) -> frozenset[str]:

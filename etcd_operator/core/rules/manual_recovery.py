@@ -63,8 +63,8 @@ def recover(state: ClusterState) -> Plan | None:
     """Begin the recovery that is requested, or report why not; or continue one."""
     if not state.persisted.is_bootstrapped or state.kind.can_prove_loss:
         return None
-    recovery = state.persisted.recovery
-    if recovery is not None and state.persisted.is_recovering:
+    recovery = state.persisted.recovery_under_way
+    if recovery is not None:
         return _go_on(state, recovery)
     return offered(state) if is_requested(state) else None
 
