@@ -54,6 +54,7 @@ from etcd_operator.core.rules.seed import (
     record,
     serves,
     under_way,
+    was_found_to_serve,
 )
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import seed_corrupt
@@ -240,9 +241,9 @@ def _is_existing_only(recovery: Recovery, seed: Member) -> bool:
 
     Where its claim is being deleted only as long as it serves, and stays: it will not start again.
     """
-    if seed.claim is None or seed.claim.cluster_id in ("", recovery.replaces):
+    if seed.claim is None or not was_found_to_serve(seed.claim, recovery):
         return False
-    return not seed.claim.is_terminating or (_stays(seed) and _has_served(seed, recovery))
+    return not seed.claim.is_terminating or (_stays(seed) and _serves_now(seed, recovery))
 
 
 def _stays(seed: Member) -> bool:
@@ -250,7 +251,7 @@ def _stays(seed: Member) -> bool:
     return seed.peer is not None and remains(seed)
 
 
-def _has_served(seed: Member, recovery: Recovery) -> bool:
+def _serves_now(seed: Member, recovery: Recovery) -> bool:
     return seed.answer is not None and serves(seed.answer, recovery)
 
 

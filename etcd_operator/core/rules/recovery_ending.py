@@ -16,7 +16,15 @@ from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.last_writes import reopening
 from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.core.rules.responders import responders
-from etcd_operator.core.rules.seed import RECHECK, SEED_POLL, held, reason_of, record, under_way
+from etcd_operator.core.rules.seed import (
+    RECHECK,
+    SEED_POLL,
+    held,
+    reason_of,
+    record,
+    under_way,
+    was_found_to_serve,
+)
 from etcd_operator.core.state import ClusterState
 
 STUCK = 60.0
@@ -50,7 +58,7 @@ def claim_going(state: ClusterState, recovery: Recovery, seed: Member | None) ->
     claim = seed.claim if seed is not None else None
     if seed is None or claim is None or not claim.is_terminating or not recovery.in_place:
         return None
-    if claim.cluster_id in ("", recovery.replaces):
+    if not was_found_to_serve(claim, recovery):
         return None
     message = (
         f"{under_way(recovery)}; the claim {claim.name}, which was found to serve, is being deleted: clients "

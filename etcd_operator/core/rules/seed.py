@@ -11,7 +11,7 @@ import msgspec
 from etcd_operator.api.persisted import REVISION_BUMP, BackupSource, Bootstrap, Recovery
 from etcd_operator.core.actions import Action, CreateMember, Plan, Remember
 from etcd_operator.core.backup_tool.report import VerifiedBackup
-from etcd_operator.core.members import Member, ordinal_of
+from etcd_operator.core.members import ClaimFacts, Member, ordinal_of
 from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import OpenSeed, ReadMember, RetireMember, SetSeedExistingOnly
 from etcd_operator.core.replies import Answer
@@ -205,6 +205,14 @@ def serves(answer: Answer, recovery: Recovery) -> bool:
     """Whether a seed has what the survivor had, in a cluster of its own."""
     alone = tuple(entry.name for entry in answer.members) == (recovery.seed,)
     return alone and answer.revision >= least_revision(recovery)
+
+
+def was_found_to_serve(claim: ClaimFacts | None, recovery: Recovery) -> bool:
+    """Whether the claim of a persistent seed has the ID of the new cluster: the point of no return has passed.
+
+    It is written when the seed serves. From then on others may have been changed.
+    """
+    return claim is not None and claim.cluster_id not in ("", recovery.replaces)
 
 
 def least_revision(recovery: Recovery) -> int:
