@@ -12,9 +12,9 @@ never begins another recovery.
     recorded -> learners under numbers that no kept claim has (`rules.scale`)
 
 Until the seed is existing-only nothing of the old cluster is changed, and if a quorum of it answers
-again, the seed is deleted instead: nothing is lost then. The names, and what begins one, are in
-`rules.recovery_request`, what ephemeral members share is in `rules.seed`; the reasons are in
-docs/decisions/008.
+again, the seed is deleted instead: nothing is lost then. The names are in `core.recovery_names`, what
+begins a recovery is in `rules.recovery_request`, what ephemeral members share is in `rules.seed`; the
+reasons are in docs/decisions/008.
 """
 
 from dataclasses import replace
@@ -26,6 +26,7 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.recovery_actions import ReopenClients
+from etcd_operator.core.recovery_names import recovery_name
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules import offline
 from etcd_operator.core.rules.automatic import SETTLED, is_settling
@@ -41,7 +42,7 @@ from etcd_operator.core.rules.last_writes import (
     with_given_up,
 )
 from etcd_operator.core.rules.recovery_ending import claim_going, end, give_up, is_leaving
-from etcd_operator.core.rules.recovery_request import is_for, is_requested, name_of, offered
+from etcd_operator.core.rules.recovery_request import is_for, is_requested, offered
 from etcd_operator.core.rules.responders import is_led, remains, responders
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
@@ -162,7 +163,8 @@ def _fill(state: ClusterState, recovery: Recovery, seed: Member | None, *, is_fi
     found = fill(state, recovery, seed)
     if isinstance(found, Plan):
         return found
-    return _begin_again(state, recovery, f"{name_of(recovery)} failed ({found.reason}): {found.message}")
+    why = f"{recovery_name(recovery)} failed ({found.reason}): {found.message}"
+    return _begin_again(state, recovery, why)
 
 
 def _begin_again(state: ClusterState, recovery: Recovery, why: str) -> Plan:
@@ -179,7 +181,7 @@ def _begin_again(state: ClusterState, recovery: Recovery, why: str) -> Plan:
 
 def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> set[str]:
     """Members whose claims are kept: all but attempts, unless the request includes their deletion."""
-    if state.desired.recover == name_of(recovery) + DELETE_CLAIMS:
+    if state.desired.recover == recovery_name(recovery) + DELETE_CLAIMS:
         return set()
     return {m.name for m in given_up if m.claim is not None and not state.is_attempt(m.claim)}
 

@@ -12,9 +12,9 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.recovery_actions import DropSeed
+from etcd_operator.core.recovery_names import claims_kept_by, recovery_name
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.last_writes import reopening
-from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.core.rules.responders import responders
 from etcd_operator.core.rules.seed import (
     RECHECK,
@@ -92,8 +92,7 @@ def give_up(state: ClusterState, recovery: Recovery) -> str:
 
 def _kept_for(state: ClusterState, recovery: Recovery) -> str:
     """What was given up for the seed: from then on it is the only member, and must not be deleted."""
-    name = name_of(recovery)
-    kept = ", ".join(sorted(claim.name for claim in state.kept if claim.given_up == name))
+    kept = ", ".join(claims_kept_by(recovery_name(recovery), state.kept))
     if not kept:
         return ""
     return f"do not delete {recovery.seed}: {kept} were given up for it, and only their claims are kept"

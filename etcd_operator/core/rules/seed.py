@@ -14,6 +14,7 @@ from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import ClaimFacts, Member, ordinal_of
 from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import OpenSeed, ReadMember, RetireMember, SetSeedExistingOnly
+from etcd_operator.core.recovery_names import generation_in
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.starts import OfflineSurvivor, Resuming, Seeding, Start
 from etcd_operator.core.state import ClusterState
@@ -189,8 +190,8 @@ def _next(
 def _attempts(state: ClusterState) -> int:
     """The highest number that an attempt had: kept claims may be of a deleted EtcdCluster of this name."""
     former = state.persisted.recovery
-    named = (claim.given_up.rpartition("/")[2] for claim in state.kept)
-    return max([former.generation if former is not None else 0, *(int(n) for n in named if n.isdecimal())])
+    kept = (generation_in(claim.given_up) for claim in state.kept)
+    return max([former.generation if former is not None else 0, *kept])
 
 
 def _former_ids(former: Recovery | None, recorded: str) -> tuple[str, ...]:
