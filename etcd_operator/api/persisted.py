@@ -35,6 +35,17 @@ def is_repeated(token: str) -> bool:
     return AGAIN in token
 
 
+def recovery_token(uid: str, generation: int) -> str:
+    """The token of the cluster that a recovery makes; uid: of the resource. No other cluster has it."""
+    return f"{uid}-{generation}"
+
+
+def is_recovery_token(uid: str, token: str) -> bool:
+    """Whether a token is that of some recovery of the resource with this UID."""
+    generation = token.removeprefix(f"{uid}-")
+    return token != generation and generation.isdecimal()
+
+
 AGAIN = "."
 """Separates the UID of the resource, which does not contain it, from the number of the attempt."""
 

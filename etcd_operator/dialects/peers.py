@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
+from etcd_operator.api.persisted import is_recovery_token
 from etcd_operator.core.versions import parse_version
 from etcd_operator.dialects.improbable import reserved_names
 from etcd_operator.errors import InvalidSpec
@@ -80,5 +81,4 @@ def _is_token(cluster: EtcdCluster, token: str) -> bool:
     """Whether it is the token of the bootstrap or of a recovery, also of one that a later one replaced."""
     uid, status = cluster.metadata.uid, cluster.status
     recorded = {persisted.token for persisted in (status.bootstrap, status.recovery) if persisted is not None}
-    generation = token.removeprefix(f"{uid}-")
-    return token in {uid, *recorded} or (token != generation and generation.isdecimal())
+    return token in {uid, *recorded} or is_recovery_token(uid, token)

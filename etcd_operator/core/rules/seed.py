@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import msgspec
 
-from etcd_operator.api.persisted import REVISION_BUMP, BackupSource, Bootstrap, Recovery
+from etcd_operator.api.persisted import REVISION_BUMP, BackupSource, Bootstrap, Recovery, recovery_token
 from etcd_operator.core.actions import Action, CreateMember, Plan, Remember
 from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import ClaimFacts, Member, ordinal_of
@@ -178,7 +178,7 @@ def _next(
         revision=revision,
         version=version,
         seed=state.desired.member_name(number),
-        token=f"{state.desired.uid}-{generation}",
+        token=recovery_token(state.desired.uid, generation),
         replaces=state.persisted.cluster_id,
         backup=backup,
         former=_former_ids(former, state.persisted.cluster_id),
