@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import HasMetadata, ObjectMeta
+from etcd_operator.core.members import cluster_of_member
 from etcd_operator.dialects.base import Resource
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
@@ -133,7 +134,7 @@ def _requested(metadata: ObjectMeta) -> tuple[object, ...]:
 def _on_unlabelled(enqueue: Callable[[Key], None], old: Pod | None, new: Pod | None) -> None:
     """Queue the cluster that a pod was made for; it stands in its name."""
     if new is not None and old is None:
-        enqueue(Key(new.metadata.namespace, member_of(new).rpartition("-")[0]))
+        enqueue(Key(new.metadata.namespace, cluster_of_member(member_of(new))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

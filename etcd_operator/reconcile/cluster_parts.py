@@ -6,6 +6,7 @@ from functools import partial
 from random import Random
 from typing import Generic
 
+from etcd_operator.core.members import cluster_of_member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import BackupSight, StockSight
 from etcd_operator.dialects.base import Dialect
@@ -26,7 +27,7 @@ from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.readers import Readers
 from etcd_operator.reconcile.readiness import ReadinessWriter
-from etcd_operator.reconcile.readings import Readings, cluster_of
+from etcd_operator.reconcile.readings import Readings
 from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.reconcile.upgrade import UpgradeWatch
 from etcd_operator.reconcile.waits import Waits
@@ -131,7 +132,7 @@ def readings_of(wiring: Wiring, wake: Callable[[Key], None]) -> Readings:
     """What is read of members that answer nobody; each report wakes their cluster."""
     return Readings(
         inquiries=Inquiries(
-            on_answer=lambda member: wake(cluster_of(member)),
+            on_answer=lambda member: wake(Key(member.namespace, cluster_of_member(member.name))),
             clock=wiring.clock,
             ask_tool=lambda tool: wiring.ask_survivor(tool.address, tool.token),
             submit=wiring.submit_inquiry,

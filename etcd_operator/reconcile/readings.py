@@ -108,11 +108,6 @@ class Readings:
         return heard.report
 
 
-def cluster_of(name: Key) -> Key:
-    """The cluster of the member with this name."""
-    return Key(name.namespace, name.name.rpartition("-")[0])
-
-
 def _reading(report: SurvivorReport, member: Member) -> Reading:
     """As if it had answered; a learner, or one that its own list does not have, reports no list."""
     entries = tuple(

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import API_VERSION, KIND, RESTORED_FROM_LABEL, UID_ANNOTATION, ClusterTemplate
+from etcd_operator.core.kinds.persistent import PERSISTENT
+from etcd_operator.core.members import member_name
 from etcd_operator.core.restores.identity import Identity, identity
 from etcd_operator.render.owner import owned_by
 from etcd_operator.render.persistent import DATA_DIR, RESTORED_DIR, cluster_labels, member_host, member_labels
@@ -37,7 +39,8 @@ class Member:
 def members(metadata: ObjectMeta, template: ClusterTemplate) -> tuple[Member, ...]:
     """The members of the new cluster. The UID of the EtcdRestore is their token: no other cluster has it."""
     cluster = template.cluster_name
-    names = [f"{cluster}-{ordinal}" for ordinal in range(template.spec.replicas)]
+    digits = PERSISTENT.digits
+    names = [member_name(cluster, ordinal, digits=digits) for ordinal in range(template.spec.replicas)]
     urls = {name: url(member_host(cluster, metadata.namespace, name), PEER_PORT) for name in names}
     labels = {**template.spec.pod_template.metadata.labels, **cluster_labels(cluster)}
     return tuple(
