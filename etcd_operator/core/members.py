@@ -211,6 +211,11 @@ class Member:
         return self.reading.answer
 
     @property
+    def revision(self) -> int:
+        """The revision that it reports, of its newest change of data; 0 without a report."""
+        return self.report.revision if self.report is not None else 0
+
+    @property
     def has_voted(self) -> bool:
         """Whether it was found to vote, also where those that answer have not heard of that.
 

@@ -60,7 +60,7 @@ def next_recovery(state: ClusterState, survivor: Member) -> Recovery:
     return _next(
         state,
         survivor=survivor.name,
-        revision=survivor.report.revision if survivor.report is not None else 0,
+        revision=survivor.revision,
         version=survivor.report.version if survivor.report is not None else state.desired.version,
         sha256=survivor.reading.sha256 if survivor.answer is None and survivor.reading is not None else "",
     )

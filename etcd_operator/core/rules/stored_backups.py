@@ -15,7 +15,7 @@ def newer_than(state: ClusterState, survivor: Member | None) -> tuple[StoredBack
 
     One whose verification has failed comes after all others.
     """
-    least = survivor.report.revision if survivor is not None and survivor.report is not None else 0
+    least = survivor.revision if survivor is not None else 0
     found = [
         backup
         for backup in state.backups.stored
