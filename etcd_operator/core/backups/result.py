@@ -53,15 +53,20 @@ class Failure:
     message: str
 
 
-REASONS: Mapping[str, str] = {
+STORE_REASONS: Mapping[str, str] = {
     "BucketMissing": "BucketMissing",
     "AccessDenied": "AccessDenied",
-    "NameTaken": "NameTaken",
-    "StoreFull": "StoreFull",
     "Unreachable": "StoreUnreachable",
     "Stalled": "StoreStalled",
     "InvalidURL": "InvalidURL",
     "MissingSDK": "InvalidURL",
+}
+"""The reason in the status, by the kind of error that a command reported, for any access to a store."""
+
+REASONS: Mapping[str, str] = {
+    **STORE_REASONS,
+    "NameTaken": "NameTaken",
+    "StoreFull": "StoreFull",
     "NotReachable": "SourceUnreachable",
     "NoQuorum": "SourceWithoutQuorum",
     "AccessRefused": "SourceRefusedAccess",

@@ -7,18 +7,11 @@ import msgspec
 
 from etcd_operator.api.meta import Value
 from etcd_operator.api.restores import RestoreFailure, Verified
+from etcd_operator.core.backups.result import LONGEST_MESSAGE, STORE_REASONS
 from etcd_operator.decoding import reported
 
-LONGEST_MESSAGE = 1000
-"""Characters of a message in the status."""
-
 REASONS: Mapping[str, str] = {
-    "BucketMissing": "BucketMissing",
-    "AccessDenied": "AccessDenied",
-    "Unreachable": "StoreUnreachable",
-    "Stalled": "StoreStalled",
-    "InvalidURL": "InvalidURL",
-    "MissingSDK": "InvalidURL",
+    **STORE_REASONS,
     "NotABackup": "BackupMissing",
     "NotFound": "BackupMissing",
     "Damaged": "BackupDamaged",
