@@ -17,7 +17,7 @@ from etcd_operator.core.backups.plan import (
 )
 from etcd_operator.core.backups.plan import plan as plan_to_store
 from etcd_operator.core.backups.result import Report, Trial
-from etcd_operator.core.backups.state import BackupState, JobState
+from etcd_operator.core.backups.state import BackupJobState, BackupState
 from etcd_operator.core.backups.status import status
 from etcd_operator.core.backups.verification import plan
 from etcd_operator.core.jobs import JobEnd
@@ -32,7 +32,7 @@ FOREIGN = Report(manifest=msgspec.structs.replace(MANIFEST, sha256="cd" * 32), s
 BROKEN = Report(error="the object one.db has 7 bytes, not 20512", reason="Damaged")
 
 
-def state(made: JobState | None = None, **facts: Any) -> BackupState:
+def state(made: BackupJobState | None = None, **facts: Any) -> BackupState:
     defaults = {
         "phase": "Completed",
         "verify": "Restore",
@@ -48,7 +48,7 @@ def planned(given: BackupState) -> BackupPlan:
     return made
 
 
-def ended(report: Report | None, exit_code: int = 0, **facts: Any) -> JobState:
+def ended(report: Report | None, exit_code: int = 0, **facts: Any) -> BackupJobState:
     return job(pod(exit_code=exit_code, report=report, **facts))
 
 
