@@ -7,7 +7,7 @@ from etcd_operator.api.coreos import EtcdCluster
 from etcd_operator.api.coreos_backup import CLEANUP_FINALIZER
 from etcd_operator.core.backup_tool.policy import Wanted, wanted
 from etcd_operator.core.backup_tool.quantity import MIB, bytes_of
-from etcd_operator.core.backup_tool.state import ClaimState, PodState, ReplicaSetState, ToolState
+from etcd_operator.core.backup_tool.state import ToolClaimState, ToolPodState, ToolReplicaSetState, ToolState
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.errors import InvalidSpec, OperatorError
@@ -101,11 +101,11 @@ class ToolObserver:
             ),
         )
 
-    def _claim(self, key: Key) -> ClaimState | None:
+    def _claim(self, key: Key) -> ToolClaimState | None:
         found = self.caches.claims.store.get(Key(key.namespace, claim_name(key.name)))
         if found is None:
             return None
-        return ClaimState(
+        return ToolClaimState(
             name=found.metadata.name,
             uid=found.metadata.uid,
             size=bytes_of(str(found.spec.resources.requests.get("storage", ""))),
@@ -113,8 +113,8 @@ class ToolObserver:
         )
 
 
-def _replica_set(found: ReplicaSet) -> ReplicaSetState:
-    return ReplicaSetState(
+def _replica_set(found: ReplicaSet) -> ToolReplicaSetState:
+    return ToolReplicaSetState(
         name=found.metadata.name,
         uid=found.metadata.uid,
         template=_template(found.metadata.annotations),
@@ -124,8 +124,8 @@ def _replica_set(found: ReplicaSet) -> ReplicaSetState:
     )
 
 
-def _pod(pod: Pod) -> PodState:
-    return PodState(
+def _pod(pod: Pod) -> ToolPodState:
+    return ToolPodState(
         name=pod.metadata.name,
         uid=pod.metadata.uid,
         template=_template(pod.metadata.annotations),

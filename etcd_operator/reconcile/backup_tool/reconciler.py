@@ -17,7 +17,7 @@ from etcd_operator.core.backup_tool.figures import figures
 from etcd_operator.core.backup_tool.health import Problem, Sight
 from etcd_operator.core.backup_tool.plan import plan
 from etcd_operator.core.backup_tool.report import ToolReport
-from etcd_operator.core.backup_tool.state import CleanupState, PodState
+from etcd_operator.core.backup_tool.state import CleanupState, ToolPodState
 from etcd_operator.core.status import CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import TerminalError
@@ -220,5 +220,5 @@ def _unheard(heard: Heard[ToolReport]) -> str:
     return "TokenRefused" if heard.is_token_refused else "ToolUnreachable"
 
 
-def _asked(observed: ObservedTool, pod: PodState) -> Tool:
+def _asked(observed: ObservedTool, pod: ToolPodState) -> Tool:
     return Tool(uid=pod.uid, owner=observed.desired.uid, address=(pod.address, PORT), token=observed.token)
