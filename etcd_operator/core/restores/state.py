@@ -68,7 +68,7 @@ class MemberState:
         return self.claim is ClaimState.MARKED or (self.claim is ClaimState.OURS and is_done)
 
 
-class ClusterState(Enum):
+class TargetCluster(Enum):
     """The EtcdCluster of the name of the new one, of either group."""
 
     ABSENT = "absent"
@@ -112,7 +112,7 @@ class RestoreState:
     storage: int | None = None
     source: SourceState = SourceState()
     waited: float = 0.0
-    cluster: ClusterState = ClusterState.ABSENT
+    cluster: TargetCluster = TargetCluster.ABSENT
     in_the_way: tuple[str, ...] = ()
     going: tuple[str, ...] = ()
     snapshot: Verified | None = None

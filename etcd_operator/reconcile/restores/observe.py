@@ -16,10 +16,10 @@ from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import spec as specs
 from etcd_operator.core.restores.state import (
     ClaimState,
-    ClusterState,
     MemberState,
     RestoreState,
     SourceState,
+    TargetCluster,
 )
 from etcd_operator.decoding import parsed
 from etcd_operator.keys import Key
@@ -168,17 +168,17 @@ def _names(found: Iterable[ObjectMeta]) -> tuple[str, ...]:
     return tuple(sorted(each.name for each in found))
 
 
-def _cluster(objects: Objects, name: str, uid: str) -> ClusterState:
+def _cluster(objects: Objects, name: str, uid: str) -> TargetCluster:
     """Of both groups: their Services have the same name."""
     clusters = (resources.IMPROBABLE_CLUSTERS, resources.COREOS_CLUSTERS)
     found = [
         each for each in (objects.find(cluster, name, Written) for cluster in clusters) if each is not None
     ]
     if any(each.metadata.annotations.get(UID_ANNOTATION) == uid for each in found):
-        return ClusterState.OURS
+        return TargetCluster.OURS
     if any(not each.metadata.is_deleting for each in found):
-        return ClusterState.FOREIGN
-    return ClusterState.TERMINATING if found else ClusterState.ABSENT
+        return TargetCluster.FOREIGN
+    return TargetCluster.TERMINATING if found else TargetCluster.ABSENT
 
 
 def _source(spec: RestoreSpec, known: str, objects: Objects) -> tuple[SourceState, BackupSpec | None]:
