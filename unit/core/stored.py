@@ -7,7 +7,7 @@ import msgspec
 
 from etcd_operator.api.persisted import BackupSource, Recovery
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.core.restores.result import Report
+from etcd_operator.core.restores.result import RestoreReport
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import BackupSight, StoredBackup
@@ -76,7 +76,9 @@ def job(**changes: Any) -> JobState:
     return replace(made, **changes)
 
 
-FAILED = job(end=JobEnd.FAILED, is_running=False, report=Report(error="one.db is damaged", reason="Damaged"))
+FAILED = job(
+    end=JobEnd.FAILED, is_running=False, report=RestoreReport(error="one.db is damaged", reason="Damaged")
+)
 DONE = job(end=JobEnd.SUCCEEDED, is_running=False)
 
 

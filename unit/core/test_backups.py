@@ -16,7 +16,7 @@ from etcd_operator.core.backups.plan import (
     plan,
     rests_on_absence,
 )
-from etcd_operator.core.backups.result import Report, StoredManifest
+from etcd_operator.core.backups.result import BackupReport, StoredManifest
 from etcd_operator.core.backups.state import BackupJobState, BackupPodState, BackupState, SourceCluster
 from etcd_operator.core.jobs import JobEnd
 
@@ -24,7 +24,7 @@ URL = "s3://bucket/one.db"
 MANIFEST = StoredManifest(
     revision=7, keys=3, size=20512, sha256="ab" * 32, etcd_version="3.6.16", cluster_id="c0ffee"
 )
-STORED = Report(manifest=MANIFEST, source="c-0.c.default.svc:2379", seconds=1.25)
+STORED = BackupReport(manifest=MANIFEST, source="c-0.c.default.svc:2379", seconds=1.25)
 READY = SourceCluster(endpoints=("c-0.c.default.svc:2379",))
 UNKNOWN = SourceCluster(reason="UnknownCluster", message="there is no EtcdCluster c")
 

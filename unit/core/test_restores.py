@@ -10,7 +10,7 @@ from etcd_operator.core.restores import result
 from etcd_operator.core.restores.actions import Act
 from etcd_operator.core.restores.identity import identity
 from etcd_operator.core.restores.plan import START_PATIENCE, plan
-from etcd_operator.core.restores.result import Report
+from etcd_operator.core.restores.result import RestoreReport
 from etcd_operator.core.restores.state import (
     ClaimState,
     JobState,
@@ -110,7 +110,7 @@ def test_an_etcdbackup_does_not_matter_once_every_member_has_its_job() -> None:
 
 def test_a_job_without_a_report_verifies_nothing() -> None:
     assert failure(replace(BEGUN, check=DONE)) == "PodFailed"
-    assert failure(replace(BEGUN, check=replace(DONE, report=Report()))) == "PodFailed"
+    assert failure(replace(BEGUN, check=replace(DONE, report=RestoreReport()))) == "PodFailed"
     why = replace(DONE, end=JobEnd.FAILED, why="OOMKilled")
     made = planned(replace(BEGUN, check=why))
     assert made.failure == RestoreFailure(
@@ -119,7 +119,7 @@ def test_a_job_without_a_report_verifies_nothing() -> None:
 
 
 def test_what_was_verified_is_recorded() -> None:
-    made = planned(replace(BEGUN, check=replace(DONE, report=Report(snapshot=SNAPSHOT))))
+    made = planned(replace(BEGUN, check=replace(DONE, report=RestoreReport(snapshot=SNAPSHOT))))
     assert made.snapshot == SNAPSHOT
     assert made.message == "verified: revision 7, 3 keys, all hashes match"
 
@@ -284,15 +284,18 @@ def test_a_version_that_cannot_start() -> None:
 
 
 def test_an_error_that_the_command_reported() -> None:
-    why = result.failure(Report(error="no bucket", reason="BucketMissing"), why="", job="j")
+    why = result.failure(RestoreReport(error="no bucket", reason="BucketMissing"), why="", job="j")
     assert (why.reason, why.message) == ("BucketMissing", "no bucket")
-    assert result.failure(Report(error="x" * 9999, reason="New"), why="", job="j").reason == "RestoreFailed"
+    assert (
+        result.failure(RestoreReport(error="x" * 9999, reason="New"), why="", job="j").reason
+        == "RestoreFailed"
+    )
 
 
 def test_a_plain_snapshot_is_named_as_one() -> None:
     def says(check: str) -> str:
         snapshot = Verified(revision=7, keys=1, size=1, sha256="", check=check)
-        return planned(replace(BEGUN, check=replace(DONE, report=Report(snapshot=snapshot)))).message
+        return planned(replace(BEGUN, check=replace(DONE, report=RestoreReport(snapshot=snapshot)))).message
 
     assert says("hash") == "verified: revision 7, 1 key, there is no manifest, etcd's hash matches"
     assert "only the structure was checked" in says("none")

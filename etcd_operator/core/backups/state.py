@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from etcd_operator.core.backups.result import Report
+from etcd_operator.core.backups.result import BackupReport
 from etcd_operator.core.jobs import JobEnd
 
 BACKING_UP, COMPLETED, FAILED = "BackingUp", "Completed", "Failed"
@@ -29,7 +29,7 @@ class BackupPodState:
     exit_code: int | None = None
     reason: str = ""
     message: str = ""
-    report: Report | None = None
+    report: BackupReport | None = None
 
     @property
     def has_succeeded(self) -> bool:

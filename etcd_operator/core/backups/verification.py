@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from etcd_operator.core.backups import plan as storing
 from etcd_operator.core.backups.plan import NOT_STARTED, RECHECK, START_PATIENCE, Act, BackupPlan, BackupRule
-from etcd_operator.core.backups.result import VERIFIES, Report
+from etcd_operator.core.backups.result import VERIFIES, BackupReport
 from etcd_operator.core.backups.state import COMPLETED, FAILED, RESTORE, BackupPodState, BackupState
 from etcd_operator.core.versions import restoring
 
@@ -121,7 +121,7 @@ def _of_report(state: BackupState, pod: BackupPodState) -> BackupPlan:
     )
 
 
-def _proof(report: Report) -> str:
+def _proof(report: BackupReport) -> str:
     text = "read back, and all hashes match"
     if report.restore is not None:
         text += (

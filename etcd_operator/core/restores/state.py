@@ -5,7 +5,7 @@ from enum import Enum
 
 from etcd_operator.api.restores import RestoreFailure, Verified
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.core.restores.result import Progress, Report
+from etcd_operator.core.restores.result import Progress, RestoreReport
 
 PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
 """The phases. The last two are final."""
@@ -29,7 +29,7 @@ class JobState:
     is_running: bool = False
     waited: float = 0.0
     waits_for: str = ""
-    report: Report | None = None
+    report: RestoreReport | None = None
     why: str = ""
     claim_uid: str = ""
     progress: Progress | None = None
