@@ -15,7 +15,6 @@ from etcd_operator.quantities import counted
 if TYPE_CHECKING:
     from etcd_operator.backup.programs import Tool
     from etcd_operator.backup.restorable import Restorable, Snapshot
-    from etcd_operator.backup.restore import Member
 
 HELP = "restore a backup or a snapshot to a data directory"
 DESCRIPTION = """\
@@ -154,7 +153,7 @@ def _outcome(
     options: argparse.Namespace,
     source: "Restorable",
     found: "Snapshot",
-    member: "Member",
+    member: "NewMember",
     tool: "Tool",
     seconds: float,
 ) -> Outcome:

@@ -30,7 +30,7 @@ from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render import restored
 from etcd_operator.render.restore_job import check_name, job_name
-from etcd_operator.render.restored import Member
+from etcd_operator.render.restored import RestoredMember
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class ObservedRestore:
     spec: RestoreSpec | None
     state: RestoreState
     access: BackupSpec | None = None
-    members: tuple[Member, ...] = ()
+    members: tuple[RestoredMember, ...] = ()
     claims: dict[str, ObjectMeta]
 
 
@@ -122,7 +122,12 @@ class RestoreObserver:
         )
 
     def _member(
-        self, key: Key, metadata: ObjectMeta, member: Member, claim: ObjectMeta | None, objects: Objects
+        self,
+        key: Key,
+        metadata: ObjectMeta,
+        member: RestoredMember,
+        claim: ObjectMeta | None,
+        objects: Objects,
     ) -> MemberState:
         name = job_name(metadata, member.ordinal)
         return MemberState(
@@ -133,7 +138,7 @@ class RestoreObserver:
         )
 
 
-def _claims(objects: Objects, cluster: str, members: Iterable[Member]) -> dict[str, ObjectMeta]:
+def _claims(objects: Objects, cluster: str, members: Iterable[RestoredMember]) -> dict[str, ObjectMeta]:
     """All claims that a cluster of this name has, or would have."""
     names = {member.name for member in members}
     listed = objects.client.list(resources.CLAIMS, Claim, namespace=objects.namespace).whole()
@@ -144,7 +149,7 @@ def _claims(objects: Objects, cluster: str, members: Iterable[Member]) -> dict[s
     }
 
 
-def _is_ours(claim: ObjectMeta, restore: ObjectMeta, member: Member) -> bool:
+def _is_ours(claim: ObjectMeta, restore: ObjectMeta, member: RestoredMember) -> bool:
     return claim.controller_uid == restore.uid or restored.is_marked(claim, member)
 
 
@@ -156,7 +161,7 @@ def _is_of_former(claim: ObjectMeta, restore: ObjectMeta) -> bool:
     )
 
 
-def _claim_state(claim: ObjectMeta | None, member: Member) -> ClaimState:
+def _claim_state(claim: ObjectMeta | None, member: RestoredMember) -> ClaimState:
     if claim is None:
         return ClaimState.ABSENT
     if restored.is_marked(claim, member):
