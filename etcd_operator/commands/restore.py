@@ -15,6 +15,7 @@ from etcd_operator.quantities import counted
 if TYPE_CHECKING:
     from etcd_operator.backup.programs import Tool
     from etcd_operator.backup.restorable import Restorable, Snapshot
+    from etcd_operator.backup.restore import NewMember
 
 HELP = "restore a backup or a snapshot to a data directory"
 DESCRIPTION = """\

@@ -12,8 +12,8 @@ from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmSilence
-from etcd_operator.core.rules.manual_recovery import offer, recover, refused
 from etcd_operator.core.recovery_names import recovery_name
+from etcd_operator.core.rules.manual_recovery import offer, recover, refused
 from etcd_operator.core.rules.recovery_request import SILENCE
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState

@@ -209,7 +209,7 @@ def serves(answer: Answer, recovery: Recovery) -> bool:
 
 
 def was_found_to_serve(claim: ClaimFacts | None, recovery: Recovery) -> bool:
-    """Whether the claim of a persistent seed has the ID of the new cluster: the point of no return has passed.
+    """Whether the claim of a persistent seed has the ID of the new cluster: there is no way back.
 
     It is written when the seed serves. From then on others may have been changed.
     """
