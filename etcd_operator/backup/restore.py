@@ -22,7 +22,7 @@ from pathlib import Path
 
 from etcd_operator.backup.errors import ProgramFailed, RestoreError
 from etcd_operator.backup.keys import KeyRing
-from etcd_operator.backup.programs import Tool, last_line, started, time_limit
+from etcd_operator.backup.programs import Etcdutl, last_line, started, time_limit
 from etcd_operator.backup.progress import OnProgress, ignore_progress
 from etcd_operator.backup.restorable import Restorable, Snapshot
 from etcd_operator.storage.partial import sync_folder
@@ -52,7 +52,7 @@ def restore(  # noqa: PLR0913 -- what, where, for whom, with what
     data_dir: Path,
     member: NewMember,
     keys: KeyRing,
-    tool: Tool,
+    tool: Etcdutl,
     *,
     scratch: Path | None = None,
     is_marked: bool = False,
@@ -203,7 +203,7 @@ def _run_tool(
     made: Path,
     member: NewMember,
     found: Snapshot,
-    tool: Tool,
+    tool: Etcdutl,
     on_progress: OnProgress,
 ) -> None:
     """Run `etcdutl snapshot restore`. It is ended when it has written nothing for as long as all may take."""
@@ -239,7 +239,7 @@ def _size_of(path: Path) -> int:
         return 0
 
 
-def _command(file: Path, made: Path, member: NewMember, tool: Tool) -> list[str]:
+def _command(file: Path, made: Path, member: NewMember, tool: Etcdutl) -> list[str]:
     peers = (f"{name}={url}" for name, urls in member.initial_cluster.items() for url in urls)
     flags = {
         "data-dir": str(made),

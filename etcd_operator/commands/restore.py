@@ -13,7 +13,7 @@ from etcd_operator.commands.progress_port import served
 from etcd_operator.quantities import counted
 
 if TYPE_CHECKING:
-    from etcd_operator.backup.programs import Tool
+    from etcd_operator.backup.programs import Etcdutl
     from etcd_operator.backup.restorable import Restorable, Snapshot
     from etcd_operator.backup.restore import NewMember
 
@@ -155,7 +155,7 @@ def _outcome(
     source: "Restorable",
     found: "Snapshot",
     member: "NewMember",
-    tool: "Tool",
+    tool: "Etcdutl",
     seconds: float,
 ) -> Outcome:
     import msgspec

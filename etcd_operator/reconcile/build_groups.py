@@ -152,7 +152,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         inquiries=Inquiries(
             on_answer=to_cluster,
             clock=wiring.clock,
-            ask_tool=lambda tool: wiring.ask_stock(tool.address, tool.token, tool.cluster_id),
+            ask=lambda tool: wiring.ask_stock(tool.address, tool.token, tool.cluster_id),
             submit=wiring.submit_inquiry,
         ),
         waits=Waits(clock=wiring.clock),

@@ -134,7 +134,7 @@ def readings_of(wiring: Wiring, wake: Callable[[Key], None]) -> Readings:
         inquiries=Inquiries(
             on_answer=lambda member: wake(Key(member.namespace, cluster_of_member(member.name))),
             clock=wiring.clock,
-            ask_tool=lambda tool: wiring.ask_survivor(tool.address, tool.token),
+            ask=lambda reader: wiring.ask_survivor(reader.address, reader.token),
             submit=wiring.submit_inquiry,
         ),
         clock=wiring.clock,

@@ -6,7 +6,7 @@ from pathlib import Path
 from etcd_operator.backup.create import Options
 from etcd_operator.backup.keys import Key, KeyRing
 from etcd_operator.backup.manifest import Manifest
-from etcd_operator.backup.programs import Tool, find_tool
+from etcd_operator.backup.programs import Etcdutl, find_tool
 from etcd_operator.backup.restorable import Snapshot, find
 from etcd_operator.backup.restore import NewMember, restore
 from unit.backup.samples import FaultyStore, folder, stored
@@ -36,7 +36,7 @@ class Setting:
         self.data_dir = self.parent / "data"
         self.tool = self.install(COPY)
 
-    def install(self, script: str, version: str = "3.6.16") -> Tool:
+    def install(self, script: str, version: str = "3.6.16") -> Etcdutl:
         setting = f"PATH={os.environ['PATH']}; LOG={self.path / 'arguments'}"
         line = f"{setting}; case $1 in version) echo etcdutl version: {version};; *) {script};; esac"
         program(self.path / "bin" / "etcdutl", line)

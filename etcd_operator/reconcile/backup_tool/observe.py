@@ -18,7 +18,7 @@ from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.render.backup_tool import (
     TEMPLATE_ANNOTATION,
-    Tool,
+    ToolSettings,
     claim_name,
     replica_set,
     tool_name,
@@ -34,7 +34,7 @@ class ObservedTool:
 
     cluster: EtcdCluster
     desired: DesiredCluster
-    tool: Tool | None
+    tool: ToolSettings | None
     state: ToolState
     token: str = ""
     problem: OperatorError | None = None
@@ -66,16 +66,16 @@ class ToolObserver:
             cluster=cluster, desired=desired, tool=tool, state=state, token=token, problem=problem
         )
 
-    def _tool(self, desired: DesiredCluster, asked: Wanted) -> Tool | None:
+    def _tool(self, desired: DesiredCluster, asked: Wanted) -> ToolSettings | None:
         """Raises `InvalidSpec` where the rest of the spec is wrong, and what `image` raises."""
         if asked.policy is None:
             return None
         if desired.problem:
             raise InvalidSpec(desired.problem)
-        return Tool(cluster=desired, policy=asked.policy, image=self.image())
+        return ToolSettings(cluster=desired, policy=asked.policy, image=self.image())
 
     def _state(
-        self, key: Key, desired: DesiredCluster, asked: Wanted, tool: Tool | None, *, has_secret: bool
+        self, key: Key, desired: DesiredCluster, asked: Wanted, tool: ToolSettings | None, *, has_secret: bool
     ) -> ToolState:
         found = self.caches.replica_sets.store.get(Key(key.namespace, tool_name(key.name)))
         service = self.caches.services.store.get(Key(key.namespace, tool_name(key.name)))

@@ -30,7 +30,7 @@ from etcd_operator.reconcile.backup_tool.caches import ToolCaches
 from etcd_operator.reconcile.backup_tool.observe import ObservedTool, ToolObserver
 from etcd_operator.reconcile.cluster import ReportEvent
 from etcd_operator.reconcile.failures import Failures, attempt, reason_of
-from etcd_operator.reconcile.inquiries import Heard, Inquiries, Tool
+from etcd_operator.reconcile.inquiries import Heard, Inquiries, PodServer
 from etcd_operator.reconcile.objects import NameTaken, Objects
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
@@ -167,7 +167,7 @@ class ToolReconciler:
         return Sight(
             report=heard.report,
             since_success=self._since_success(observed.cluster, heard),
-            tool_age=heard.tool_age,
+            tool_age=heard.server_age,
             waited=self.waits.seconds(key, f"{observed.desired.uid} to be backed up"),
             problem=problem,
             refused=refused,
@@ -220,5 +220,7 @@ def _unheard(heard: Heard[ToolReport]) -> str:
     return "TokenRefused" if heard.is_token_refused else "ToolUnreachable"
 
 
-def _asked(observed: ObservedTool, pod: ToolPodState) -> Tool:
-    return Tool(uid=pod.uid, owner=observed.desired.uid, address=(pod.address, PORT), token=observed.token)
+def _asked(observed: ObservedTool, pod: ToolPodState) -> PodServer:
+    return PodServer(
+        uid=pod.uid, owner=observed.desired.uid, address=(pod.address, PORT), token=observed.token
+    )

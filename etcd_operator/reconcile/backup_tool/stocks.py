@@ -20,7 +20,7 @@ from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.backup_tool.caches import is_of_tool
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.caches import Caches
-from etcd_operator.reconcile.inquiries import Inquiries, Tool
+from etcd_operator.reconcile.inquiries import Inquiries, PodServer
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render.backup_tool import PORT
@@ -91,7 +91,7 @@ class Stocks:
             return f"its token cannot be read: {error}"
         if self.inquiries.heard(key, state.desired.uid).is_token_refused:
             self.tokens.forget(key)
-        tool = Tool(
+        tool = PodServer(
             uid=pod.metadata.uid,
             owner=state.desired.uid,
             address=(pod.status.pod_ip, PORT),

@@ -28,7 +28,7 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
     inquiries: Inquiries[Progress] = Inquiries(
         on_answer=lambda slot: answered(restore_of(slot)),
         clock=wiring.clock,
-        ask_tool=lambda pod: wiring.ask_progress(pod.address),
+        ask=lambda pod: wiring.ask_progress(pod.address),
         submit=wiring.submit_inquiry,
     )
     jobs = JobReader(caches=caches, waits=waits, progress=ProgressReader(inquiries=inquiries))

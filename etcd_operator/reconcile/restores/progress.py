@@ -9,7 +9,7 @@ from etcd_operator.core.restores.plan import PROGRESS_POLL
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
-from etcd_operator.reconcile.inquiries import Inquiries, Tool
+from etcd_operator.reconcile.inquiries import Inquiries, PodServer
 from etcd_operator.render.restore_job import PROGRESS_PORT
 
 
@@ -33,7 +33,9 @@ class ProgressReader:
         if pod.status.pod_ip:
             address = (pod.status.pod_ip, PROGRESS_PORT)
             # Each answer causes a pass, which asks nobody; one that the timer causes finds that it is time.
-            self.inquiries.renew(slot, Tool(uid=uid, owner=uid, address=address, token=""), PROGRESS_POLL / 2)
+            self.inquiries.renew(
+                slot, PodServer(uid=uid, owner=uid, address=address, token=""), PROGRESS_POLL / 2
+            )
         return self.inquiries.heard(slot, uid).report
 
     def forget(self, key: Key) -> None:
