@@ -21,7 +21,7 @@ from etcd_operator.backup import frames
 from etcd_operator.backup.ahead import ahead
 from etcd_operator.backup.database import DatabaseScan, DatabaseSummary
 from etcd_operator.backup.errors import BackupError, Damaged, ManifestMissing, SnapshotDamaged, SnapshotOld
-from etcd_operator.backup.keys import Key
+from etcd_operator.backup.keys import EncryptionKey
 from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, decode, encode, name_of
 from etcd_operator.backup.progress import OnProgress, counted, ignore_progress
 from etcd_operator.backup.source import Source
@@ -64,7 +64,7 @@ class Options:
     """How the snapshot is stored. With a key it is encrypted. series: see `Manifest.series`."""
 
     compression: Compression = ""
-    key: Key | None = None
+    key: EncryptionKey | None = None
     series: str = ""
 
     @property

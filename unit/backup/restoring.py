@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from etcd_operator.backup.create import Options
-from etcd_operator.backup.keys import Key, KeyRing
+from etcd_operator.backup.keys import EncryptionKey, KeyRing
 from etcd_operator.backup.manifest import Manifest
 from etcd_operator.backup.programs import Etcdutl, find_tool
 from etcd_operator.backup.restorable import Snapshot, find
@@ -12,7 +12,7 @@ from etcd_operator.backup.restore import NewMember, restore
 from unit.backup.samples import FaultyStore, folder, stored
 from unit.backup.test_programs import program
 
-KEYS = KeyRing([Key(bytes(range(32)))])
+KEYS = KeyRing([EncryptionKey(bytes(range(32)))])
 MEMBER = NewMember(
     name="m1",
     initial_cluster={"m0": ("http://a:2380",), "m1": ("http://b:2380", "http://c:2380")},

@@ -14,7 +14,7 @@ from etcd_operator.backup.errors import (
     ProgramMissing,
     WrongKey,
 )
-from etcd_operator.backup.keys import Key, KeyRing
+from etcd_operator.backup.keys import EncryptionKey, KeyRing
 from etcd_operator.backup.manifest import name_of
 from etcd_operator.backup.programs import find_tool
 from etcd_operator.backup.restorable import Check, find, of_manifest
@@ -114,7 +114,7 @@ def test_another_backup_than_the_verified_one(setting: Setting) -> None:
 def test_a_wrong_key_leaves_nothing(setting: Setting) -> None:
     setting.backup(Options(key=KEYS.newest))
     with pytest.raises(WrongKey):
-        setting.restore(KeyRing([Key(bytes(32))]))
+        setting.restore(KeyRing([EncryptionKey(bytes(32))]))
     assert setting.has_nothing()
 
 
