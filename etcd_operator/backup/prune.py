@@ -23,7 +23,7 @@ from etcd_operator.storage.protocol import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class PruneScope:
     """Which backups are looked at: below `prefix` ("" for all), of this series, with these names.
 
     is_wanted: whether a name, as it is in the store, belongs to them.
@@ -46,7 +46,7 @@ class Found:
     bare: tuple[tuple[str, Manifest], ...] = ()
 
 
-def find(store: Store, scope: Scope, policy: Policy, *, keep: Collection[str], now: datetime) -> Found:
+def find(store: Store, scope: PruneScope, policy: Policy, *, keep: Collection[str], now: datetime) -> Found:
     """What is to be removed. keep: names in the store. Changes nothing. Raises the store's errors."""
     found = list(_of_series(store, scope))
     backups = [backup for entry, manifest in found if (backup := _complete(entry, manifest)) is not None]
@@ -90,7 +90,7 @@ def remove(store: Store, name: str) -> None:
     store.delete(name_of(name))
 
 
-def _of_series(store: Store, scope: Scope) -> Iterator[tuple[Entry, Manifest]]:
+def _of_series(store: Store, scope: PruneScope) -> Iterator[tuple[Entry, Manifest]]:
     for entry in entries(store, scope.prefix, scope.is_wanted):
         if entry.manifest is not None and entry.manifest.series == scope.series:
             yield entry, entry.manifest
