@@ -126,6 +126,7 @@ def test_an_empty_ring_says_that_no_key_was_given() -> None:
 
 
 def test_no_representation_shows_a_key() -> None:
-    shown = f"{EncryptionKey(OLD)} {EncryptionKey(OLD)!r} {KeyRing([EncryptionKey(OLD)])!r} {vars(KeyRing([EncryptionKey(OLD)]))}"
+    key = EncryptionKey(OLD)
+    shown = f"{key} {key!r} {KeyRing([key])!r} {vars(KeyRing([key]))}"
     assert repr(OLD) not in shown
     assert OLD.hex() not in shown
