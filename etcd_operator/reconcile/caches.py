@@ -138,7 +138,7 @@ def _on_unlabelled(enqueue: Callable[[Key], None], old: Pod | None, new: Pod | N
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class CacheSource:
     """Where caches are filled from."""
 
     client: Client
@@ -177,7 +177,7 @@ def member_of(pod: Pod) -> str:
 
 
 def _common(
-    source: Source, resource: resources.Resource, kind: type[Cluster], label: str, other: str
+    source: CacheSource, resource: resources.Resource, kind: type[Cluster], label: str, other: str
 ) -> Caches[Cluster]:
     """The informers that both groups have; `other`: a label that only pods of members have."""
     return Caches(
@@ -191,13 +191,13 @@ def _common(
     )
 
 
-def coreos_caches(source: Source) -> Caches[coreos.EtcdCluster]:
+def coreos_caches(source: CacheSource) -> Caches[coreos.EtcdCluster]:
     """The informers of coreos.com."""
     resource, label = resources.COREOS_CLUSTERS, coreos.CLUSTER_LABEL
     return _common(source, resource, coreos.EtcdCluster, label, coreos.NODE_LABEL)
 
 
-def improbable_caches(source: Source) -> Caches[improbable.EtcdCluster]:
+def improbable_caches(source: CacheSource) -> Caches[improbable.EtcdCluster]:
     """The informers of etcd.improbable.io."""
     resource, label = resources.IMPROBABLE_CLUSTERS, improbable.CLUSTER_LABEL
     return replace(

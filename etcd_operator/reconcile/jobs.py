@@ -16,7 +16,7 @@ from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.store import Index
 from etcd_operator.kube.views import Job, Pod
-from etcd_operator.reconcile.caches import Object, Source
+from etcd_operator.reconcile.caches import CacheSource, Object
 from etcd_operator.reconcile.objects import Objects
 
 BY_UID = "uid"
@@ -58,7 +58,7 @@ class JobCaches(Generic[Object]):
 
 
 def job_caches(
-    source: Source,
+    source: CacheSource,
     resource: Resource,
     kind: type[Object],
     label: str,

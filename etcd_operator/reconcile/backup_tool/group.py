@@ -13,7 +13,7 @@ from etcd_operator.reconcile.backup_tool.caches import ToolCaches, tool_caches
 from etcd_operator.reconcile.backup_tool.observe import ToolObserver
 from etcd_operator.reconcile.backup_tool.reconciler import ToolReconciler
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
-from etcd_operator.reconcile.caches import Caches, Source
+from etcd_operator.reconcile.caches import Caches, CacheSource
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.groups import Group, Later, Wiring
 from etcd_operator.reconcile.inquiries import Ask, Inquiries, PodServer
@@ -22,7 +22,7 @@ from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render.storage_class import class_name
 
 
-def tool_group(wiring: Wiring, source: Source, of_clusters: Caches[coreos.EtcdCluster]) -> Group:
+def tool_group(wiring: Wiring, source: CacheSource, of_clusters: Caches[coreos.EtcdCluster]) -> Group:
     """The group, wired but not started."""
     caches, answered = tool_caches(source, of_clusters), Later()
     reconciler = _reconciler(wiring, caches, answered)
