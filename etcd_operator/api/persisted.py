@@ -61,7 +61,7 @@ from an old revision gets `required revision has been compacted` instead of sile
 """
 
 
-class BackupSource(Value, frozen=True, kw_only=True):
+class RestoredBackup(Value, frozen=True, kw_only=True):
     """The backup that a recovery restores.
 
     cluster: whose backup (the name of a cluster in the same namespace).
@@ -112,7 +112,7 @@ class Recovery(Value, frozen=True, kw_only=True):
     seed: str
     token: str
     replaces: str
-    backup: BackupSource | None = None
+    backup: RestoredBackup | None = None
     former: tuple[str, ...] = ()
     automatic: bool = False
     settled: bool = False

@@ -44,7 +44,7 @@ def revision_named(report: Stock | None, cluster_id: str) -> int:
 class StoredBackup:
     """A completed EtcdBackup of this cluster, of the etcd cluster that had this ID then.
 
-    time: when it was taken (RFC 3339). age: seconds that it is old. spec, url: see `persisted.BackupSource`.
+    time: when it was taken (RFC 3339). age: seconds that it is old. spec, url: see `persisted.RestoredBackup`.
     is_damaged: its verification has failed.
     """
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from etcd_operator.api.persisted import BackupSource, Recovery
+from etcd_operator.api.persisted import Recovery, RestoredBackup
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores.result import RestoreReport
 from etcd_operator.core.restores.state import JobState
@@ -30,7 +30,7 @@ from unit.core.builders import (
 )
 
 TIME = "2026-01-01T00:00:00Z"
-SOURCE = BackupSource(
+SOURCE = RestoredBackup(
     cluster="db",
     via="Object",
     name="one",

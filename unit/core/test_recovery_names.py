@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_operator.api.persisted import BackupSource, Recovery
+from etcd_operator.api.persisted import Recovery, RestoredBackup
 from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.recovery_names import claims_kept_by, cluster_id_in, generation_in, recovery_name
 
@@ -17,7 +17,7 @@ BACKUP = Recovery(
     seed="db-3",
     token="uid-3",
     replaces="abc",
-    backup=BackupSource(cluster="db", via="Object", name="nightly"),
+    backup=RestoredBackup(cluster="db", via="Object", name="nightly"),
 )
 
 

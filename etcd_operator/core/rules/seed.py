@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import msgspec
 
-from etcd_operator.api.persisted import REVISION_BUMP, BackupSource, Bootstrap, Recovery, recovery_token
+from etcd_operator.api.persisted import REVISION_BUMP, Bootstrap, Recovery, RestoredBackup, recovery_token
 from etcd_operator.core.actions import Action, CreateMember, Plan, Remember
 from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import ClaimFacts, Member, ordinal_of
@@ -85,7 +85,7 @@ def next_from_backup(state: ClusterState, backup: VerifiedBackup) -> Recovery:
 
     It may be of an etcd cluster that this resource had before: no backup of the recorded one was stored yet.
     """
-    source = BackupSource(
+    source = RestoredBackup(
         cluster=state.desired.name,
         via="Tool",
         name=backup.name,
@@ -118,7 +118,7 @@ def next_from_stored(
     state: ClusterState, backup: StoredBackup, *, version: str = "", in_place: bool = False
 ) -> Recovery:
     """The entry of a recovery that restores an EtcdBackup. version: of etcd; empty for that of the backup."""
-    source = BackupSource(
+    source = RestoredBackup(
         cluster=state.desired.name,
         via="Object",
         name=backup.name,
@@ -136,7 +136,7 @@ def next_from_stored(
     )
 
 
-def next_recovery_of(state: ClusterState, backup: BackupSource, *, revision: int, version: str) -> Recovery:
+def next_recovery_of(state: ClusterState, backup: RestoredBackup, *, revision: int, version: str) -> Recovery:
     """The entry of a recovery that restores this backup, with this version of etcd."""
     return _next(state, revision=revision, version=version, backup=backup)
 
@@ -165,7 +165,7 @@ def _next(
     revision: int,
     version: str,
     survivor: str = "",
-    backup: BackupSource | None = None,
+    backup: RestoredBackup | None = None,
     sha256: str = "",
 ) -> Recovery:
     former = state.persisted.recovery

@@ -9,7 +9,7 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.api.persisted import BackupSource, Recovery
+from etcd_operator.api.persisted import Recovery, RestoredBackup
 from etcd_operator.core.backups.state import COMPLETED
 from etcd_operator.core.recovery_actions import (
     CloseClients,
@@ -91,7 +91,7 @@ class Restoring:
         )
         self.scope.create(resources.JOBS, job, "JobCreated")
 
-    def _recovery(self) -> tuple[Recovery, BackupSource]:
+    def _recovery(self) -> tuple[Recovery, RestoredBackup]:
         recovery = self.scope.state.persisted.recovery
         if recovery is None or recovery.backup is None:
             raise Conflict("no backup is being restored")
