@@ -41,11 +41,11 @@ def revision_named(report: Stock | None, cluster_id: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredBackup:
+class CompletedBackup:
     """A completed EtcdBackup of this cluster, of the etcd cluster that had this ID then.
 
-    time: when it was taken (RFC 3339). age: seconds that it is old. spec, url: see `persisted.RestoredBackup`.
-    is_damaged: its verification has failed.
+    time: when it was taken (RFC 3339). age: seconds that it is old. spec, url: see
+    `persisted.RestoredBackup`. is_damaged: its verification has failed.
     """
 
     name: str
@@ -73,7 +73,7 @@ class BackupSight:
     is_listed: bool = False
     is_awaited: bool = False
     refusal: str = ""
-    stored: tuple[StoredBackup, ...] = ()
+    stored: tuple[CompletedBackup, ...] = ()
     job: JobState | None = None
     is_closed: bool = False
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupSight, StoredBackup
+from etcd_operator.core.stock import BackupSight, CompletedBackup
 from unit.core.model_operator import KINDS, Operator
 from unit.core.model_stored import CLOSED, Stored
 
@@ -15,10 +15,10 @@ WAITED = 100.0
 """Seconds for which a Job that does not start is waited for in each pass."""
 
 
-def stored_facts(found: Stored) -> StoredBackup:
+def stored_facts(found: Stored) -> CompletedBackup:
     """As the status of an EtcdBackup has it."""
     report = found.backup.report
-    return StoredBackup(
+    return CompletedBackup(
         name=report.name,
         uid=found.uid,
         cluster_id=report.cluster_id,

@@ -10,7 +10,7 @@ from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores.result import RestoreReport
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupSight, StoredBackup
+from etcd_operator.core.stock import BackupSight, CompletedBackup
 from unit.core.builders import (
     CLUSTER_ID,
     NAMES,
@@ -48,9 +48,9 @@ LOST_CLAIM = claim("db-3", token=f"{TOKEN}-1", is_restored=True, is_lost=True)
 """The claim of the seed, whose volume is gone."""
 
 
-def backup(name: str = "one", **changes: Any) -> StoredBackup:
+def backup(name: str = "one", **changes: Any) -> CompletedBackup:
     """A completed EtcdBackup of the recorded etcd cluster."""
-    made = StoredBackup(
+    made = CompletedBackup(
         name=name,
         uid=f"uid-{name}",
         cluster_id=CLUSTER_ID,
@@ -65,7 +65,7 @@ def backup(name: str = "one", **changes: Any) -> StoredBackup:
     return replace(made, **changes)
 
 
-def sight(*backups: StoredBackup, **changes: Any) -> BackupSight:
+def sight(*backups: CompletedBackup, **changes: Any) -> BackupSight:
     """What is known of them, by default of one."""
     return replace(BackupSight(is_listed=True, stored=backups or (backup(),)), **changes)
 

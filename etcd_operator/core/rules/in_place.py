@@ -23,7 +23,7 @@ from etcd_operator.core.rules.recovery_ending import remains
 from etcd_operator.core.rules.recovery_request import begin
 from etcd_operator.core.rules.seed import SEED_POLL, held, next_from_stored
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import StoredBackup
+from etcd_operator.core.stock import CompletedBackup
 from etcd_operator.core.versions import can_restore, starts_on
 
 CANCELLED = (
@@ -93,7 +93,7 @@ def _possible(state: ClusterState, requested: str) -> str:
     )
 
 
-def _next(state: ClusterState, backup: StoredBackup) -> Recovery:
+def _next(state: ClusterState, backup: CompletedBackup) -> Recovery:
     """The entry of a restore of this backup, with the version that runs."""
     return next_from_stored(state, backup, version=str(state.lowest_version or ""), in_place=True)
 

@@ -18,7 +18,7 @@ from etcd_operator.core.recovery_names import generation_in
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.starts import OfflineSurvivor, Resuming, Seeding, Start
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import StoredBackup
+from etcd_operator.core.stock import CompletedBackup
 
 RECHECK = 2.0
 """Seconds between observations while somebody else has to act."""
@@ -115,7 +115,7 @@ def _reported(state: ClusterState) -> int:
 
 
 def next_from_stored(
-    state: ClusterState, backup: StoredBackup, *, version: str = "", in_place: bool = False
+    state: ClusterState, backup: CompletedBackup, *, version: str = "", in_place: bool = False
 ) -> Recovery:
     """The entry of a recovery that restores an EtcdBackup. version: of etcd; empty for that of the backup."""
     source = RestoredBackup(

@@ -21,7 +21,7 @@ from etcd_operator.core.members import Member
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupSight, StoredBackup
+from etcd_operator.core.stock import BackupSight, CompletedBackup
 from etcd_operator.decoding import convert
 from etcd_operator.errors import Forbidden, NotFound
 from etcd_operator.etcd_ids import without_padding
@@ -68,7 +68,7 @@ class StoredBackups:
         error = self.backups.last_error
         return str(error) if self.backups.is_listing and isinstance(error, (Forbidden, NotFound)) else ""
 
-    def _stored(self, key: Key) -> Iterator[StoredBackup]:
+    def _stored(self, key: Key) -> Iterator[CompletedBackup]:
         now = self.clock.now()
         for backup in self.backups.store.values():
             status = backup.status
@@ -77,7 +77,7 @@ class StoredBackups:
                 continue
             # What was written while the backup was taken may be missing from it.
             taken = status.start_time or status.completion_time
-            yield StoredBackup(
+            yield CompletedBackup(
                 name=backup.metadata.name,
                 uid=backup.metadata.uid,
                 cluster_id=without_padding(status.cluster_id),
