@@ -23,7 +23,7 @@ from etcd_operator.backup.errors import NotReachable
 from etcd_operator.backup.manifest import name_of
 from etcd_operator.backup.prune import remove
 from etcd_operator.backup_tool import inventory
-from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
+from etcd_operator.backup_tool.inventory import Inventory, ToolBackup
 from etcd_operator.backup_tool.members import cluster_id, members
 from etcd_operator.backup_tool.names import Name
 from etcd_operator.backup_tool.spool import Spool, spooled
@@ -182,7 +182,7 @@ class Runner:
                 log.warning("leftover_removed", name=path)
 
 
-def _of_path(found: Inventory, path: str) -> StoredBackup | None:
+def _of_path(found: Inventory, path: str) -> ToolBackup | None:
     return next((each for each in found.backups if each.path == path), None)
 
 
@@ -196,6 +196,6 @@ def _is_removed(store: Store, path: str) -> bool:
     return True
 
 
-def _remove(store: Store, backup: StoredBackup) -> None:
+def _remove(store: Store, backup: ToolBackup) -> None:
     remove(store, backup.path)
     log.info("backup_removed", name=str(backup.name))
