@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.api.coreos_backup import BackupStatus
+from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
 from etcd_operator.core.backup_tool.health import (
     HEALTHY,
@@ -143,12 +143,12 @@ def test_an_invalid_policy_is_reported_and_none_is_not() -> None:
 
 def test_what_is_stored_is_kept_while_nobody_reports() -> None:
     known = stored(None, REPORT)
-    assert known == BackupStatus(
+    assert known == ClusterBackupStatus(
         time=NEWEST.time, name=NEWEST.name, revision=10, size=20512, etcd_version="3.6.16", took=1.5,
         count=2, total_size=41024,
     )  # fmt: skip
     assert stored(known, None) == known
-    assert stored(known, ToolReport()) == BackupStatus()
+    assert stored(known, ToolReport()) == ClusterBackupStatus()
 
 
 def test_a_tool_that_was_restarted_does_not_know_how_long_the_backup_took() -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.backup_schedules import LastBackup, ScheduleStatus
-from etcd_operator.api.coreos_backup import BackupStatus
+from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
 from etcd_operator.core.backup_tool import figures as tool
 from etcd_operator.core.backup_tool.health import Sight
@@ -90,7 +90,7 @@ def test_the_figures_of_a_schedule() -> None:
     assert figures(ScheduleMemory(uid="uid"), "", state(), NONE, pending, is_verified=True) == never
 
 
-STORED = BackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, size=20512, took=0.4)
+STORED = ClusterBackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, size=20512, took=0.4)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ STORED = BackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, size=20
             ),
         ),
         (Sight(), None, "Unknown", BackupFigures(cluster="c")),
-        (Sight(), BackupStatus(), "False", BackupFigures(cluster="c", is_healthy=False)),
+        (Sight(), ClusterBackupStatus(), "False", BackupFigures(cluster="c", is_healthy=False)),
         (
             Sight(),
             msgspec.structs.replace(STORED, took=0.0),
@@ -120,7 +120,7 @@ STORED = BackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, size=20
     ],
 )
 def test_the_figures_of_a_cluster(
-    sight: Sight, stored: BackupStatus | None, status: str, expected: BackupFigures
+    sight: Sight, stored: ClusterBackupStatus | None, status: str, expected: BackupFigures
 ) -> None:
     condition = Condition(type="BackupHealthy", status=status, reason="R")  # type: ignore[arg-type]
     assert tool.figures("c", sight, stored, condition, at("22 12:30")) == expected

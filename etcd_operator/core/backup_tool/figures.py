@@ -2,20 +2,20 @@
 
 from datetime import datetime
 
-from etcd_operator.api.coreos_backup import BackupStatus
+from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
 from etcd_operator.core.backup_tool.health import Sight
 from etcd_operator.figures import HEALTH, BackupFigures
 
 
 def figures(
-    cluster: str, sight: Sight, stored: BackupStatus | None, condition: Condition, now: datetime
+    cluster: str, sight: Sight, stored: ClusterBackupStatus | None, condition: Condition, now: datetime
 ) -> BackupFigures:
     """stored: what the status reports. condition: BackupHealthy.
 
     The tool does not restore what it stores, so no backup counts as verified.
     """
-    newest = stored if stored is not None and stored.time else BackupStatus()
+    newest = stored if stored is not None and stored.time else ClusterBackupStatus()
     since = sight.since_success
     return BackupFigures(
         cluster=cluster,

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from etcd_operator.api.coreos_backup import BackupStatus
+from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition, condition_of, merge_conditions, without_numbers
 from etcd_operator.core.backup_tool.report import LastFailure, ToolReport
 from etcd_operator.core.backup_tool.state import ToolState
@@ -64,15 +64,15 @@ class Sight:
         return self.report.is_starting and self.tool_age <= SETTLING_SECONDS
 
 
-def stored(previous: BackupStatus | None, report: ToolReport | None) -> BackupStatus | None:
+def stored(previous: ClusterBackupStatus | None, report: ToolReport | None) -> ClusterBackupStatus | None:
     """`status.backup`: what the tool reported; without a report what was known before."""
     if report is None:
         return previous
     newest = report.newest
     if newest is None:
-        return BackupStatus()
+        return ClusterBackupStatus()
     is_same = previous is not None and previous.name == newest.name and previous.time == newest.time
-    return BackupStatus(
+    return ClusterBackupStatus(
         time=newest.time,
         name=newest.name,
         revision=newest.revision,

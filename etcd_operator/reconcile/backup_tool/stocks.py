@@ -7,7 +7,7 @@ threads of its own; no pass waits for it.
 from dataclasses import dataclass
 
 from etcd_operator.api.coreos import EtcdCluster
-from etcd_operator.api.coreos_backup import BackupStatus
+from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.core.backup_tool.policy import wanted
 from etcd_operator.core.backup_tool.report import Stock
 from etcd_operator.core.rules.from_backup import ASK_AGAIN
@@ -107,7 +107,7 @@ class Stocks:
         return next((pod for pod in pods if is_of_tool(pod) and _is_ready(pod)), None)
 
 
-def _recorded(known: BackupStatus | None, state: ClusterState) -> int:
+def _recorded(known: ClusterBackupStatus | None, state: ClusterState) -> int:
     """Of the newest backup as the status names it; that of a deleted cluster of this name does not count."""
     if known is None or known.cluster_id not in ("", state.persisted.cluster_id):
         return 0
