@@ -23,7 +23,7 @@ from etcd_operator.errors import InvalidSpec
 Spec = TypeVar("Spec")
 
 
-class Resource(HasMetadata, Protocol):
+class ClusterResource(HasMetadata, Protocol):
     """A stored cluster resource of either group."""
 
     @property
@@ -31,7 +31,7 @@ class Resource(HasMetadata, Protocol):
         """Its status, of the type of its group."""
 
 
-Cluster_contra = TypeVar("Cluster_contra", bound=Resource, contravariant=True)
+Cluster_contra = TypeVar("Cluster_contra", bound=ClusterResource, contravariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Dialect(Protocol[Cluster_contra]):
 
 
 def desired_of(
-    cluster: Resource,
+    cluster: ClusterResource,
     read_spec: Callable[[], dict[str, Any]],
     *,
     api_version: str,

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import HasMetadata, ObjectMeta
 from etcd_operator.core.members import cluster_of_member
-from etcd_operator.dialects.base import Resource
+from etcd_operator.dialects.base import ClusterResource
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
@@ -25,7 +25,7 @@ from etcd_operator.kube.views import Budget, Claim, Pod, ReplicaSet, Written
 BY_CLUSTER = "cluster"
 
 
-Cluster = TypeVar("Cluster", bound=Resource)
+Cluster = TypeVar("Cluster", bound=ClusterResource)
 Object = TypeVar("Object", bound=HasMetadata)
 
 
