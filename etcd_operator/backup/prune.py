@@ -16,7 +16,7 @@ from datetime import datetime
 
 from etcd_operator.backup.catalog import Entry, State, entries, load
 from etcd_operator.backup.errors import BackupError
-from etcd_operator.backup.manifest import Manifest, name_of
+from etcd_operator.backup.manifest import Manifest, manifest_name
 from etcd_operator.backup.retention import Policy, StoredBackup, surplus
 from etcd_operator.storage.errors import BucketMissing, Stalled, StoreError, Unreachable
 from etcd_operator.storage.protocol import Store
@@ -87,7 +87,7 @@ def carry_out(
 def remove(store: Store, name: str) -> None:
     """Remove object and manifest. Raises the store's errors."""
     store.delete(name)
-    store.delete(name_of(name))
+    store.delete(manifest_name(name))
 
 
 def _of_series(store: Store, scope: PruneScope) -> Iterator[tuple[Entry, Manifest]]:
@@ -105,7 +105,7 @@ def _complete(entry: Entry, manifest: Manifest) -> StoredBackup | None:
 def _finish(store: Store, name: str, manifest: Manifest) -> None:
     """Remove a manifest whose object is gone."""
     if store.stat(name) is None and _is_unchanged(store, name, manifest):
-        store.delete(name_of(name))
+        store.delete(manifest_name(name))
 
 
 def _is_unchanged(store: Store, name: str, manifest: Manifest) -> bool:

@@ -20,7 +20,7 @@ import structlog
 from etcd_operator.backup import source
 from etcd_operator.backup.create import Origin, create
 from etcd_operator.backup.errors import NotReachable
-from etcd_operator.backup.manifest import name_of
+from etcd_operator.backup.manifest import manifest_name
 from etcd_operator.backup.prune import remove
 from etcd_operator.backup_tool import inventory
 from etcd_operator.backup_tool.inventory import Inventory, ToolBackup
@@ -165,7 +165,7 @@ class Runner:
             for backup in surplus:
                 _remove(store, backup)
             for path in after.bare:
-                store.delete(name_of(path))
+                store.delete(manifest_name(path))
             return self._listed(store, running)
         except OperatorError as error:
             log.warning("purge_failed", error=str(error))

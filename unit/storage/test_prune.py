@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from etcd_operator.backup.catalog import State, entries
-from etcd_operator.backup.manifest import SUFFIX, name_of
+from etcd_operator.backup.manifest import SUFFIX, manifest_name
 from etcd_operator.backup.prune import PruneScope, carry_out, find
 from etcd_operator.backup.retention import Policy
 from etcd_operator.storage.errors import AccessDenied, BucketMissing, StoreError, Unreachable
@@ -83,7 +83,7 @@ def test_what_is_not_whole_is_left_alone_and_does_not_count(case: Case) -> None:
     store.delete("a/b-110.db")
     store.put("a/b-110.db", [b"something else"])
     counted(store, "a/b-111.db", 111, series=OURS)
-    store.delete(name_of("a/b-111.db"))
+    store.delete(manifest_name("a/b-111.db"))
     pruned(store)
     left = {"a/b-110.db": State.WRONG_SIZE, "a/b-111.db": State.INCOMPLETE}
     assert states(store) == left | whole("a/b-100.db", "a/b-101.db")
@@ -153,7 +153,7 @@ def test_what_somebody_else_removed_or_stored_meanwhile_is_left_alone(case: Case
     found = find(store, PruneScope(prefix="a", series=OURS), Policy(max_count=1), keep=(), now=now)
     for name in ("a/b-9.db", "a/b-10.db"):
         store.delete(name)
-        store.delete(name_of(name))
+        store.delete(manifest_name(name))
     counted(store, "a/b-10.db", 50)
     assert [each.name for each in carry_out(store, found)] == ["a/b-100.db"]
     assert states(store) == whole("a/b-10.db", "a/b-101.db")
