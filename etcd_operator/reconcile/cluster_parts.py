@@ -8,7 +8,7 @@ from typing import Generic
 
 from etcd_operator.core.members import cluster_of_member
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupSight, StockSight
+from etcd_operator.core.stock import BackupFacts, StockFacts
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.absences import Absences
@@ -51,8 +51,8 @@ class Parts(Generic[Cluster]):
     conflicting_cluster: ConflictingCluster
     peer_problem: PeerProblem = lambda _: None
     peer_status: PeerStatusWriter | None = None
-    stock_of: Callable[[Cluster, ClusterState], StockSight] = no_stock
-    backups_of: Callable[[Cluster, ClusterState], BackupSight] = no_backups
+    stock_of: Callable[[Cluster, ClusterState], StockFacts] = no_stock
+    backups_of: Callable[[Cluster, ClusterState], BackupFacts] = no_backups
 
     def reconciler(self, wiring: Wiring) -> ClusterReconciler[Cluster]:
         """A reconciler of them, with a prober of its own."""

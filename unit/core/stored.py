@@ -10,7 +10,7 @@ from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores.result import RestoreReport
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupSight, CompletedBackup
+from etcd_operator.core.stock import BackupFacts, CompletedBackup
 from unit.core.builders import (
     CLUSTER_ID,
     NAMES,
@@ -65,9 +65,9 @@ def backup(name: str = "one", **changes: Any) -> CompletedBackup:
     return replace(made, **changes)
 
 
-def sight(*backups: CompletedBackup, **changes: Any) -> BackupSight:
+def sight(*backups: CompletedBackup, **changes: Any) -> BackupFacts:
     """What is known of them, by default of one."""
-    return replace(BackupSight(is_listed=True, stored=backups or (backup(),)), **changes)
+    return replace(BackupFacts(is_listed=True, stored=backups or (backup(),)), **changes)
 
 
 def job(**changes: Any) -> JobState:

@@ -16,7 +16,7 @@ from etcd_operator.core.rules.from_backup import TOOL_GRACE
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import StockSight, revision_named
+from etcd_operator.core.stock import StockFacts, revision_named
 from unit.core.builders import CLUSTER_ID, bootstrapped, changed, ephemeral, persistent, pod, with_record
 from unit.core.quorum_losses import RECOVERY, lost, recovering
 
@@ -42,12 +42,12 @@ def having(found: VerifiedBackup | None, **more: Any) -> Stock:
 
 def beside(report: Stock | None, **more: Any) -> ClusterState:
     """db-0002 is left, at revision 7."""
-    return replace(lost(3, 0, 1), stock=StockSight(is_kept=True, report=report, **more))
+    return replace(lost(3, 0, 1), stock=StockFacts(is_kept=True, report=report, **more))
 
 
 def alone(report: Stock | None, **more: Any) -> ClusterState:
     """Nothing is left."""
-    return replace(lost(3, 0, 1, 2), stock=StockSight(is_kept=True, report=report, **more))
+    return replace(lost(3, 0, 1, 2), stock=StockFacts(is_kept=True, report=report, **more))
 
 
 OF_THIS, OF_OLD = (RestoredBackup(cluster=name, via="Claim", name="r1") for name in ("db", "old"))

@@ -14,7 +14,7 @@ from etcd_operator.core.recovery_actions import ConfirmNothingLeft
 from etcd_operator.core.revisions import PER_SECOND
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from etcd_operator.core.stock import StockSight
+from etcd_operator.core.stock import StockFacts
 from unit.core.builders import TOKEN, answer, entry, ephemeral, pod
 
 OTHER = "0badcafe"
@@ -52,7 +52,7 @@ def test_a_new_cluster_of_too_old_an_etcd_is_not_begun(version: str) -> None:
 
 
 def test_a_backup_is_fetched_through_the_tool_that_uses_its_claim() -> None:
-    remembered = plan(replace(new(), stock=StockSight(has_source_tool=True))).actions[1]
+    remembered = plan(replace(new(), stock=StockFacts(has_source_tool=True))).actions[1]
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery is not None
     assert remembered.persisted.recovery.backup == RestoredBackup(cluster="old", via="Tool")

@@ -9,7 +9,7 @@ from etcd_operator.api.backup_schedules import LastBackup, ScheduleStatus
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
 from etcd_operator.core.backup_tool import figures as tool
-from etcd_operator.core.backup_tool.health import Sight
+from etcd_operator.core.backup_tool.health import ToolFacts
 from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.core.backups.schedules.figures import ScheduleMemory, figures, remembered
 from etcd_operator.core.backups.schedules.health import Verdict
@@ -97,7 +97,7 @@ STORED = ClusterBackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, 
     ("sight", "stored", "status", "expected"),
     [
         (
-            Sight(report=ToolReport(failures=3), since_success=60.0),
+            ToolFacts(report=ToolReport(failures=3), since_success=60.0),
             STORED,
             "True",
             BackupFigures(
@@ -109,10 +109,10 @@ STORED = ClusterBackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, 
                 is_healthy=True,
             ),
         ),
-        (Sight(), None, "Unknown", BackupFigures(cluster="c")),
-        (Sight(), ClusterBackupStatus(), "False", BackupFigures(cluster="c", is_healthy=False)),
+        (ToolFacts(), None, "Unknown", BackupFigures(cluster="c")),
+        (ToolFacts(), ClusterBackupStatus(), "False", BackupFigures(cluster="c", is_healthy=False)),
         (
-            Sight(),
+            ToolFacts(),
             msgspec.structs.replace(STORED, took=0.0),
             "False",
             BackupFigures(cluster="c", size=20512, is_healthy=False),
@@ -120,7 +120,7 @@ STORED = ClusterBackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, 
     ],
 )
 def test_the_figures_of_a_cluster(
-    sight: Sight, stored: ClusterBackupStatus | None, status: str, expected: BackupFigures
+    sight: ToolFacts, stored: ClusterBackupStatus | None, status: str, expected: BackupFigures
 ) -> None:
     condition = Condition(type="BackupHealthy", status=status, reason="R")  # type: ignore[arg-type]
     assert tool.figures("c", sight, stored, condition, at("22 12:30")) == expected

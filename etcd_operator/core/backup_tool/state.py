@@ -1,4 +1,4 @@
-"""One frozen picture of a cluster's backup tool: all that a decision about its objects may rest on."""
+"""The observed state of a cluster's backup tool: all that a decision about its objects may depend on."""
 
 from dataclasses import dataclass
 
@@ -54,7 +54,7 @@ class CleanupState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolState:
-    """The observed world of one cluster's backups.
+    """What was observed of the backup tool of one cluster.
 
     has_finalizer: the deletion of the cluster waits until its backups are removed.
     template: the digest of the wanted template; empty if there is none. size: of the wanted claim in bytes, 0

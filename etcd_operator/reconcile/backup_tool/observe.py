@@ -50,7 +50,7 @@ class ToolObserver:
     image: Callable[[], str]
 
     def observe(self, key: Key, cluster: EtcdCluster, objects: Objects) -> ObservedTool:
-        """The world of one cluster's tool."""
+        """The observed state of one cluster's tool. `problem`: what kept it from being complete."""
         desired, asked = self.dialect.desired(cluster), wanted(cluster.spec.get("backup"))
         tool, token, problem = None, "", None
         try:

@@ -13,7 +13,7 @@ from etcd_operator.core.backup_tool.report import Stock
 from etcd_operator.core.rules.from_backup import ASK_AGAIN
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import NO_STOCK, StockSight, revision_named
+from etcd_operator.core.stock import NO_STOCK, StockFacts, revision_named
 from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
@@ -38,11 +38,11 @@ class Stocks:
     inquiries: Inquiries[Stock]
     waits: Waits
 
-    def __call__(self, cluster: EtcdCluster, state: ClusterState) -> StockSight:
+    def __call__(self, cluster: EtcdCluster, state: ClusterState) -> StockFacts:
         """What is known now; nothing where no recovery chooses its source."""
         key, restore = cluster.metadata.key, state.desired.restore
         if restore is not None and not state.persisted.is_bootstrapped:
-            return StockSight(has_source_tool=self._uses_claim(Key(key.namespace, restore.cluster)))
+            return StockFacts(has_source_tool=self._uses_claim(Key(key.namespace, restore.cluster)))
         if not chooses_source(state):
             self._forget(key)
             return NO_STOCK
@@ -52,7 +52,7 @@ class Stocks:
         problem = asked.problem or self._ask(key, state)
         heard = self.inquiries.heard(key, state.desired.uid)
         problem = problem or heard.problem
-        return StockSight(
+        return StockFacts(
             is_kept=True,
             report=heard.report if not (heard.problem or asked.problem) else None,
             waited=self._waited(key, state.desired.uid, problem),

@@ -50,7 +50,7 @@ class BackupObserver:
     waits: Waits
 
     def observe(self, key: Key, backup: EtcdBackup, objects: Objects) -> ObservedBackup:
-        """The world of one backup. objects: reads live. Raises the errors of `Client`."""
+        """The observed state of one EtcdBackup. objects: reads live. Raises the errors of `Client`."""
         spec, wrong = parsed(backup.spec, BackupSpec, problem)
         status = backup.status
         state = BackupState(

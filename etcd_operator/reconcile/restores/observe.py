@@ -63,7 +63,7 @@ class RestoreObserver:
         self.jobs.forget(key)
 
     def observe(self, key: Key, restore: EtcdRestore, objects: Objects) -> ObservedRestore:
-        """The world of one restore. objects: reads live. Raises the errors of `Client`."""
+        """The observed state of one EtcdRestore. objects: reads live. Raises the errors of `Client`."""
         spec, wrong = parsed(restore.spec, RestoreSpec, specs.problem)
         status, metadata = restore.status, restore.metadata
         state = RestoreState(
