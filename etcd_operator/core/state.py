@@ -196,7 +196,7 @@ class ClusterState:
 
     @property
     def leader(self) -> Member | None:
-        """The member that the healthy ones follow."""
+        """The member that most of the healthy ones follow; None while none is known."""
         ids = [m.answer.leader for m in self.all_healthy_voters if m.answer is not None]
         named = max(set(ids), key=ids.count, default="")
         return next((m for m in self.all_voters if m.entry is not None and m.entry.id == named), None)

@@ -138,7 +138,7 @@ def parse_spec(raw: dict[str, Any], kind: type[Spec]) -> Spec:
 
 
 def adopt_of(spec: adoption.Adopt | None, namespace: str) -> Adopt | None:
-    """The cluster to be adopted. Raises InvalidSpec for an endpoint that cannot be used."""
+    """The cluster to be adopted, if any. Raises InvalidSpec for an endpoint that cannot be used."""
     if spec is None:
         return None
     at = tuple(_endpoint(url, namespace) for url in spec.endpoints)

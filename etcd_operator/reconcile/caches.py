@@ -66,7 +66,7 @@ class Caches(Generic[Cluster]):
         return next((informer for informer in informers if informer.resource == resource), None)
 
     def cluster_of(self, metadata: ObjectMeta) -> Key | None:
-        """The cluster that an object's label names."""
+        """The cluster that an object's label names; None without that label."""
         name = metadata.labels.get(self.label)
         return Key(metadata.namespace, name) if name else None
 

@@ -38,7 +38,7 @@ class JobCaches(Generic[Object]):
         return self.owners, self.jobs, self.pods
 
     def of_resource(self, resource: Resource) -> Informer[Any] | None:
-        """The informer of a resource that is written."""
+        """The informer of a resource that is written; None for others."""
         return next(
             (informer for informer in (self.owners, self.jobs) if informer.resource == resource), None
         )

@@ -67,7 +67,7 @@ def next_recovery(state: ClusterState, survivor: Member) -> Recovery:
 
 
 def answering(members: Iterable[Member]) -> tuple[tuple[str, str], ...]:
-    """Names and pod UIDs of those that answer."""
+    """Those that answer, each as its name and the UID of its pod."""
     return tuple((m.name, m.pod.uid) for m in members if m.pod is not None and m.answer is not None)
 
 

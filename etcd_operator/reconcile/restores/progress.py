@@ -26,7 +26,7 @@ class ProgressReader:
     _asked: dict[Key, set[Key]] = field(default_factory=dict)
 
     def of(self, key: Key, pod: Pod) -> Progress | None:
-        """The last report of a pod of this EtcdRestore; it is asked again when it is time."""
+        """The last report of a pod of this EtcdRestore, if any; it is asked again when it is time."""
         slot = Key(key.namespace, f"{key.name}/{pod.metadata.name}")
         self._asked.setdefault(key, set()).add(slot)
         uid = pod.metadata.uid

@@ -56,7 +56,7 @@ class ScheduleCaches:
         return self.of_backups.pods_of(job)
 
     def of_resource(self, resource: Resource) -> Informer[Any] | None:
-        """The informer of a resource that is written."""
+        """The informer of a resource that is written; None for others."""
         by_resource: dict[Resource, Informer[Any]] = {
             resources.SCHEDULES: self.schedules,
             resources.BACKUPS: self.backups,
