@@ -42,7 +42,7 @@ from etcd_operator.observability.server import Check, StatusServer
 from etcd_operator.process import Reachability, end_in
 from etcd_operator.reconcile.backups.image import OwnImage
 from etcd_operator.reconcile.build_groups import build_groups, new_backoff
-from etcd_operator.reconcile.caches import Source
+from etcd_operator.reconcile.caches import CacheSource
 from etcd_operator.reconcile.groups import ClusterGroup, Wiring
 from etcd_operator.reconcile.install import Installer
 from etcd_operator.reconcile.storage_class import StorageClass
@@ -99,7 +99,7 @@ class Operator:
             if settings.leader_elect
             else None
         )
-        source = Source(client=self._client, namespace=settings.namespace, on_crash=self._on_crash)
+        source = CacheSource(client=self._client, namespace=settings.namespace, on_crash=self._on_crash)
         self._groups = build_groups(self._wiring(), source)
         self._defined = threading.Event()
         self._leader_threads = LeaderThreads(

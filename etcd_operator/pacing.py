@@ -18,7 +18,7 @@ class Exponential:
     factor: float = 2.0
 
     def after(self, failures: int) -> float:
-        """The wait after the last of so many failures in a row (1: the first)."""
+        """Seconds to wait after so many failures in a row (1: the first)."""
         return min(self.cap, self.first * self.factor ** min(failures - 1, _MAX_STEPS))
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from etcd_operator.api import persisted
 from etcd_operator.api.adoption import Adopt, SelfHosted
-from etcd_operator.api.coreos_backup import BackupStatus, RestorePolicy
+from etcd_operator.api.coreos_backup import ClusterBackupStatus, RestorePolicy
 from etcd_operator.api.meta import ObjectMeta, RawObject, Value
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.recovery import AfterSeconds, RecoveryMode
@@ -74,7 +74,7 @@ class ClusterStatus(persisted.ClusterStatus, frozen=True, kw_only=True):
     target_version: str = ""
     members: MembersStatus = MembersStatus()
     next_ordinal: int = 0
-    backup: BackupStatus | None = None
+    backup: ClusterBackupStatus | None = None
 
 
 class EtcdCluster(Value, frozen=True, kw_only=True):

@@ -77,7 +77,7 @@ class RestorePolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True
     storage_type: Literal["PersistentVolume", "S3"] = "PersistentVolume"
 
 
-class BackupStatus(Value, frozen=True, kw_only=True):
+class ClusterBackupStatus(Value, frozen=True, kw_only=True):
     """What is stored, as the backup tool last reported it; it remains while the tool does not answer.
 
     time (RFC 3339), name, revision, size (bytes of the snapshot), etcd_version: of the newest backup; empty

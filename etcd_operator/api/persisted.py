@@ -35,6 +35,17 @@ def is_repeated(token: str) -> bool:
     return AGAIN in token
 
 
+def recovery_token(uid: str, generation: int) -> str:
+    """The token of the cluster that a recovery makes; uid: of the resource. No other cluster has it."""
+    return f"{uid}-{generation}"
+
+
+def is_recovery_token(uid: str, token: str) -> bool:
+    """Whether a token is that of some recovery of the resource with this UID."""
+    generation = token.removeprefix(f"{uid}-")
+    return token != generation and generation.isdecimal()
+
+
 AGAIN = "."
 """Separates the UID of the resource, which does not contain it, from the number of the attempt."""
 
@@ -50,7 +61,7 @@ from an old revision gets `required revision has been compacted` instead of sile
 """
 
 
-class BackupSource(Value, frozen=True, kw_only=True):
+class RestoredBackup(Value, frozen=True, kw_only=True):
     """The backup that a recovery restores.
 
     cluster: whose backup (the name of a cluster in the same namespace).
@@ -101,7 +112,7 @@ class Recovery(Value, frozen=True, kw_only=True):
     seed: str
     token: str
     replaces: str
-    backup: BackupSource | None = None
+    backup: RestoredBackup | None = None
     former: tuple[str, ...] = ()
     automatic: bool = False
     settled: bool = False
@@ -113,6 +124,10 @@ class Recovery(Value, frozen=True, kw_only=True):
     failure: str = ""
     stopped: bool = False
     sha256: str = ""
+
+    def is_under_way(self, cluster_id: str) -> bool:
+        """Whether it has not ended. cluster_id: the one on record; empty if there is none."""
+        return self.replaces == cluster_id
 
 
 class Upgrade(Value, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from etcd_operator.backup.errors import DamagedManifest, NotABackup, UnknownFormat
-from etcd_operator.backup.manifest import SUFFIX, Manifest, decode, name_of
+from etcd_operator.backup.manifest import SUFFIX, Manifest, decode, manifest_name
 from etcd_operator.storage.errors import AccessDenied, InvalidURL, NotFound
 from etcd_operator.storage.protocol import Store, Stored
 
@@ -60,7 +60,7 @@ def entries(
     found = {stored.name: stored for stored in listed if is_wanted(stored.name.removesuffix(SUFFIX))}
     names = {name.removesuffix(SUFFIX) for name in found}
     for name in sorted(names):
-        yield _entry(store, name, found.get(name), has_manifest=name_of(name) in found)
+        yield _entry(store, name, found.get(name), has_manifest=manifest_name(name) in found)
 
 
 def load(store: Store, name: str) -> Manifest:
@@ -69,7 +69,7 @@ def load(store: Store, name: str) -> Manifest:
     Raises `NotABackup` if there is none, `DamagedManifest`, `UnknownFormat`, and the store's errors.
     """
     try:
-        return decode(_read_small(store, name_of(name)))
+        return decode(_read_small(store, manifest_name(name)))
     except NotFound as error:
         if store.stat(name) is None:
             raise NotABackup(f"there is no backup named {name}: see `etcd-operator list`") from error
@@ -83,7 +83,7 @@ def _entry(store: Store, name: str, stored: Stored | None, *, has_manifest: bool
         problem = "no manifest: interrupted, still being written, or not a backup"
         return Entry(name=name, state=State.INCOMPLETE, stored=stored, problem=problem)
     try:
-        manifest = decode(_read_small(store, name_of(name)))
+        manifest = decode(_read_small(store, manifest_name(name)))
     except (UnknownFormat, DamagedManifest, AccessDenied, InvalidURL, NotFound) as error:
         state, problem = _unusable(error)
         return Entry(name=name, state=state, stored=stored, problem=problem)

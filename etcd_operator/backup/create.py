@@ -21,8 +21,8 @@ from etcd_operator.backup import frames
 from etcd_operator.backup.ahead import ahead
 from etcd_operator.backup.database import DatabaseScan, DatabaseSummary
 from etcd_operator.backup.errors import BackupError, Damaged, ManifestMissing, SnapshotDamaged, SnapshotOld
-from etcd_operator.backup.keys import Key
-from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, decode, encode, name_of
+from etcd_operator.backup.keys import EncryptionKey
+from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, decode, encode, manifest_name
 from etcd_operator.backup.progress import OnProgress, counted, ignore_progress
 from etcd_operator.backup.source import Source
 from etcd_operator.etcd_ids import hex_id
@@ -64,7 +64,7 @@ class Options:
     """How the snapshot is stored. With a key it is encrypted. series: see `Manifest.series`."""
 
     compression: Compression = ""
-    key: Key | None = None
+    key: EncryptionKey | None = None
     series: str = ""
 
     @property
@@ -112,7 +112,7 @@ def check_free(store: Store, name: str) -> None:
     """Raise `NameTaken` if something is stored as `name` or as its manifest, or if `name` is a manifest's."""
     if name.endswith(SUFFIX):
         raise NameTaken(f"{name} is the name of a manifest: choose another name, without {SUFFIX}")
-    if store.stat(name_of(name)) is not None:
+    if store.stat(manifest_name(name)) is not None:
         raise NameTaken(f"a backup named {name} exists already: choose another name")
     if store.stat(name) is not None:
         raise NameTaken(
@@ -259,9 +259,9 @@ def _check_stored(store: Store, name: str, manifest: Manifest) -> None:
 def _write_manifest(store: Store, name: str, manifest: Manifest) -> None:
     data = encode(manifest)
     try:
-        store.put(name_of(name), iter([data]))
+        store.put(manifest_name(name), iter([data]))
     except StoreError:
-        if not _is_written(store, name_of(name), data):
+        if not _is_written(store, manifest_name(name), data):
             raise
 
 
@@ -271,7 +271,7 @@ def _refuse_twin(store: Store, name: str, manifest: Manifest) -> None:
     An idle member sends the same snapshot twice. Nobody may be advised to delete what is a backup.
     """
     try:
-        other = decode(b"".join(store.read(name_of(name))))
+        other = decode(b"".join(store.read(manifest_name(name))))
     except (StoreError, BackupError):
         return
     if (other.stored_size, other.stored_sha256) == (manifest.stored_size, manifest.stored_sha256):

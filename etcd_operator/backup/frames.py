@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 from etcd_operator.backup.errors import Damaged, UnknownFormat
-from etcd_operator.backup.keys import Key, KeyRing
+from etcd_operator.backup.keys import EncryptionKey, KeyRing
 from etcd_operator.backup.manifest import Compression, Encryption
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ class Header:
         return _HEADER.pack(MAGIC, VERSION, *numbers, bytes.fromhex(self.key_id) or _NO_KEY, self.salt)
 
 
-def encode(chunks: Iterable[bytes], *, compression: Compression, key: Key | None) -> Iterator[bytes]:
+def encode(
+    chunks: Iterable[bytes], *, compression: Compression, key: EncryptionKey | None
+) -> Iterator[bytes]:
     """The stored form of a snapshot that arrives in chunks of any size; an error of `chunks` passes through.
 
     Without compression and key these are the chunks themselves. Holds some 3 MiB.
@@ -108,7 +110,7 @@ def decode(
     return _decode(chunks, keys, compression, encryption) if compression or encryption else iter(chunks)
 
 
-def _encode(chunks: Iterable[bytes], compression: Compression, key: Key | None) -> Iterator[bytes]:
+def _encode(chunks: Iterable[bytes], compression: Compression, key: EncryptionKey | None) -> Iterator[bytes]:
     encryption: Encryption = "AES-256-GCM" if key else ""
     header = Header(
         compression=compression,
@@ -253,12 +255,12 @@ def _nonce(index: int) -> bytes:
     return index.to_bytes(12, "little")
 
 
-def _seal(header: Header, key: Key | None) -> _Seal:
+def _seal(header: Header, key: EncryptionKey | None) -> _Seal:
     digest = hashlib.sha256(bytes(header)).digest()
     return _Encrypted(digest, _cipher(key, header.salt)) if key else _Hashed(digest)
 
 
-def _cipher(key: Key, salt: bytes) -> "AESGCM":
+def _cipher(key: EncryptionKey, salt: bytes) -> "AESGCM":
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF

@@ -24,7 +24,7 @@ _ID_SIZE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class EncryptionKey:
     """One AES-256 key: 32 bytes, which no representation of this value shows."""
 
     secret: bytes = field(repr=False)
@@ -38,7 +38,7 @@ class Key:
 class KeyRing:
     """The keys that are known, in the order in which they were made; the last one encrypts."""
 
-    def __init__(self, keys: Iterable[Key] = ()) -> None:
+    def __init__(self, keys: Iterable[EncryptionKey] = ()) -> None:
         in_order = list(keys)
         self._keys = {key.id: key for key in in_order}
         self._newest = in_order[-1] if in_order else None
@@ -48,7 +48,7 @@ class KeyRing:
         """Read one file, or all files of a directory but hidden ones. Raises `BadKey`."""
         try:
             files = _files(path)
-            keys = [Key(_secret(file)) for file in files]
+            keys = [EncryptionKey(_secret(file)) for file in files]
         except OSError as error:
             raise BadKey(f"cannot read the key {error.filename or path}: {error.strerror}") from error
         if not keys:
@@ -56,7 +56,7 @@ class KeyRing:
         return cls(keys)
 
     @property
-    def newest(self) -> Key | None:
+    def newest(self) -> EncryptionKey | None:
         """The key that encrypts; None if the ring is empty."""
         return self._newest
 
@@ -65,7 +65,7 @@ class KeyRing:
         """The IDs of all keys, oldest first."""
         return tuple(self._keys)
 
-    def find(self, key_id: str) -> Key:
+    def find(self, key_id: str) -> EncryptionKey:
         """The key with that ID. Raises `WrongKey` if it is not in the ring."""
         key = self._keys.get(key_id)
         if key is None:

@@ -88,7 +88,7 @@ class _Format(msgspec.Struct, rename="camel"):
     operator_version: str = ""
 
 
-def name_of(name: str) -> str:
+def manifest_name(name: str) -> str:
     """The name of the manifest of the object `name`."""
     return name + SUFFIX
 

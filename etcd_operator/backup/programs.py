@@ -33,7 +33,7 @@ class Programs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class Etcdutl:
     """etcdutl, which restores snapshots."""
 
     path: Path
@@ -55,14 +55,14 @@ class Tool:
         )
 
 
-def find_tool(folder: Path | None) -> Tool:
+def find_tool(folder: Path | None) -> Etcdutl:
     """The etcdutl in `folder`, or on the PATH. Raises `ProgramMissing`."""
     path = shutil.which("etcdutl", path=str(folder) if folder is not None else None)
     if path is None:
         where = f"in {folder}" if folder is not None else "on the PATH"
         raise ProgramMissing(f"no etcdutl {where}: pass --etcd-bin DIR with the one of etcd's release")
     absolute = Path(path).absolute()  # as in `_find`
-    return Tool(path=absolute, version=_version(absolute, "version"))
+    return Etcdutl(path=absolute, version=_version(absolute, "version"))
 
 
 def time_limit(size: int) -> float:

@@ -16,14 +16,14 @@ from datetime import datetime
 
 from etcd_operator.backup.catalog import Entry, State, entries, load
 from etcd_operator.backup.errors import BackupError
-from etcd_operator.backup.manifest import Manifest, name_of
+from etcd_operator.backup.manifest import Manifest, manifest_name
 from etcd_operator.backup.retention import Policy, StoredBackup, surplus
 from etcd_operator.storage.errors import BucketMissing, Stalled, StoreError, Unreachable
 from etcd_operator.storage.protocol import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class PruneScope:
     """Which backups are looked at: below `prefix` ("" for all), of this series, with these names.
 
     is_wanted: whether a name, as it is in the store, belongs to them.
@@ -46,7 +46,7 @@ class Found:
     bare: tuple[tuple[str, Manifest], ...] = ()
 
 
-def find(store: Store, scope: Scope, policy: Policy, *, keep: Collection[str], now: datetime) -> Found:
+def find(store: Store, scope: PruneScope, policy: Policy, *, keep: Collection[str], now: datetime) -> Found:
     """What is to be removed. keep: names in the store. Changes nothing. Raises the store's errors."""
     found = list(_of_series(store, scope))
     backups = [backup for entry, manifest in found if (backup := _complete(entry, manifest)) is not None]
@@ -87,10 +87,10 @@ def carry_out(
 def remove(store: Store, name: str) -> None:
     """Remove object and manifest. Raises the store's errors."""
     store.delete(name)
-    store.delete(name_of(name))
+    store.delete(manifest_name(name))
 
 
-def _of_series(store: Store, scope: Scope) -> Iterator[tuple[Entry, Manifest]]:
+def _of_series(store: Store, scope: PruneScope) -> Iterator[tuple[Entry, Manifest]]:
     for entry in entries(store, scope.prefix, scope.is_wanted):
         if entry.manifest is not None and entry.manifest.series == scope.series:
             yield entry, entry.manifest
@@ -105,7 +105,7 @@ def _complete(entry: Entry, manifest: Manifest) -> StoredBackup | None:
 def _finish(store: Store, name: str, manifest: Manifest) -> None:
     """Remove a manifest whose object is gone."""
     if store.stat(name) is None and _is_unchanged(store, name, manifest):
-        store.delete(name_of(name))
+        store.delete(manifest_name(name))
 
 
 def _is_unchanged(store: Store, name: str, manifest: Manifest) -> bool:

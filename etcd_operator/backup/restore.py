@@ -22,7 +22,7 @@ from pathlib import Path
 
 from etcd_operator.backup.errors import ProgramFailed, RestoreError
 from etcd_operator.backup.keys import KeyRing
-from etcd_operator.backup.programs import Tool, last_line, started, time_limit
+from etcd_operator.backup.programs import Etcdutl, last_line, started, time_limit
 from etcd_operator.backup.progress import OnProgress, ignore_progress
 from etcd_operator.backup.restorable import Restorable, Snapshot
 from etcd_operator.storage.partial import sync_folder
@@ -33,7 +33,7 @@ _LOG_SIZE = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class NewMember:
     """The member that starts on the data; all members of the new cluster have the same `initial_cluster`
     (peer URLs by name) and `token`.
 
@@ -50,9 +50,9 @@ class Member:
 def restore(  # noqa: PLR0913 -- what, where, for whom, with what
     source: Restorable,
     data_dir: Path,
-    member: Member,
+    member: NewMember,
     keys: KeyRing,
-    tool: Tool,
+    tool: Etcdutl,
     *,
     scratch: Path | None = None,
     is_marked: bool = False,
@@ -107,7 +107,7 @@ def is_filled(data_dir: Path) -> bool:
         raise RestoreError(f"cannot read {data_dir}: {error.strerror}") from error
 
 
-def is_restored(data_dir: Path, member: Member) -> bool:
+def is_restored(data_dir: Path, member: NewMember) -> bool:
     """Whether `data_dir` was restored, with a mark, for this member of this cluster.
 
     Raises `RestoreError` if it has other data, which nothing may be started on.
@@ -128,7 +128,7 @@ def is_restored(data_dir: Path, member: Member) -> bool:
     )
 
 
-def _mark(target: Path, member: Member) -> None:
+def _mark(target: Path, member: NewMember) -> None:
     """Write and sync the mark while there is no data yet: data that was there before never gets one."""
     with _mark_of(target).open("w") as file:
         file.write(_marked(member))
@@ -141,7 +141,7 @@ def _mark_of(target: Path) -> Path:
     return target.with_name(f".{target.name}.restored")
 
 
-def _marked(member: Member) -> str:
+def _marked(member: NewMember) -> str:
     return f"{member.token} {member.name}\n"
 
 
@@ -198,7 +198,13 @@ def _check_space(folder: Path, needed: int) -> None:
 
 
 def _run_tool(
-    folder: Path, file: Path, made: Path, member: Member, found: Snapshot, tool: Tool, on_progress: OnProgress
+    folder: Path,
+    file: Path,
+    made: Path,
+    member: NewMember,
+    found: Snapshot,
+    tool: Etcdutl,
+    on_progress: OnProgress,
 ) -> None:
     """Run `etcdutl snapshot restore`. It is ended when it has written nothing for as long as all may take."""
     log, database, limit = folder / "log", made / "member" / "snap" / "db", time_limit(found.size)
@@ -233,7 +239,7 @@ def _size_of(path: Path) -> int:
         return 0
 
 
-def _command(file: Path, made: Path, member: Member, tool: Tool) -> list[str]:
+def _command(file: Path, made: Path, member: NewMember, tool: Etcdutl) -> list[str]:
     peers = (f"{name}={url}" for name, urls in member.initial_cluster.items() for url in urls)
     flags = {
         "data-dir": str(made),

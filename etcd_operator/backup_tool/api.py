@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
+from etcd_operator.backup_tool.inventory import Inventory, ToolBackup
 from etcd_operator.backup_tool.stock import StockKeeper
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.storage.protocol import Store
@@ -24,7 +24,7 @@ class Api:
     worker: Worker
     stock: StockKeeper
     load: Callable[[], Inventory]
-    find: Callable[[str], StoredBackup | None]
+    find: Callable[[str], ToolBackup | None]
     open_store: Callable[[], Store]
     token_file: Path
     is_alive: Callable[[], bool]

@@ -18,7 +18,7 @@ from etcd_operator.storage.protocol import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredBackup:
+class ToolBackup:
     """A complete backup. path: its name in the store. modified: when it came there, by the store's clock."""
 
     path: str
@@ -35,12 +35,12 @@ class Inventory:
     of objects that are gone, but for their manifests.
     """
 
-    backups: tuple[StoredBackup, ...] = ()
+    backups: tuple[ToolBackup, ...] = ()
     incomplete: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
 
     @property
-    def newest(self) -> StoredBackup | None:
+    def newest(self) -> ToolBackup | None:
         """The backup to restore; None if there is none."""
         return next(iter(self.backups), None)
 
@@ -49,11 +49,11 @@ class Inventory:
         """Bytes that the complete backups take."""
         return sum(backup.manifest.stored_size for backup in self.backups)
 
-    def newest_of(self, cluster_id: str) -> StoredBackup | None:
+    def newest_of(self, cluster_id: str) -> ToolBackup | None:
         """The newest backup of one etcd cluster (16 hexadecimal digits)."""
         return next((each for each in self.backups if each.manifest.cluster_id == cluster_id), None)
 
-    def surplus(self, keep: int, *, running: str = "") -> tuple[StoredBackup, ...]:
+    def surplus(self, keep: int, *, running: str = "") -> tuple[ToolBackup, ...]:
         """Those after the newest `keep`, the oldest first.
 
         running: the etcd cluster that the caller takes for the one that runs. It may have been given up while
@@ -62,7 +62,7 @@ class Inventory:
         spared = self._of_successors(running)
         return tuple(each for each in reversed(self.backups[keep:]) if each not in spared)
 
-    def _of_successors(self, running: str) -> tuple[StoredBackup, ...]:
+    def _of_successors(self, running: str) -> tuple[ToolBackup, ...]:
         """Backups of etcd clusters that have replaced this one, and the one of its own that shows that.
 
         A successor begins with higher revisions, and after this cluster has stored something. Of a deleted
@@ -106,7 +106,7 @@ def load(store: Store, folder: str, *, now: datetime, running: str = "") -> Inve
     )
 
 
-def find(store: Store, folder: str, name: str) -> StoredBackup | None:
+def find(store: Store, folder: str, name: str) -> ToolBackup | None:
     """The complete backup of this name; reads no other manifest. Raises the store's errors."""
     path = f"{folder}/{name}"
     for entry in entries(store, folder, lambda each: each == path):
@@ -116,14 +116,14 @@ def find(store: Store, folder: str, name: str) -> StoredBackup | None:
     return None
 
 
-def _ordered(backups: Iterable[StoredBackup], *, latest: datetime, running: str) -> tuple[StoredBackup, ...]:
+def _ordered(backups: Iterable[ToolBackup], *, latest: datetime, running: str) -> tuple[ToolBackup, ...]:
     """The newest first.
 
     Where the clock of a tool was ahead, its only backup would remain the newest until that time has come: a
     time after `latest` is replaced by that at which the store received it.
     """
 
-    def stamp(backup: StoredBackup) -> Stamp:
+    def stamp(backup: ToolBackup) -> Stamp:
         time = backup.manifest.time
         if time > latest:
             time = min(time, backup.modified)
@@ -136,8 +136,8 @@ def _name(entry: Entry, folder: str) -> Name | None:
     return parse(entry.name.removeprefix(f"{folder}/"))
 
 
-def _backup(entry: Entry, folder: str) -> StoredBackup | None:
+def _backup(entry: Entry, folder: str) -> ToolBackup | None:
     name = _name(entry, folder)
     if name is None or entry.manifest is None or entry.stored is None or entry.state is not State.COMPLETE:
         return None
-    return StoredBackup(path=entry.name, name=name, manifest=entry.manifest, modified=entry.stored.modified)
+    return ToolBackup(path=entry.name, name=name, manifest=entry.manifest, modified=entry.stored.modified)

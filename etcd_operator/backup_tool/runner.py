@@ -20,10 +20,10 @@ import structlog
 from etcd_operator.backup import source
 from etcd_operator.backup.create import Origin, create
 from etcd_operator.backup.errors import NotReachable
-from etcd_operator.backup.manifest import name_of
+from etcd_operator.backup.manifest import manifest_name
 from etcd_operator.backup.prune import remove
 from etcd_operator.backup_tool import inventory
-from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
+from etcd_operator.backup_tool.inventory import Inventory, ToolBackup
 from etcd_operator.backup_tool.members import cluster_id, members
 from etcd_operator.backup_tool.names import Name
 from etcd_operator.backup_tool.spool import Spool, spooled
@@ -165,7 +165,7 @@ class Runner:
             for backup in surplus:
                 _remove(store, backup)
             for path in after.bare:
-                store.delete(name_of(path))
+                store.delete(manifest_name(path))
             return self._listed(store, running)
         except OperatorError as error:
             log.warning("purge_failed", error=str(error))
@@ -182,7 +182,7 @@ class Runner:
                 log.warning("leftover_removed", name=path)
 
 
-def _of_path(found: Inventory, path: str) -> StoredBackup | None:
+def _of_path(found: Inventory, path: str) -> ToolBackup | None:
     return next((each for each in found.backups if each.path == path), None)
 
 
@@ -196,6 +196,6 @@ def _is_removed(store: Store, path: str) -> bool:
     return True
 
 
-def _remove(store: Store, backup: StoredBackup) -> None:
+def _remove(store: Store, backup: ToolBackup) -> None:
     remove(store, backup.path)
     log.info("backup_removed", name=str(backup.name))

@@ -20,7 +20,7 @@ from etcd_operator.backup.fetch import fetch
 from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup_tool import client
 from etcd_operator.backup_tool.client import NoReport, TokenRefused
-from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
+from etcd_operator.backup_tool.inventory import Inventory, ToolBackup
 from etcd_operator.backup_tool.versions import NotUsable, check_usable
 from etcd_operator.clock import Clock
 from etcd_operator.errors import TerminalError
@@ -177,7 +177,7 @@ def from_store(store: Store, found: Inventory, request: Request, file: Path) -> 
     raise _none(tuple(damaged))
 
 
-def _fetched(backup: StoredBackup, damaged: tuple[str, ...]) -> Fetched:
+def _fetched(backup: ToolBackup, damaged: tuple[str, ...]) -> Fetched:
     manifest = backup.manifest
     return Fetched(
         name=str(backup.name),

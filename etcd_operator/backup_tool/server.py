@@ -32,7 +32,7 @@ import structlog
 
 from etcd_operator.backup import contents
 from etcd_operator.backup_tool.api import Api
-from etcd_operator.backup_tool.inventory import StoredBackup
+from etcd_operator.backup_tool.inventory import ToolBackup
 from etcd_operator.backup_tool.versions import NotUsable, check_usable
 from etcd_operator.backup_tool.worker import Ticket
 from etcd_operator.errors import OperatorError
@@ -196,7 +196,7 @@ class _Handler(Handler):
         finally:
             self.server.downloads.release()
 
-    def _send(self, backup: StoredBackup) -> None:
+    def _send(self, backup: ToolBackup) -> None:
         """Send the object. The last block waits until all bytes are checked."""
         store = self.server.api.open_store()
         contents.require(store, backup.path, backup.manifest)
@@ -218,7 +218,7 @@ class _Handler(Handler):
         for at in range(0, len(view), _BLOCK):
             self.wfile.write(view[at : at + _BLOCK])
 
-    def _describe(self, backup: StoredBackup) -> None:
+    def _describe(self, backup: ToolBackup) -> None:
         described = {"X-etcd-Version": backup.name.etcd_version, "X-Revision": str(backup.name.revision)}
         self.head(HTTPStatus.OK, BYTES, backup.manifest.stored_size, described)
 

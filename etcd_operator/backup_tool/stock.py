@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from etcd_operator.backup.errors import Damaged, NotABackup
 from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup.verify import verify
-from etcd_operator.backup_tool.inventory import NOTHING, Inventory, StoredBackup
+from etcd_operator.backup_tool.inventory import NOTHING, Inventory, ToolBackup
 from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.clock import Clock
 from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
@@ -40,7 +40,7 @@ class _Found:
     at: float
     inventory: Inventory = NOTHING
     is_checked: bool = False
-    whole: StoredBackup | None = None
+    whole: ToolBackup | None = None
     damaged: tuple[str, ...] = ()
     failure: OperatorError | None = None
 
@@ -125,7 +125,7 @@ class StockKeeper:
             listed, at=self._clock.monotonic(), is_checked=True, whole=whole, damaged=tuple(damaged)
         )
 
-    def _first_whole(self, found: Inventory, damaged: list[str]) -> StoredBackup | None:
+    def _first_whole(self, found: Inventory, damaged: list[str]) -> ToolBackup | None:
         store = self._open_store()
         for backup in found.backups:
             try:
@@ -136,7 +136,7 @@ class StockKeeper:
                 return backup
         return None
 
-    def _described(self, backup: StoredBackup | None) -> VerifiedBackup | None:
+    def _described(self, backup: ToolBackup | None) -> VerifiedBackup | None:
         if backup is None:
             return None
         manifest = backup.manifest

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from etcd_operator.commands.outcome import UsageError
 
 if TYPE_CHECKING:
-    from etcd_operator.backup.restore import Member
+    from etcd_operator.backup.restore import NewMember
 
 DEFAULT_NAME = "default"
 DEFAULT_URL = "http://localhost:2380"
@@ -42,10 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def of(options: argparse.Namespace) -> "Member":
+def of(options: argparse.Namespace) -> "NewMember":
     """The member that the flags describe. Raises `UsageError`."""
     from etcd_operator.api.persisted import REVISION_BUMP
-    from etcd_operator.backup.restore import Member
+    from etcd_operator.backup.restore import NewMember
 
     advertised = _urls(options.initial_advertise_peer_urls)
     if options.initial_cluster is None:
@@ -59,7 +59,7 @@ def of(options: argparse.Namespace) -> "Member":
         raise UsageError(
             "--initial-cluster has several members: pass the same new --initial-cluster-token for each"
         )
-    return Member(
+    return NewMember(
         name=options.name,
         initial_cluster=members,
         token=options.initial_cluster_token or uuid.uuid4().hex,

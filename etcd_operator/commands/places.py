@@ -61,12 +61,12 @@ def open_backup(url: str) -> Place:
 
 def new_name(store: "Store", prefix: str, now: datetime, *, is_framed: bool) -> str:
     """A name that is not taken, from the time; `.db` can be used by etcdutl as it is, `.backup` cannot."""
-    from etcd_operator.backup.manifest import name_of
+    from etcd_operator.backup.manifest import manifest_name
 
     suffix = ".backup" if is_framed else ".db"
     stem = f"{prefix}/" * bool(prefix) + f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
     number, name = 1, stem + suffix
-    while store.stat(name) is not None or store.stat(name_of(name)) is not None:
+    while store.stat(name) is not None or store.stat(manifest_name(name)) is not None:
         number += 1
         name = f"{stem}-{number}{suffix}"
     return name

@@ -21,7 +21,7 @@ def duration_of(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
-class Progress:
+class ProgressBar:
     """Called with the bytes processed so far (`done`); `total` is what is expected, or 0 if that is unknown.
 
     A context manager: the end removes the bar, so that the result stands alone.
@@ -48,7 +48,7 @@ class Progress:
         self._next = self._begin + self._every
         self._width = 0
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "ProgressBar":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,6 +103,6 @@ class Progress:
             self._output.flush()
 
 
-def of(options: argparse.Namespace, verb: str, total: int) -> Progress:
+def of(options: argparse.Namespace, verb: str, total: int) -> ProgressBar:
     """The progress that the flags ask for."""
-    return Progress(verb, total, is_quiet=options.quiet)
+    return ProgressBar(verb, total, is_quiet=options.quiet)

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any
 
 from etcd_operator.commands.outcome import report
-from etcd_operator.commands.progress import Progress
+from etcd_operator.commands.progress import ProgressBar
 from etcd_operator.http_server import JSON, Handler, ListeningServer
 from etcd_operator.sockets import listening_socket
 
@@ -18,7 +18,7 @@ CLIENT_SECONDS = 2.0
 
 
 @contextmanager
-def served(port: int, progress: Progress) -> Iterator[Progress]:
+def served(port: int, progress: ProgressBar) -> Iterator[ProgressBar]:
     """Enter `progress`, and serve it at a port of all addresses (0: nowhere)."""
     with progress as shown:
         server = _server(port, shown) if port else None
@@ -34,7 +34,7 @@ def served(port: int, progress: Progress) -> Iterator[Progress]:
 
 class _Server(ListeningServer):
     daemon_threads = True
-    progress: Progress
+    progress: ProgressBar
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that disconnects is normal."""
@@ -55,7 +55,7 @@ class ProgressHandler(Handler):
         self.respond(HTTPStatus.OK, JSON, msgspec.json.encode(body))
 
 
-def _server(port: int, progress: Progress) -> _Server | None:
+def _server(port: int, progress: ProgressBar) -> _Server | None:
     """None if there cannot be one: what the command does is more important."""
     try:
         server = _Server(listening_socket(port), ProgressHandler)

@@ -13,7 +13,7 @@ from etcd_operator.durations import DURATION_HELP, seconds_of
 from etcd_operator.quantities import bytes_of, counted
 
 if TYPE_CHECKING:
-    from etcd_operator.backup.prune import Found, Scope
+    from etcd_operator.backup.prune import Found, PruneScope
     from etcd_operator.backup.retention import Policy, StoredBackup
 
 HELP = "remove old backups"
@@ -93,11 +93,11 @@ def _policy(options: argparse.Namespace) -> "Policy":
         raise UsageError(f"--max-age: {error}") from error
 
 
-def _scope(options: argparse.Namespace, place: Place, below: str) -> "Scope":
-    from etcd_operator.backup.prune import Scope
+def _scope(options: argparse.Namespace, place: Place, below: str) -> "PruneScope":
+    from etcd_operator.backup.prune import PruneScope
 
     pattern = options.match or "*"
-    return Scope(
+    return PruneScope(
         prefix=place.name,
         series=options.series,
         is_wanted=lambda name: fnmatch.fnmatchcase(name.removeprefix(below), pattern),

@@ -13,9 +13,9 @@ from etcd_operator.commands.progress_port import served
 from etcd_operator.quantities import counted
 
 if TYPE_CHECKING:
-    from etcd_operator.backup.programs import Tool
+    from etcd_operator.backup.programs import Etcdutl
     from etcd_operator.backup.restorable import Restorable, Snapshot
-    from etcd_operator.backup.restore import Member
+    from etcd_operator.backup.restore import NewMember
 
 HELP = "restore a backup or a snapshot to a data directory"
 DESCRIPTION = """\
@@ -154,8 +154,8 @@ def _outcome(
     options: argparse.Namespace,
     source: "Restorable",
     found: "Snapshot",
-    member: "Member",
-    tool: "Tool",
+    member: "NewMember",
+    tool: "Etcdutl",
     seconds: float,
 ) -> Outcome:
     import msgspec

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
     from etcd_operator.observability.logs import configure
     from etcd_operator.survivor.process import serve
-    from etcd_operator.survivor.reading import Reader, metrics_page
+    from etcd_operator.survivor.reading import DataReader, metrics_page
 
     token = os.environ.get(TOKEN, "")
     if not token:
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         return outcome.WRONG_USAGE
     configure(form=options.log_format)
     page = partial(metrics_page, options.metrics_port)
-    reader = Reader(data_dir=options.data_dir, page=page, wait=time.sleep)
+    reader = DataReader(data_dir=options.data_dir, page=page, wait=time.sleep)
     try:
         return serve(reader, token, port=options.port)
     except OSError as error:

@@ -12,6 +12,7 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Adoption, Bootstrap, Recovery, Upgrade
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.kinds.protocol import Kind
+from etcd_operator.core.members import member_name
 from etcd_operator.core.versions import image_of
 from etcd_operator.keys import Key
 
@@ -39,9 +40,15 @@ class PersistedState:
         return bool(self.cluster_id)
 
     @property
+    def recovery_under_way(self) -> Recovery | None:
+        """The recovery that is under way: the ID of its new cluster is not recorded yet; None without one."""
+        recovery = self.recovery
+        return recovery if recovery is not None and recovery.is_under_way(self.cluster_id) else None
+
+    @property
     def is_recovering(self) -> bool:
-        """Whether a recovery is under way: the ID of its new cluster is not recorded yet."""
-        return self.recovery is not None and self.recovery.replaces == self.cluster_id
+        """Whether a recovery is under way."""
+        return self.recovery_under_way is not None
 
     @property
     def given_up(self) -> frozenset[str]:
@@ -141,7 +148,7 @@ class DesiredCluster:
 
     def member_name(self, ordinal: int) -> str:
         """Persistent: `my-cluster-0`. Ephemeral: `my-cluster-0000`, four digits at least."""
-        return f"{self.name}-{ordinal:0{self.kind.digits}d}"
+        return member_name(self.name, ordinal, digits=self.kind.digits)
 
     @property
     def initial_member_names(self) -> tuple[str, ...]:

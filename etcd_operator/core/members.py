@@ -24,10 +24,20 @@ def ordinal_of(name: str) -> int:
     return int(name.rpartition("-")[2])
 
 
+def member_name(cluster: str, ordinal: int, *, digits: int) -> str:
+    """The name of a member of the cluster of that name. digits: how many its number has at least."""
+    return f"{cluster}-{ordinal:0{digits}d}"
+
+
 def is_member_name(name: str, cluster: str) -> bool:
-    """Whether this is the name of a member of a cluster of that name."""
-    prefix, _, number = name.rpartition("-")
-    return prefix == cluster and number.isdecimal()
+    """Whether this is the name of a member of a cluster of that name: `CLUSTER-<number>`."""
+    number = name.rpartition("-")[2]
+    return cluster_of_member(name) == cluster and number.isdecimal() and number.isascii()
+
+
+def cluster_of_member(name: str) -> str:
+    """The name of the cluster of the member with this name."""
+    return name.rpartition("-")[0]
 
 
 class Health(Enum):
@@ -199,6 +209,11 @@ class Member:
         if self.answer is not None or self.reading is None:
             return self.answer
         return self.reading.answer
+
+    @property
+    def revision(self) -> int:
+        """The revision that it reports, of its newest change of data; 0 without a report."""
+        return self.report.revision if self.report is not None else 0
 
     @property
     def has_voted(self) -> bool:

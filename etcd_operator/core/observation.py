@@ -146,8 +146,8 @@ def of_one_history(persisted: PersistedState, answers: Mapping[str, Answer]) -> 
 
     Such a seed never served anybody.
     """
-    recovery = persisted.recovery
-    if recovery is None or not persisted.is_recovering:
+    recovery = persisted.recovery_under_way
+    if recovery is None:
         return dict(answers)
     return {
         name: answer
@@ -162,8 +162,8 @@ def authoritative(persisted: PersistedState, answers: Iterable[Answer]) -> list[
     During a recovery those of the old cluster, until the new one reports its list; afterwards never again:
     its members may still run for a while, and do not list the new ones, whose data would be deleted.
     """
-    answers, recovery = list(answers), persisted.recovery
-    if recovery is not None and persisted.is_recovering:
+    answers, recovery = list(answers), persisted.recovery_under_way
+    if recovery is not None:
         return [answer for answer in answers if answer.cluster_id != recovery.replaces] or answers
     known = [answer for answer in answers if answer.cluster_id == persisted.cluster_id]
     return known or [answer for answer in answers if answer.cluster_id not in persisted.given_up]

@@ -5,7 +5,7 @@ token: `--initial-cluster-token`.
 
 from dataclasses import dataclass
 
-from etcd_operator.api.persisted import REVISION_BUMP, BackupSource
+from etcd_operator.api.persisted import REVISION_BUMP, RestoredBackup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Seeding:
 
     token: str
     survivor: str = ""
-    backup: BackupSource | None = None
+    backup: RestoredBackup | None = None
     offline: OfflineSurvivor | None = None
     bump: int = REVISION_BUMP
 

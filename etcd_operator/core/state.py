@@ -10,7 +10,7 @@ from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.members import ClaimFacts, Member, Unlabelled, quorum
 from etcd_operator.core.replies import EtcdMember, Reply
-from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupSight, StockSight
+from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupFacts, StockFacts
 
 IN_STEP = 10
 """Entries of the log by which members may differ only because they were not asked at the same moment."""
@@ -74,10 +74,10 @@ class ClusterState:
     unavailable_for: float = 0.0
     cluster_version: str = ""
     is_version_hidden: bool = False
-    stock: StockSight = NO_STOCK
+    stock: StockFacts = NO_STOCK
     absence: Absence = NO_ABSENCE
     served_for: float = 0.0
-    backups: BackupSight = NO_BACKUPS
+    backups: BackupFacts = NO_BACKUPS
 
     @property
     def persisted(self) -> PersistedState:
@@ -196,7 +196,7 @@ class ClusterState:
 
     @property
     def leader(self) -> Member | None:
-        """The member that the healthy ones follow."""
+        """The member that most of the healthy ones follow; None while none is known."""
         ids = [m.answer.leader for m in self.all_healthy_voters if m.answer is not None]
         named = max(set(ids), key=ids.count, default="")
         return next((m for m in self.all_voters if m.entry is not None and m.entry.id == named), None)

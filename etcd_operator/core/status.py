@@ -8,7 +8,7 @@ Degraded, so that `kubectl describe` shows what the operator waits for.
 from collections.abc import Sequence
 
 from etcd_operator.api.meta import Condition, condition
-from etcd_operator.api.persisted import is_repeated
+from etcd_operator.api.persisted import is_recovery_token, is_repeated
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.recoveries import ONLY_LOST, missing, origin, source_of
 from etcd_operator.core.replies import ANYBODY
@@ -173,7 +173,7 @@ def _loss(state: ClusterState) -> Verdict | None:
         recovery.in_place and _serves_still(state) and state.persisted.is_recovering
     ):
         # Without effect, until now at least; but the cluster itself may be the result of an earlier one.
-        if bootstrap is None or not bootstrap.token.startswith(f"{state.desired.uid}-"):
+        if bootstrap is None or not is_recovery_token(state.desired.uid, bootstrap.token):
             return _first_loss(state)
         return True, "RecoveredFromSurvivor", f"recovered as {bootstrap.members[0]} once: {ONLY_LOST}"
     reason = "RecoveredFromSurvivor" if recovery.backup is None else "RecoveredFromBackup"

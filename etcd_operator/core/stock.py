@@ -8,7 +8,7 @@ from etcd_operator.core.restores.state import JobState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StockSight:
+class StockFacts:
     """What the backup tool of the cluster has, as far as the operator knows.
 
     is_kept: the cluster has backups. report: the tool's, asked for since the loss; None if there is none yet.
@@ -26,7 +26,7 @@ class StockSight:
     has_source_tool: bool = False
 
 
-NO_STOCK = StockSight()
+NO_STOCK = StockFacts()
 
 
 def revision_named(report: Stock | None, cluster_id: str) -> int:
@@ -41,11 +41,11 @@ def revision_named(report: Stock | None, cluster_id: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredBackup:
+class CompletedBackup:
     """A completed EtcdBackup of this cluster, of the etcd cluster that had this ID then.
 
-    time: when it was taken (RFC 3339). age: seconds that it is old. spec, url: see `persisted.BackupSource`.
-    is_damaged: its verification has failed.
+    time: when it was taken (RFC 3339). age: seconds that it is old. spec, url: see
+    `persisted.RestoredBackup`. is_damaged: its verification has failed.
     """
 
     name: str
@@ -62,7 +62,7 @@ class StoredBackup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackupSight:
+class BackupFacts:
     """What is known of the EtcdBackups of a cluster; only where one of them may be restored.
 
     is_listed: whether `stored` has all of them. job: the Job that restores one to the volume of a seed, while
@@ -73,9 +73,9 @@ class BackupSight:
     is_listed: bool = False
     is_awaited: bool = False
     refusal: str = ""
-    stored: tuple[StoredBackup, ...] = ()
+    stored: tuple[CompletedBackup, ...] = ()
     job: JobState | None = None
     is_closed: bool = False
 
 
-NO_BACKUPS = BackupSight()
+NO_BACKUPS = BackupFacts()

@@ -52,6 +52,21 @@ def can_restore(version: str) -> bool:
     return Version.parse(version) >= Version(3, 5, 10)
 
 
+def starts_on(version: str, backup: str) -> bool:
+    """Whether etcd `version` starts on the data of a backup that etcd `backup` has sent.
+
+    It has to be of the same minor version, or of the next one: etcd neither reads what a later minor version
+    has written nor skips one. Both have to be versions.
+    """
+    return Version.parse(version).minor - Version.parse(backup).minor in (0, 1)
+
+
+def minors_that_start_on(backup: str) -> str:
+    """The same in words: `3.5 or 3.6`."""
+    found = Version.parse(backup)
+    return f"{found.major}.{found.minor} or {found.major}.{found.minor + 1}"
+
+
 _FIRST_WITH_ETCDUTL = (3, 5)
 _FOR_OLDER = "3.5.35"
 

@@ -23,7 +23,7 @@ from etcd_operator.errors import InvalidSpec
 Spec = TypeVar("Spec")
 
 
-class Resource(HasMetadata, Protocol):
+class ClusterResource(HasMetadata, Protocol):
     """A stored cluster resource of either group."""
 
     @property
@@ -31,7 +31,7 @@ class Resource(HasMetadata, Protocol):
         """Its status, of the type of its group."""
 
 
-Cluster_contra = TypeVar("Cluster_contra", bound=Resource, contravariant=True)
+Cluster_contra = TypeVar("Cluster_contra", bound=ClusterResource, contravariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Dialect(Protocol[Cluster_contra]):
 
 
 def desired_of(
-    cluster: Resource,
+    cluster: ClusterResource,
     read_spec: Callable[[], dict[str, Any]],
     *,
     api_version: str,
@@ -138,7 +138,7 @@ def parse_spec(raw: dict[str, Any], kind: type[Spec]) -> Spec:
 
 
 def adopt_of(spec: adoption.Adopt | None, namespace: str) -> Adopt | None:
-    """The cluster to be adopted. Raises InvalidSpec for an endpoint that cannot be used."""
+    """The cluster to be adopted, if any. Raises InvalidSpec for an endpoint that cannot be used."""
     if spec is None:
         return None
     at = tuple(_endpoint(url, namespace) for url in spec.endpoints)

@@ -9,18 +9,14 @@ from collections.abc import Iterator
 
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
+from etcd_operator.api.persisted import is_recovery_token
+from etcd_operator.core.members import is_member_name
 from etcd_operator.core.versions import parse_version
 from etcd_operator.dialects.improbable import reserved_names
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.render import persistent
 
 INSTEAD = "EtcdPeers are made by the operator: delete this one, and create an EtcdCluster instead"
-
-
-def is_member(cluster: EtcdCluster, name: str) -> bool:
-    """Whether `name` is one that members of this cluster have: `NAME-<number>`."""
-    prefix, _, number = name.rpartition("-")
-    return prefix == cluster.metadata.name and number.isdecimal() and number.isascii()
 
 
 def ownership_problem(peer: EtcdPeer, cluster: EtcdCluster | None) -> str:
@@ -30,7 +26,7 @@ def ownership_problem(peer: EtcdPeer, cluster: EtcdCluster | None) -> str:
         return f"its EtcdCluster {name!r} does not exist. {INSTEAD}"
     if peer.metadata.controller_uid != cluster.metadata.uid:
         return f"EtcdCluster {name} is not its controller. {INSTEAD}"
-    if not is_member(cluster, peer.metadata.name):
+    if not is_member_name(peer.metadata.name, cluster.metadata.name):
         return f"members of EtcdCluster {name} are named {name}-<number>. {INSTEAD}"
     return ""
 
@@ -66,7 +62,7 @@ def _differences(peer: EtcdPeer, cluster: EtcdCluster) -> Iterator[str]:
 
 def _host(cluster: EtcdCluster, name: str) -> str | None:
     """The host name of a member; None if no member can have that name."""
-    if not is_member(cluster, name):
+    if not is_member_name(name, cluster.metadata.name):
         return None
     return persistent.member_host(cluster.metadata.name, cluster.metadata.namespace, name)
 
@@ -80,5 +76,4 @@ def _is_token(cluster: EtcdCluster, token: str) -> bool:
     """Whether it is the token of the bootstrap or of a recovery, also of one that a later one replaced."""
     uid, status = cluster.metadata.uid, cluster.status
     recorded = {persisted.token for persisted in (status.bootstrap, status.recovery) if persisted is not None}
-    generation = token.removeprefix(f"{uid}-")
-    return token in {uid, *recorded} or (token != generation and generation.isdecimal())
+    return token in {uid, *recorded} or is_recovery_token(uid, token)

@@ -32,7 +32,7 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import QUORUM_READ, OnCall, ignore_call
 from etcd_operator.etcd.errors import NotForLearner, NotProbed, is_connection_lost, is_own_lack, translate
 from etcd_operator.etcd.methods import Method, Request, Response
-from etcd_operator.etcd.probe_target import Call, Target
+from etcd_operator.etcd.probe_target import PendingCall, Target
 from etcd_operator.etcd.values import Answered, NoAnswer, Refused, Reply
 from etcd_operator.pages import MetricsPage
 
@@ -115,8 +115,8 @@ class _Round:
     known: Known
     metadata: tuple[tuple[str, str], ...]
     on_call: OnCall
-    _replies: queue.SimpleQueue[Call] = field(default_factory=queue.SimpleQueue)
-    _under_way: set[Call] = field(default_factory=set)
+    _replies: queue.SimpleQueue[PendingCall] = field(default_factory=queue.SimpleQueue)
+    _under_way: set[PendingCall] = field(default_factory=set)
     _targets: dict[str, Target] = field(default_factory=dict)
     _not_asked: str = ""
 
@@ -153,7 +153,7 @@ class _Round:
         except ValueError as error:  # another thread closed the channel
             target.error = target.error or Unavailable(str(error))
             return
-        call = Call(target=target, name=method.name, sent=sent, future=future)
+        call = PendingCall(target=target, name=method.name, sent=sent, future=future)
         self._under_way.add(call)
         future.add_done_callback(lambda _: self._replies.put(call))
 
@@ -176,7 +176,7 @@ class _Round:
         where = f"{call.name} at {call.target.connection.endpoint}"
         self._record_error(call, translate(code, details, call=where, is_write=False))
 
-    def _record_error(self, call: Call, error: OperatorError) -> None:
+    def _record_error(self, call: PendingCall, error: OperatorError) -> None:
         if call.name == methods.STATUS.name:
             call.target.error = error
         elif call.name == methods.RANGE.name:
@@ -210,7 +210,7 @@ class _Round:
             return not self._candidates() and all(self._is_needless(call) for call in self._under_way)
         return not self._under_way and not self._candidates()
 
-    def _is_needless(self, call: Call) -> bool:
+    def _is_needless(self, call: PendingCall) -> bool:
         is_spare_proof = call.name == methods.RANGE.name and not call.target.is_refusing
         return is_spare_proof or call.target.connection.endpoint in self.known.removed
 

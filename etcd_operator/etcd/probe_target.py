@@ -100,7 +100,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Call:
+class PendingCall:
     """One call under way; `sent` is monotonic."""
 
     target: Target

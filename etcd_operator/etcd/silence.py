@@ -13,7 +13,7 @@ import grpc
 Reply = TypeVar("Reply")
 
 
-class Silence(grpc.RpcError):
+class StreamStalled(grpc.RpcError):
     """Nothing arrived for the time limit; translated like an error of gRPC."""
 
     def __init__(self, seconds: float) -> None:
@@ -30,7 +30,7 @@ class Silence(grpc.RpcError):
 
 
 def limit_silence(replies: Iterator[Reply], seconds: float, cancel: Callable[[], object]) -> Iterator[Reply]:
-    """Yield the replies; `cancel` the stream and raise `Silence` if none arrives for `seconds`.
+    """Yield the replies; `cancel` the stream and raise `StreamStalled` if none arrives for `seconds`.
 
     Only the time spent waiting for a reply counts, not the time that the caller takes to process one.
     `cancel` is called from another thread and must make a blocked `next(replies)` raise `grpc.RpcError`.
@@ -47,7 +47,7 @@ def limit_silence(replies: Iterator[Reply], seconds: float, cancel: Callable[[],
             yield reply
     except grpc.RpcError as error:
         if watchdog.has_cancelled:
-            raise Silence(seconds) from error
+            raise StreamStalled(seconds) from error
         raise
     finally:
         watchdog.ended.set()

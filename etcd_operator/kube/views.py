@@ -53,7 +53,7 @@ class PodCondition(Value, frozen=True, kw_only=True):
     last_transition_time: str = ""
 
 
-def is_true(conditions: tuple[PodCondition, ...], kind: str) -> PodCondition | None:
+def true_condition(conditions: tuple[PodCondition, ...], kind: str) -> PodCondition | None:
     """The condition of that type, if it is true."""
     found = condition_of(conditions, kind)
     return found if found is not None and found.status == "True" else None
@@ -103,7 +103,7 @@ class Pod(Value, frozen=True, kw_only=True):
     status: PodStatus = PodStatus()
 
     def container(self, *names: str) -> ContainerStatus | None:
-        """The status of the first container with one of these names."""
+        """The status of the first container with one of these names; None without one."""
         return next((each for each in self.status.container_statuses if each.name in names), None)
 
     def init_container(self, name: str) -> ContainerStatus | None:
@@ -127,7 +127,7 @@ class Pod(Value, frozen=True, kw_only=True):
     @property
     def is_ready(self) -> bool:
         """Its `Ready` condition."""
-        return is_true(self.status.conditions, "Ready") is not None
+        return true_condition(self.status.conditions, "Ready") is not None
 
     @property
     def is_finished(self) -> bool:
@@ -136,7 +136,7 @@ class Pod(Value, frozen=True, kw_only=True):
 
     @property
     def unscheduled(self) -> PodCondition | None:
-        """Why it has no node."""
+        """Why it has no node; None if it has one."""
         found = condition_of(self.status.conditions, "PodScheduled")
         return found if found is not None and found.status == "False" else None
 
@@ -226,7 +226,7 @@ class Node(Value, frozen=True, kw_only=True):
     @property
     def is_ready(self) -> bool:
         """Its `Ready` condition, as the control plane reports it."""
-        return is_true(self.status.conditions, "Ready") is not None
+        return true_condition(self.status.conditions, "Ready") is not None
 
 
 class ReplicaSetSpec(Value, frozen=True, kw_only=True):
@@ -244,8 +244,8 @@ class ReplicaSet(Value, frozen=True, kw_only=True):
 
     @property
     def failure(self) -> PodCondition | None:
-        """Why it cannot make its pod: quota, admission, missing rights."""
-        return is_true(self.status.conditions, "ReplicaFailure")
+        """Why it cannot make its pod: quota, admission, missing rights; None if it can."""
+        return true_condition(self.status.conditions, "ReplicaFailure")
 
 
 class Job(Value, frozen=True, kw_only=True):

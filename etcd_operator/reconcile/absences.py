@@ -66,7 +66,7 @@ class Absences:
         return Absence(seconds=now - last, since=since)
 
     def served_for(self, key: Key, state: ClusterState) -> float:
-        """For how long a quorum has answered since a recovery without a person; 0 after any other."""
+        """Seconds for which a quorum has answered since a recovery without a person; 0 after any other."""
         recovery = state.persisted.recovery
         former = self._served.pop(key, None)
         if recovery is None or not is_settling(state):

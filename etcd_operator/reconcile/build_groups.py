@@ -17,7 +17,7 @@ from etcd_operator.reconcile.backup_tool.group import tool_group
 from etcd_operator.reconcile.backup_tool.stocks import Stocks
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.backups.groups import backup_caches, backup_groups
-from etcd_operator.reconcile.caches import Caches, Source, coreos_caches, improbable_caches
+from etcd_operator.reconcile.caches import Caches, CacheSource, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster_parts import Parts, quorum_check, readings_of
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.groups import ClusterGroup, Group, Later, Wiring
@@ -40,7 +40,7 @@ from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
 
 
-def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
+def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
     """The groups of clusters, backup tools, backups, their schedules and restores, wired but not started."""
     of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
     backups, restores = backup_caches(source), restore_caches(source)
@@ -152,7 +152,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         inquiries=Inquiries(
             on_answer=to_cluster,
             clock=wiring.clock,
-            ask_tool=lambda tool: wiring.ask_stock(tool.address, tool.token, tool.cluster_id),
+            ask=lambda tool: wiring.ask_stock(tool.address, tool.token, tool.cluster_id),
             submit=wiring.submit_inquiry,
         ),
         waits=Waits(clock=wiring.clock),

@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import HasMetadata, ObjectMeta
-from etcd_operator.dialects.base import Resource
+from etcd_operator.core.members import cluster_of_member
+from etcd_operator.dialects.base import ClusterResource
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
@@ -24,7 +25,7 @@ from etcd_operator.kube.views import Budget, Claim, Pod, ReplicaSet, Service
 BY_CLUSTER = "cluster"
 
 
-Cluster = TypeVar("Cluster", bound=Resource)
+Cluster = TypeVar("Cluster", bound=ClusterResource)
 Object = TypeVar("Object", bound=HasMetadata)
 
 
@@ -65,7 +66,7 @@ class Caches(Generic[Cluster]):
         return next((informer for informer in informers if informer.resource == resource), None)
 
     def cluster_of(self, metadata: ObjectMeta) -> Key | None:
-        """The cluster that an object's label names."""
+        """The cluster that an object's label names; None without that label."""
         name = metadata.labels.get(self.label)
         return Key(metadata.namespace, name) if name else None
 
@@ -133,11 +134,11 @@ def _requested(metadata: ObjectMeta) -> tuple[object, ...]:
 def _on_unlabelled(enqueue: Callable[[Key], None], old: Pod | None, new: Pod | None) -> None:
     """Queue the cluster that a pod was made for; it stands in its name."""
     if new is not None and old is None:
-        enqueue(Key(new.metadata.namespace, member_of(new).rpartition("-")[0]))
+        enqueue(Key(new.metadata.namespace, cluster_of_member(member_of(new))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class CacheSource:
     """Where caches are filled from."""
 
     client: Client
@@ -176,7 +177,7 @@ def member_of(pod: Pod) -> str:
 
 
 def _common(
-    source: Source, resource: resources.Resource, kind: type[Cluster], label: str, other: str
+    source: CacheSource, resource: resources.Resource, kind: type[Cluster], label: str, other: str
 ) -> Caches[Cluster]:
     """The informers that both groups have; `other`: a label that only pods of members have."""
     return Caches(
@@ -190,13 +191,13 @@ def _common(
     )
 
 
-def coreos_caches(source: Source) -> Caches[coreos.EtcdCluster]:
+def coreos_caches(source: CacheSource) -> Caches[coreos.EtcdCluster]:
     """The informers of coreos.com."""
     resource, label = resources.COREOS_CLUSTERS, coreos.CLUSTER_LABEL
     return _common(source, resource, coreos.EtcdCluster, label, coreos.NODE_LABEL)
 
 
-def improbable_caches(source: Source) -> Caches[improbable.EtcdCluster]:
+def improbable_caches(source: CacheSource) -> Caches[improbable.EtcdCluster]:
     """The informers of etcd.improbable.io."""
     resource, label = resources.IMPROBABLE_CLUSTERS, improbable.CLUSTER_LABEL
     return replace(

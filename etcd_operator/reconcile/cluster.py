@@ -30,7 +30,7 @@ from etcd_operator.figures import ClusterFigures
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster
-from etcd_operator.reconcile.failures import REQUEST_FAILED, Attempts, Failures, attempt
+from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures, IndependentWrites, attempt
 from etcd_operator.reconcile.objects import NameTaken, Overridden
 from etcd_operator.reconcile.observe import Observer
 from etcd_operator.reconcile.peers.status import PeerStatusWriter
@@ -124,7 +124,7 @@ class _Pass(Generic[Cluster]):
         failure = attempt(self._act)
         if isinstance(failure, NotLeading):
             raise failure
-        attempts = Attempts(self._of.clock)
+        attempts = IndependentWrites(self._of.clock)
         if self._state.is_fresh:
             attempts.make(partial(self._of.readiness_writer.write, self._state))
         self._plan = self._explained(failure) if failure is not None else self._with_failed_gates(attempts)
@@ -149,7 +149,7 @@ class _Pass(Generic[Cluster]):
         message = failures.failed(key, failure)
         return held_by(failure, message) if message else self._plan
 
-    def _with_failed_gates(self, attempts: Attempts) -> Plan:
+    def _with_failed_gates(self, attempts: IndependentWrites) -> Plan:
         """The plan as status reports it where only writes to pods failed: their readiness would be wrong."""
         failure = next(iter(attempts.failures), None)
         if isinstance(failure, NotLeading):
@@ -157,7 +157,7 @@ class _Pass(Generic[Cluster]):
         explained = self._explained(failure)
         return self._plan if self._plan.stage is Stage.HELD else explained
 
-    def _ended(self, attempts: Attempts) -> Result:
+    def _ended(self, attempts: IndependentWrites) -> Result:
         lasting = [error for error in attempts.failures if isinstance(error, (Forbidden, Invalid))]
         passing = [error for error in attempts.failures if error not in lasting]
         if passing:

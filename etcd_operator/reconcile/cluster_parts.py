@@ -6,8 +6,9 @@ from functools import partial
 from random import Random
 from typing import Generic
 
+from etcd_operator.core.members import cluster_of_member
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupSight, StockSight
+from etcd_operator.core.stock import BackupFacts, StockFacts
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.absences import Absences
@@ -26,7 +27,7 @@ from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.readers import Readers
 from etcd_operator.reconcile.readiness import ReadinessWriter
-from etcd_operator.reconcile.readings import Readings, cluster_of
+from etcd_operator.reconcile.readings import Readings
 from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.reconcile.upgrade import UpgradeWatch
 from etcd_operator.reconcile.waits import Waits
@@ -50,8 +51,8 @@ class Parts(Generic[Cluster]):
     conflicting_cluster: ConflictingCluster
     peer_problem: PeerProblem = lambda _: None
     peer_status: PeerStatusWriter | None = None
-    stock_of: Callable[[Cluster, ClusterState], StockSight] = no_stock
-    backups_of: Callable[[Cluster, ClusterState], BackupSight] = no_backups
+    stock_of: Callable[[Cluster, ClusterState], StockFacts] = no_stock
+    backups_of: Callable[[Cluster, ClusterState], BackupFacts] = no_backups
 
     def reconciler(self, wiring: Wiring) -> ClusterReconciler[Cluster]:
         """A reconciler of them, with a prober of its own."""
@@ -131,9 +132,9 @@ def readings_of(wiring: Wiring, wake: Callable[[Key], None]) -> Readings:
     """What is read of members that answer nobody; each report wakes their cluster."""
     return Readings(
         inquiries=Inquiries(
-            on_answer=lambda member: wake(cluster_of(member)),
+            on_answer=lambda member: wake(Key(member.namespace, cluster_of_member(member.name))),
             clock=wiring.clock,
-            ask_tool=lambda tool: wiring.ask_survivor(tool.address, tool.token),
+            ask=lambda reader: wiring.ask_survivor(reader.address, reader.token),
             submit=wiring.submit_inquiry,
         ),
         clock=wiring.clock,

@@ -101,7 +101,7 @@ LONG = 2.0
 
 
 @dataclass
-class Attempts:
+class IndependentWrites:
     """Writes that do not depend on each other: each is made, whether or not earlier ones failed."""
 
     clock: Clock

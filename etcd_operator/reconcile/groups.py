@@ -96,7 +96,7 @@ class Group:
 
     @property
     def awaited(self) -> Informer[Any] | None:
-        """A cache of another group that it waits for."""
+        """A cache of another group that it waits for; None for none."""
         return next((informer for informer in self.others if not _is_known(informer)), None)
 
 

@@ -1,7 +1,8 @@
-"""What backup tools report. They are asked on threads of their own: no worker ever waits for one.
+"""What pods report over HTTP. They are asked on threads of their own: no worker ever waits for one.
 
-At most one question for each cluster is under way, and each ends within its deadline. The last report is kept
-while a tool does not answer, with the moment it came.
+The pods are those of backup tools, of restores, and of survivors whose data is read. At most one question for
+each key is under way, and each ends within its deadline. The last report is kept while a pod does not answer,
+with the moment it came.
 """
 
 import threading
@@ -42,8 +43,12 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """Whom to ask. uid: of the pod. owner: UID of the cluster. cluster_id: etcd's, where it is asked for."""
+class PodServer:
+    """A server in a pod, which is asked for reports.
+
+    uid: of the pod, or of a container in it. owner: UID of the object whose pod it is. address: (host, port).
+    token: what it requires; may be empty. cluster_id: etcd's, where backups of that cluster are asked for.
+    """
 
     uid: str
     owner: str
@@ -54,9 +59,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard(Generic[Report]):
-    """What is known of one tool.
+    """What is known of one server.
 
-    report: the last one; age: seconds since it came. tool_age: seconds since this pod was first asked.
+    report: the last one; age: seconds since it came. server_age: seconds since this pod was first asked.
     problem: why the last question was not answered. is_token_refused: because of the token. uid: of the pod
     that reported.
     """
@@ -64,7 +69,7 @@ class Heard(Generic[Report]):
     report: Report | None = None
     uid: str = ""
     age: float = 0.0
-    tool_age: float = 0.0
+    server_age: float = 0.0
     problem: str = ""
     is_token_refused: bool = False
 
@@ -84,26 +89,29 @@ class _Slot(Generic[Report]):
 
 
 class Inquiries(Generic[Report]):
-    """One slot for each cluster. on_answer: called with the key when an answer, or none, has come."""
+    """One slot for each key, of a cluster or a member.
+
+    on_answer: called with the key when an answer, or none, has come. ask: may raise `NoReport`.
+    """
 
     def __init__(
         self,
         *,
         on_answer: Callable[[Key], None],
         clock: Clock,
-        ask_tool: Callable[[Tool], Report],
+        ask: Callable[[PodServer], Report],
         submit: Submit | None = None,
     ) -> None:
         self._on_answer = on_answer
         self._clock = clock
-        self._ask: Callable[[Tool], Report] = ask_tool
+        self._ask: Callable[[PodServer], Report] = ask
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="backup-tools")
         self._submit = submit or self._in_thread
         self._lock = threading.Lock()
         self._slots: dict[Key, _Slot[Report]] = {}
 
     def heard(self, key: Key, owner: str) -> Heard[Report]:
-        """What is known now of the tool of the cluster with the UID `owner`."""
+        """What is known now of the server under this key, of the object with the UID `owner`."""
         with self._lock:
             slot = self._slots.get(key)
             if slot is None or slot.owner != owner:
@@ -113,30 +121,30 @@ class Inquiries(Generic[Report]):
                 report=slot.report,
                 uid=slot.heard_from,
                 age=now - slot.heard_at,
-                tool_age=now - slot.since,
+                server_age=now - slot.since,
                 problem=slot.problem,
                 is_token_refused=slot.is_token_refused,
             )
 
-    def renew(self, key: Key, tool: Tool, every: float) -> float:
-        """Ask, unless this tool was asked in the last `every` seconds; seconds until it is due again."""
+    def renew(self, key: Key, server: PodServer, every: float) -> float:
+        """Ask, unless this server was asked in the last `every` seconds; seconds until it is due again."""
         with self._lock:
             slot = self._slots.get(key)
-            if slot is None or slot.owner != tool.owner:
-                slot = self._slots[key] = _Slot(tool.owner)
+            if slot is None or slot.owner != server.owner:
+                slot = self._slots[key] = _Slot(server.owner)
             now = self._clock.monotonic()
-            is_other = slot.uid != tool.uid
+            is_other = slot.uid != server.uid
             left = slot.asked_at + every - now
             if slot.is_under_way or (left > 0 and not is_other):
                 return max(left, 1.0)
             if is_other:
-                slot.uid, slot.since = tool.uid, now
+                slot.uid, slot.since = server.uid, now
             slot.asked_at, slot.is_under_way = now, True
-        self._begin(key, slot, tool)
+        self._begin(key, slot, server)
         return every
 
     def forget(self, key: Key) -> None:
-        """The cluster is deleted, or has no backups any more."""
+        """Nothing is asked for this key any more."""
         with self._lock:
             self._slots.pop(key, None)
 
@@ -144,18 +152,18 @@ class Inquiries(Generic[Report]):
         """End; questions under way end within their deadline."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
-    def _begin(self, key: Key, slot: _Slot[Report], tool: Tool) -> None:
+    def _begin(self, key: Key, slot: _Slot[Report], server: PodServer) -> None:
         try:
-            self._submit(lambda: self._inquire(key, slot, tool))
+            self._submit(lambda: self._inquire(key, slot, server))
         except RuntimeError as error:
             self._finish(slot, None, f"no thread can be started: {error}")
 
     def _in_thread(self, work: Callable[[], None]) -> None:
         self._threads.submit(work)
 
-    def _inquire(self, key: Key, slot: _Slot[Report], tool: Tool) -> None:
+    def _inquire(self, key: Key, slot: _Slot[Report], server: PodServer) -> None:
         try:
-            self._finish(slot, self._ask(tool), "", uid=tool.uid)
+            self._finish(slot, self._ask(server), "", uid=server.uid)
         except NoReport as error:
             self._finish(slot, None, str(error), is_token_refused=isinstance(error, TokenRefused))
         except Exception as error:  # the slot must become free

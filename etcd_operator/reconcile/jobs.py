@@ -16,7 +16,7 @@ from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.store import Index
 from etcd_operator.kube.views import Job, Pod
-from etcd_operator.reconcile.caches import Object, Source
+from etcd_operator.reconcile.caches import CacheSource, Object
 from etcd_operator.reconcile.objects import Objects
 
 BY_UID = "uid"
@@ -38,7 +38,7 @@ class JobCaches(Generic[Object]):
         return self.owners, self.jobs, self.pods
 
     def of_resource(self, resource: Resource) -> Informer[Any] | None:
-        """The informer of a resource that is written."""
+        """The informer of a resource that is written; None for others."""
         return next(
             (informer for informer in (self.owners, self.jobs) if informer.resource == resource), None
         )
@@ -58,7 +58,7 @@ class JobCaches(Generic[Object]):
 
 
 def job_caches(
-    source: Source,
+    source: CacheSource,
     resource: Resource,
     kind: type[Object],
     label: str,

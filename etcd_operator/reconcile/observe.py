@@ -17,7 +17,7 @@ from etcd_operator.core.observation import conflict, is_own_quorum, observed
 from etcd_operator.core.replies import Reply
 from etcd_operator.core.state import ClusterState, Unseen
 from etcd_operator.core.status import NAMED
-from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupSight, StockSight
+from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupFacts, StockFacts
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Forbidden, TerminalError
 from etcd_operator.etcd.probe import Probe
@@ -44,12 +44,12 @@ IsNodeLost = Callable[[str], bool]
 """Whether the node of that name has been silent for too long."""
 
 
-def no_stock(_cluster: object, _state: ClusterState) -> StockSight:
+def no_stock(_cluster: object, _state: ClusterState) -> StockFacts:
     """Of clusters without backups."""
     return NO_STOCK
 
 
-def no_backups(_cluster: object, _state: ClusterState) -> BackupSight:
+def no_backups(_cluster: object, _state: ClusterState) -> BackupFacts:
     """Of clusters that no EtcdBackup is restored to."""
     return NO_BACKUPS
 
@@ -73,8 +73,8 @@ class Observer(Generic[Cluster]):
     owns_pod: OwnsPod
     absences: Absences
     readings: Readings
-    stock_of: Callable[[Cluster, ClusterState], StockSight] = no_stock
-    backups_of: Callable[[Cluster, ClusterState], BackupSight] = no_backups
+    stock_of: Callable[[Cluster, ClusterState], StockFacts] = no_stock
+    backups_of: Callable[[Cluster, ClusterState], BackupFacts] = no_backups
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
         """The state of `cluster` now; None: members are being probed, and the key is queued after that."""

@@ -24,7 +24,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
 from etcd_operator.reconcile.addresses import peer_url
 from etcd_operator.reconcile.caches import Cluster
-from etcd_operator.reconcile.failures import Attempts
+from etcd_operator.reconcile.failures import IndependentWrites
 from etcd_operator.reconcile.writes import Writes, require_leadership
 from etcd_operator.timestamps import timestamp
 
@@ -45,7 +45,7 @@ class ReadinessWriter(Generic[Cluster]):
 
         Raises the first failure at the end; NotLeading at once if this process may not lead.
         """
-        attempts = Attempts(self.clock)
+        attempts = IndependentWrites(self.clock)
         updates = (partial(self._write, state, update) for update in readiness_updates(state))
         openings = (partial(self._write_route, state, pod, is_open=is_open) for pod, is_open in routes(state))
         for write in (*updates, *openings):

@@ -13,7 +13,7 @@ from etcd_operator.core.rules.offline import kept_from
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.inquiries import Inquiries, Tool
+from etcd_operator.reconcile.inquiries import Inquiries, PodServer
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render.survivor_reader import READER_PORT
 from etcd_operator.timestamps import instant
@@ -95,22 +95,17 @@ class Readings:
 
     def _report(self, name: Key, state: ClusterState, pod: PodFacts, reader: ReaderFacts) -> SurvivorReport:
         """What the reader reports; as its problem, why it reports nothing."""
-        tool = Tool(
+        server = PodServer(
             uid=pod.uid + reader.name,
             owner=state.desired.uid,
             address=(pod.ip, READER_PORT),
             token=reader.token,
         )
-        self.inquiries.renew(name, tool, ASK_AGAIN)
+        self.inquiries.renew(name, server, ASK_AGAIN)
         heard = self.inquiries.heard(name, state.desired.uid)
-        if heard.report is None or heard.problem or heard.uid != tool.uid:
+        if heard.report is None or heard.problem or heard.uid != server.uid:
             return SurvivorReport(problem=heard.problem or "its reader has not answered yet", is_passing=True)
         return heard.report
-
-
-def cluster_of(name: Key) -> Key:
-    """The cluster of the member with this name."""
-    return Key(name.namespace, name.name.rpartition("-")[0])
 
 
 def _reading(report: SurvivorReport, member: Member) -> Reading:

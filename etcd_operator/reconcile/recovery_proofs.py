@@ -232,7 +232,7 @@ class RecoveryProofs:
         return found
 
     def pod(self, name: str) -> Pod | None:
-        """A member's pod as it is now; that of a persistent member has a name of its own."""
+        """A member's pod, live; None if it is gone. That of a persistent member has a name of its own."""
         seen = self.scope.member(name).pod
         return self.scope.objects.find(resources.PODS, seen.name if seen is not None else name, Pod)
 

@@ -38,7 +38,7 @@ _RESOURCES: RawObject = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class ToolSettings:
     """What the tool of one cluster runs with. image: the operator's own."""
 
     cluster: DesiredCluster
@@ -104,7 +104,7 @@ def storage(policy: BackupPolicy) -> str:
     return f"{policy.volume_size_in_mb}Mi"
 
 
-def replica_set(tool: Tool) -> RawObject:
+def replica_set(tool: ToolSettings) -> RawObject:
     """The ReplicaSet, with one pod."""
     cluster = tool.cluster
     labels = tool_labels(cluster.name)
@@ -126,7 +126,7 @@ def folder_of(namespace: str, cluster: str) -> str:
     return f"v1/{namespace}/{cluster}"
 
 
-def _pod(tool: Tool) -> RawObject:
+def _pod(tool: ToolSettings) -> RawObject:
     contexts = security(tool.cluster.pod_template)
     pod = command.pod(_container(tool, contexts.container), _volumes(tool), contexts)
     if tool.cluster.pod_template.node_selector:
@@ -134,7 +134,7 @@ def _pod(tool: Tool) -> RawObject:
     return pod
 
 
-def _container(tool: Tool, context: RawObject) -> RawObject:
+def _container(tool: ToolSettings, context: RawObject) -> RawObject:
     probe: RawObject = {"httpGet": {"path": "/healthz", "port": PORT_NAME}}
     return {
         **command.container(CONTAINER, tool.image, _arguments(tool), _env(tool.policy), _volumes(tool)),
@@ -147,7 +147,7 @@ def _container(tool: Tool, context: RawObject) -> RawObject:
     }
 
 
-def _arguments(tool: Tool) -> list[str]:
+def _arguments(tool: ToolSettings) -> list[str]:
     cluster, policy = tool.cluster, tool.policy
     return [
         "backup-tool",
@@ -192,7 +192,7 @@ def s3_env(target: S3Target) -> Iterator[RawObject]:
         yield {"name": "AWS_CONFIG_FILE", "value": f"{AWS_FOLDER}/config"}
 
 
-def _volumes(tool: Tool) -> Iterator[Volume]:
+def _volumes(tool: ToolSettings) -> Iterator[Volume]:
     yield SCRATCH_VOLUME
     yield "token", secret_volume(tool_name(tool.cluster.name)), {"mountPath": TOKEN_FOLDER, "readOnly": True}
     target = tool.policy.s3

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from etcd_operator.api.coreos_backup_validations import RESTORE_S3
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.persisted import BackupSource
+from etcd_operator.api.persisted import RestoredBackup
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.render.backup_tool import (
@@ -27,7 +27,7 @@ from etcd_operator.render.command import Volume, secret_volume
 from etcd_operator.render.fetch_step import fetch_step
 
 
-def add_source(spec: RawObject, cluster: DesiredCluster, backup: BackupSource, *, image: str) -> RawObject:
+def add_source(spec: RawObject, cluster: DesiredCluster, backup: RestoredBackup, *, image: str) -> RawObject:
     """The step; what it reads is added to the volumes of the pod. Raises InvalidSpec without a bucket."""
     source = _SOURCES[backup.via](cluster, backup)
     spec["volumes"] += [{"name": name, **volume} for name, volume, _ in source.volumes]
@@ -46,7 +46,7 @@ class _Source:
     env: list[RawObject] = field(default_factory=list)
 
 
-def _tool(cluster: DesiredCluster, backup: BackupSource) -> _Source:
+def _tool(cluster: DesiredCluster, backup: RestoredBackup) -> _Source:
     del cluster
     name = tool_name(backup.cluster)
     token: Volume = ("backup-token", secret_volume(name), {"mountPath": TOKEN_FOLDER, "readOnly": True})
@@ -55,7 +55,7 @@ def _tool(cluster: DesiredCluster, backup: BackupSource) -> _Source:
     )
 
 
-def _claim(cluster: DesiredCluster, backup: BackupSource) -> _Source:
+def _claim(cluster: DesiredCluster, backup: RestoredBackup) -> _Source:
     volume = {"persistentVolumeClaim": {"claimName": claim_name(backup.cluster)}}
     return _Source(
         arguments=[f"--from=file://{FOLDER}/", f"--folder={folder_of(cluster.namespace, backup.cluster)}"],
@@ -63,7 +63,7 @@ def _claim(cluster: DesiredCluster, backup: BackupSource) -> _Source:
     )
 
 
-def _bucket(cluster: DesiredCluster, backup: BackupSource) -> _Source:
+def _bucket(cluster: DesiredCluster, backup: RestoredBackup) -> _Source:
     target = cluster.restore.s3 if cluster.restore is not None else None
     if target is None:
         raise InvalidSpec(f"spec.restore: {RESTORE_S3}")

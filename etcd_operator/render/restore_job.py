@@ -22,7 +22,7 @@ from etcd_operator.render.apart import REQUIRED, required_terms, spread_among, t
 from etcd_operator.render.backup_job import REPORT, container, keys_flag, pod, programs
 from etcd_operator.render.command import SCRATCH
 from etcd_operator.render.pod import DATA_VOLUME, scheduling
-from etcd_operator.render.restored import DATA_FOLDER, MOUNT_PATH, Member
+from etcd_operator.render.restored import DATA_FOLDER, MOUNT_PATH, RestoredMember
 from etcd_operator.render.security import as_etcd, security
 
 PROGRESS_PORT = 19998
@@ -61,7 +61,7 @@ def check_job(metadata: ObjectMeta, access: BackupSpec, *, image: str, url: str)
 def job(  # noqa: PLR0913 -- all that a Job depends on
     metadata: ObjectMeta,
     access: BackupSpec,
-    member: Member,
+    member: RestoredMember,
     template: PodTemplate,
     *,
     image: str,
@@ -97,7 +97,7 @@ def restoring_job(
 
 
 def restoring_pod(
-    access: BackupSpec, member: Member, url: str, flags: list[str], *, image: str, etcd_image: str
+    access: BackupSpec, member: RestoredMember, url: str, flags: list[str], *, image: str, etcd_image: str
 ) -> RawObject:
     """The spec of a pod that restores to the claim of a member, but for where and as whom it runs.
 
@@ -112,7 +112,7 @@ def restoring_pod(
     return spec
 
 
-def flags_of(member: Member, sha256: str) -> list[str]:
+def flags_of(member: RestoredMember, sha256: str) -> list[str]:
     """The flags that say for which member is restored, and what the snapshot has to be."""
     peers = ",".join(f"{name}={url}" for name, url in member.peer_urls.items())
     return [
@@ -158,7 +158,7 @@ def placement(
     return {"affinity": affinity, **scheduling(template)}
 
 
-def _required(metadata: ObjectMeta, template: PodTemplate, member: Member) -> list[RawObject]:
+def _required(metadata: ObjectMeta, template: PodTemplate, member: RestoredMember) -> list[RawObject]:
     """Apart from whatever the member has to be apart from, and from each other if the members are."""
     return [*required_terms(template), *terms_among(template, member.labels, _labels(metadata))]
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import API_VERSION, KIND, RESTORED_FROM_LABEL, UID_ANNOTATION, ClusterTemplate
+from etcd_operator.core.kinds.persistent import PERSISTENT
+from etcd_operator.core.members import member_name
 from etcd_operator.core.restores.identity import Identity, identity
 from etcd_operator.render.owner import owned_by
 from etcd_operator.render.persistent import DATA_DIR, RESTORED_DIR, cluster_labels, member_host, member_labels
@@ -21,7 +23,7 @@ DATA_FOLDER = RESTORED_DIR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class RestoredMember:
     """A member of the new cluster; all members have the same `peer_urls` (by name) and `token`.
 
     labels: those of its pod by which a user may select the members of this cluster.
@@ -34,14 +36,15 @@ class Member:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def members(metadata: ObjectMeta, template: ClusterTemplate) -> tuple[Member, ...]:
+def members(metadata: ObjectMeta, template: ClusterTemplate) -> tuple[RestoredMember, ...]:
     """The members of the new cluster. The UID of the EtcdRestore is their token: no other cluster has it."""
     cluster = template.cluster_name
-    names = [f"{cluster}-{ordinal}" for ordinal in range(template.spec.replicas)]
+    digits = PERSISTENT.digits
+    names = [member_name(cluster, ordinal, digits=digits) for ordinal in range(template.spec.replicas)]
     urls = {name: url(member_host(cluster, metadata.namespace, name), PEER_PORT) for name in names}
     labels = {**template.spec.pod_template.metadata.labels, **cluster_labels(cluster)}
     return tuple(
-        Member(name=name, ordinal=ordinal, peer_urls=urls, token=metadata.uid, labels=labels)
+        RestoredMember(name=name, ordinal=ordinal, peer_urls=urls, token=metadata.uid, labels=labels)
         for ordinal, name in enumerate(names)
     )
 
@@ -52,7 +55,7 @@ def identity_of(metadata: ObjectMeta, template: ClusterTemplate) -> Identity:
     return identity(first.peer_urls, first.token)
 
 
-def claim(metadata: ObjectMeta, template: ClusterTemplate, member: Member, version: str) -> RawObject:
+def claim(metadata: ObjectMeta, template: ClusterTemplate, member: RestoredMember, version: str) -> RawObject:
     """The claim of a member, before its data is complete. version: of etcd, that starts on it.
 
     It has from the beginning what a member needs to find its data: a cache may show the marks of some claims
@@ -82,7 +85,7 @@ def claim(metadata: ObjectMeta, template: ClusterTemplate, member: Member, versi
     }
 
 
-def mark(member: Member) -> RawObject:
+def mark(member: RestoredMember) -> RawObject:
     """What changes in the metadata of a claim when the data of all members is complete."""
     made = identity(member.peer_urls, member.token)
     return {
@@ -102,7 +105,7 @@ def is_of_cluster(claim: ObjectMeta, name: str) -> bool:
     return claim.labels.get(improbable.CLUSTER_LABEL) == name
 
 
-def is_marked(claim: ObjectMeta, member: Member) -> bool:
+def is_marked(claim: ObjectMeta, member: RestoredMember) -> bool:
     """Whether a claim was handed over by `mark`."""
     made = identity(member.peer_urls, member.token)
     found = (

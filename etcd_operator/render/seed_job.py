@@ -13,7 +13,7 @@ from etcd_operator.render.apart import required_terms
 from etcd_operator.render.backup_job import keys_flag
 from etcd_operator.render.persistent import member_host
 from etcd_operator.render.restore_job import flags_of, placement, restoring_job, restoring_pod
-from etcd_operator.render.restored import Member
+from etcd_operator.render.restored import RestoredMember
 from etcd_operator.render.security import as_etcd, security
 from etcd_operator.render.urls import PEER_PORT
 from etcd_operator.render.urls import url as url_of
@@ -46,7 +46,7 @@ def job(
     if backup is None:
         raise TypeError(f"recovery {recovery.generation} restores no backup")
     peers = {seed: url_of(member_host(cluster.name, cluster.namespace, seed), PEER_PORT)}
-    member = Member(name=seed, ordinal=ordinal_of(seed), peer_urls=peers, token=recovery.token)
+    member = RestoredMember(name=seed, ordinal=ordinal_of(seed), peer_urls=peers, token=recovery.token)
     flags = [*keys_flag(access), *flags_of(member, backup.sha256), f"--bump-revision={recovery.bump}"]
     spec = restoring_pod(access, member, backup.url, flags, image=image, etcd_image=etcd_image)
     contexts = security(cluster.pod_template, is_root_owned=is_root_owned)

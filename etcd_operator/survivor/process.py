@@ -26,7 +26,7 @@ from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER, NAME, Survivor
 from etcd_operator.http_server import BYTES, JSON, TEXT, Handler, ListeningServer
 from etcd_operator.signals import set_on_signal
 from etcd_operator.sockets import listening_socket
-from etcd_operator.survivor.reading import NotReadable, Reader, Signature
+from etcd_operator.survivor.reading import DataReader, NotReadable, Signature
 
 IDLE = 300.0
 AGAIN = 1.0
@@ -48,7 +48,7 @@ class _Read:
 class Keeper:
     """Reads the survivor on a thread of its own, again whenever it has changed, until it follows a leader."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: DataReader) -> None:
         self.reader = reader
         self.ended = threading.Event()
         self.has_found_leader = False
@@ -151,7 +151,7 @@ class _Handler(Handler):
         self.respond(status, TEXT, text.encode() + b"\n")
 
 
-def serve(reader: Reader, token: str, *, port: int) -> int:
+def serve(reader: DataReader, token: str, *, port: int) -> int:
     """Run until nobody needs it any more, or SIGTERM; the exit code. Raises OSError if it cannot listen."""
     keeper = Keeper(reader)
     set_on_signal(keeper.ended)

@@ -51,7 +51,7 @@ class NotReadable(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reader:
+class DataReader:
     """Of one data directory. page: the metrics page of its etcd; raises OSError. wait: so many seconds."""
 
     data_dir: Path

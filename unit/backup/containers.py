@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from etcd_operator.backup import frames
-from etcd_operator.backup.keys import Key, KeyRing
+from etcd_operator.backup.keys import EncryptionKey, KeyRing
 from etcd_operator.backup.manifest import Compression, Encryption
 
-KEY, OTHER = Key(bytes(range(32))), Key(bytes(range(100, 132)))
+KEY, OTHER = EncryptionKey(bytes(range(32))), EncryptionKey(bytes(range(100, 132)))
 RING = KeyRing([KEY])
 
 Form = tuple[Compression, Encryption]

@@ -4,16 +4,16 @@ import os
 from pathlib import Path
 
 from etcd_operator.backup.create import Options
-from etcd_operator.backup.keys import Key, KeyRing
+from etcd_operator.backup.keys import EncryptionKey, KeyRing
 from etcd_operator.backup.manifest import Manifest
-from etcd_operator.backup.programs import Tool, find_tool
+from etcd_operator.backup.programs import Etcdutl, find_tool
 from etcd_operator.backup.restorable import Snapshot, find
-from etcd_operator.backup.restore import Member, restore
+from etcd_operator.backup.restore import NewMember, restore
 from unit.backup.samples import FaultyStore, folder, stored
 from unit.backup.test_programs import program
 
-KEYS = KeyRing([Key(bytes(range(32)))])
-MEMBER = Member(
+KEYS = KeyRing([EncryptionKey(bytes(range(32)))])
+MEMBER = NewMember(
     name="m1",
     initial_cluster={"m0": ("http://a:2380",), "m1": ("http://b:2380", "http://c:2380")},
     token="t1",
@@ -36,7 +36,7 @@ class Setting:
         self.data_dir = self.parent / "data"
         self.tool = self.install(COPY)
 
-    def install(self, script: str, version: str = "3.6.16") -> Tool:
+    def install(self, script: str, version: str = "3.6.16") -> Etcdutl:
         setting = f"PATH={os.environ['PATH']}; LOG={self.path / 'arguments'}"
         line = f"{setting}; case $1 in version) echo etcdutl version: {version};; *) {script};; esac"
         program(self.path / "bin" / "etcdutl", line)
@@ -48,7 +48,7 @@ class Setting:
     def plain(self, data: bytes) -> None:
         (self.path / "store" / "one").write_bytes(data)
 
-    def restore(self, keys: KeyRing = KEYS, *, sha256: str = "", member: Member = MEMBER) -> Snapshot:
+    def restore(self, keys: KeyRing = KEYS, *, sha256: str = "", member: NewMember = MEMBER) -> Snapshot:
         return restore(find(self.store, "one", sha256=sha256), self.data_dir, member, keys, self.tool)
 
     @property

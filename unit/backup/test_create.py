@@ -12,14 +12,14 @@ from etcd_operator.backup import catalog, frames
 from etcd_operator.backup.catalog import State
 from etcd_operator.backup.create import Options, create
 from etcd_operator.backup.errors import BackupError, ManifestMissing, SnapshotDamaged, SnapshotOld
-from etcd_operator.backup.keys import Key, KeyRing
+from etcd_operator.backup.keys import EncryptionKey, KeyRing
 from etcd_operator.backup.manifest import SUFFIX
 from etcd_operator.backup.verify import verify
 from etcd_operator.storage.errors import NameTaken, StoreError, StoreFull, Unreachable
 from unit.backup.samples import NOW, ORIGIN, FaultyStore, chunks, folder, snapshot, stored
 
 NAME = "a/one.db"
-KEY = Key(bytes(range(32)))
+KEY = EncryptionKey(bytes(range(32)))
 FORMS = {
     "plain": Options(),
     "compressed": Options(compression="zstd"),

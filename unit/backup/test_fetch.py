@@ -16,12 +16,12 @@ from etcd_operator.backup import fetch as module
 from etcd_operator.backup.create import Options
 from etcd_operator.backup.errors import Damaged, FetchError, WrongKey
 from etcd_operator.backup.fetch import fetch
-from etcd_operator.backup.keys import Key, KeyRing
+from etcd_operator.backup.keys import EncryptionKey, KeyRing
 from etcd_operator.storage.errors import Unreachable
 from etcd_operator.storage.partial import write_all
 from unit.backup.samples import FaultyStore, folder, snapshot, stored
 
-KEYS = KeyRing([Key(bytes(range(32)))])
+KEYS = KeyRing([EncryptionKey(bytes(range(32)))])
 DATA = snapshot(3, value=1 << 20)
 FORMS = {"plain": Options(), "framed": Options(key=KEYS.newest)}
 forms = pytest.mark.parametrize("options", FORMS.values(), ids=FORMS.keys())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.backup.errors import BadKey, WrongKey
-from etcd_operator.backup.keys import Key, KeyRing
+from etcd_operator.backup.keys import EncryptionKey, KeyRing
 
 OLD, NEW = bytes(range(32)), bytes(range(100, 132))
 
@@ -30,7 +30,7 @@ def write(folder: Path, **keys: bytes) -> Path:
 )
 def test_a_key_is_raw_or_base64(tmp_path: Path, content: bytes) -> None:
     ring = KeyRing.read(write(tmp_path, key=content) / "key")
-    assert ring.newest == Key(OLD)
+    assert ring.newest == EncryptionKey(OLD)
 
 
 def test_url_safe_base64_is_a_key_too(tmp_path: Path) -> None:
@@ -38,11 +38,11 @@ def test_url_safe_base64_is_a_key_too(tmp_path: Path) -> None:
     text = base64.urlsafe_b64encode(secret)
     assert b"-" in text
     assert b"_" in text
-    assert KeyRing.read(write(tmp_path, key=text)).newest == Key(secret)
+    assert KeyRing.read(write(tmp_path, key=text)).newest == EncryptionKey(secret)
 
 
 def test_the_id_is_the_begin_of_the_hash_of_the_key() -> None:
-    assert Key(OLD).id == hashlib.sha256(OLD).hexdigest()[:16]
+    assert EncryptionKey(OLD).id == hashlib.sha256(OLD).hexdigest()[:16]
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def test_the_key_whose_name_comes_last_encrypts(tmp_path: Path, first: str, last
     (tmp_path / last).write_bytes(NEW)
     (tmp_path / first).write_bytes(OLD)
     ring = KeyRing.read(tmp_path)
-    assert ring.newest == Key(NEW)
-    assert ring.ids == (Key(OLD).id, Key(NEW).id)
-    assert ring.find(Key(OLD).id) == Key(OLD)
+    assert ring.newest == EncryptionKey(NEW)
+    assert ring.ids == (EncryptionKey(OLD).id, EncryptionKey(NEW).id)
+    assert ring.find(EncryptionKey(OLD).id) == EncryptionKey(OLD)
 
 
 def test_an_old_key_under_a_later_name_encrypts_again(tmp_path: Path) -> None:
-    assert KeyRing.read(write(tmp_path, key_1=OLD, key_2=NEW, key_3=OLD)).newest == Key(OLD)
+    assert KeyRing.read(write(tmp_path, key_1=OLD, key_2=NEW, key_3=OLD)).newest == EncryptionKey(OLD)
 
 
 def test_a_mounted_secret_is_read_through_its_links(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_mounted_secret_is_read_through_its_links(tmp_path: Path) -> None:
     (tmp_path / "..2026_03_01" / "key").write_bytes(NEW)
     (tmp_path / "..data").symlink_to("..2026_03_01")
     (tmp_path / "key").symlink_to("..data/key")
-    assert KeyRing.read(tmp_path).ids == (Key(NEW).id,)
+    assert KeyRing.read(tmp_path).ids == (EncryptionKey(NEW).id,)
 
 
 @pytest.mark.parametrize(
@@ -112,18 +112,21 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
 
 
 def test_an_unknown_key_is_named_beside_those_that_are_known() -> None:
-    with pytest.raises(WrongKey, match=f"key {Key(OLD).id}, the keys given are {Key(NEW).id}"):
-        KeyRing([Key(NEW)]).find(Key(OLD).id)
+    with pytest.raises(
+        WrongKey, match=f"key {EncryptionKey(OLD).id}, the keys given are {EncryptionKey(NEW).id}"
+    ):
+        KeyRing([EncryptionKey(NEW)]).find(EncryptionKey(OLD).id)
 
 
 def test_an_empty_ring_says_that_no_key_was_given() -> None:
     ring = KeyRing()
     assert ring.newest is None
     with pytest.raises(WrongKey, match="no key was given"):
-        ring.find(Key(OLD).id)
+        ring.find(EncryptionKey(OLD).id)
 
 
 def test_no_representation_shows_a_key() -> None:
-    shown = f"{Key(OLD)} {Key(OLD)!r} {KeyRing([Key(OLD)])!r} {vars(KeyRing([Key(OLD)]))}"
+    key = EncryptionKey(OLD)
+    shown = f"{key} {key!r} {KeyRing([key])!r} {vars(KeyRing([key]))}"
     assert repr(OLD) not in shown
     assert OLD.hex() not in shown

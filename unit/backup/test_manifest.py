@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_operator.backup.errors import DamagedManifest, UnknownFormat
-from etcd_operator.backup.manifest import FORMAT, Manifest, decode, encode, name_of
+from etcd_operator.backup.manifest import FORMAT, Manifest, decode, encode, manifest_name
 
 HASH = "ab" * 32
 PLAIN = Manifest(
@@ -68,7 +68,7 @@ def test_the_time_is_written_in_utc() -> None:
 
 
 def test_the_manifest_lies_beside_its_object() -> None:
-    assert name_of("prod/a.db") == "prod/a.db.manifest.json"
+    assert manifest_name("prod/a.db") == "prod/a.db.manifest.json"
 
 
 def test_fields_of_later_versions_are_ignored() -> None:

@@ -14,8 +14,8 @@ from etcd_operator.backup.errors import (
     ProgramMissing,
     WrongKey,
 )
-from etcd_operator.backup.keys import Key, KeyRing
-from etcd_operator.backup.manifest import name_of
+from etcd_operator.backup.keys import EncryptionKey, KeyRing
+from etcd_operator.backup.manifest import manifest_name
 from etcd_operator.backup.programs import find_tool
 from etcd_operator.backup.restorable import Check, find, of_manifest
 from etcd_operator.backup.restore import restore
@@ -72,7 +72,7 @@ def test_a_damaged_snapshot_leaves_nothing(setting: Setting, data: bytes) -> Non
 
 def test_a_framed_backup_needs_its_manifest(setting: Setting) -> None:
     setting.backup(Options(key=KEYS.newest))
-    setting.store.delete(name_of("one"))
+    setting.store.delete(manifest_name("one"))
     with pytest.raises(NotABackup, match="compressed or encrypted backup without its manifest"):
         setting.restore()
     assert setting.has_nothing()
@@ -114,7 +114,7 @@ def test_another_backup_than_the_verified_one(setting: Setting) -> None:
 def test_a_wrong_key_leaves_nothing(setting: Setting) -> None:
     setting.backup(Options(key=KEYS.newest))
     with pytest.raises(WrongKey):
-        setting.restore(KeyRing([Key(bytes(32))]))
+        setting.restore(KeyRing([EncryptionKey(bytes(32))]))
     assert setting.has_nothing()
 
 

@@ -10,12 +10,12 @@ import pytest
 from etcd_operator.backup.catalog import load
 from etcd_operator.backup.create import Options
 from etcd_operator.backup.errors import Damaged, WrongKey
-from etcd_operator.backup.keys import Key, KeyRing
+from etcd_operator.backup.keys import EncryptionKey, KeyRing
 from etcd_operator.backup.manifest import SUFFIX, encode
 from etcd_operator.backup.verify import verify
 from unit.backup.samples import FaultyStore, folder, snapshot, stored
 
-KEYS = KeyRing([Key(bytes(range(32)))])
+KEYS = KeyRing([EncryptionKey(bytes(range(32)))])
 FORMS = {
     "plain": Options(),
     "compressed": Options(compression="zstd"),
@@ -100,7 +100,7 @@ def test_an_object_that_is_deleted_before_or_while_it_is_read_is_found(tmp_path:
 
 def test_another_key_is_no_damage(tmp_path: Path) -> None:
     stored(folder(tmp_path), "one", options=FORMS["encrypted"])
-    for keys in (KeyRing(), KeyRing([Key(bytes(32))])):
+    for keys in (KeyRing(), KeyRing([EncryptionKey(bytes(32))])):
         with pytest.raises(WrongKey, match=load(folder(tmp_path), "one").key_id):
             verify(folder(tmp_path), "one", keys)
 
@@ -108,4 +108,4 @@ def test_another_key_is_no_damage(tmp_path: Path) -> None:
 def test_a_rotated_key_still_decrypts(tmp_path: Path) -> None:
     stored(folder(tmp_path), "one", options=FORMS["encrypted"])
     assert KEYS.newest is not None
-    verify(folder(tmp_path), "one", KeyRing([KEYS.newest, Key(bytes(32))]))
+    verify(folder(tmp_path), "one", KeyRing([KEYS.newest, EncryptionKey(bytes(32))]))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from etcd_operator.backup.manifest import name_of
+from etcd_operator.backup.manifest import manifest_name
 from etcd_operator.backup_tool.inventory import Inventory, load
 from etcd_operator.backup_tool.names import Name, parse
 from etcd_operator.etcd_ids import hex_id
@@ -135,7 +135,7 @@ def test_what_is_not_whole_does_not_count(store: Directory) -> None:
     whole = load(store, FOLDER, now=NOW)
     bare, half = put(store, 6), put(store, 7)
     store.delete(bare)
-    store.delete(name_of(half))
+    store.delete(manifest_name(half))
     changed = put(store, 8)
     store.delete(changed)
     store.put(changed, iter([b"something else"]))
@@ -149,7 +149,7 @@ def test_what_is_not_whole_does_not_count(store: Directory) -> None:
 def test_nothing_is_concluded_while_a_manifest_may_not_be_read(store: Directory) -> None:
     put(store, 5)
     refusing = FaultyStore(store)
-    newest = name_of(put(store, 6))
+    newest = manifest_name(put(store, 6))
 
     def refuse(method: str, name: str) -> None:
         if (method, name) == ("read", newest):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.backup.errors import NoQuorum, NotReachable, SnapshotDamaged
-from etcd_operator.backup.manifest import name_of
+from etcd_operator.backup.manifest import manifest_name
 from etcd_operator.backup_tool.inventory import Inventory
 from etcd_operator.backup_tool.runner import LEFTOVER_SECONDS, Runner, Stopped
 from etcd_operator.backup_tool.spool import ScratchFailed
@@ -133,7 +133,7 @@ def test_what_others_have_stored_there_is_left_alone(bed: Bed, etcd: FakeEtcdClu
     put(bed.store, 5, folder="v1/default/c-2")
     bed.store.put(f"{FOLDER}/notes.txt", iter([b"mine"]))
     without = put(bed.store, 3, cluster=0xAAAA)
-    bed.store.delete(name_of(without))
+    bed.store.delete(manifest_name(without))
     changed = put(bed.store, 4, cluster=0xAAAA)
     bed.store.delete(changed)
     bed.store.put(changed, iter([b"something else"]))
@@ -163,7 +163,7 @@ def test_a_cluster_that_was_given_up_removes_nothing_of_its_successor(
 def test_a_removal_that_was_interrupted_goes_on(bed: Bed, etcd: FakeEtcdCluster) -> None:
     runner = bed.runner(keep=1)
     grow(etcd, runner, 7)
-    bed.faulty.before = _fails("delete", name_of(""), Unreachable("no store"))
+    bed.faulty.before = _fails("delete", manifest_name(""), Unreachable("no store"))
     grow(etcd, runner, 8)
     assert "3.6.16_0000000000000007_etcd.backup" not in bed.files
     assert "3.6.16_0000000000000007_etcd.backup.manifest.json" in bed.files
@@ -194,7 +194,7 @@ def test_a_store_that_is_full_leaves_the_older_ones(bed: Bed, etcd: FakeEtcdClus
 
 def test_what_a_killed_tool_left_is_removed_once_it_is_old(bed: Bed, etcd: FakeEtcdCluster) -> None:
     left = put(bed.store, 6)
-    bed.store.delete(name_of(left))
+    bed.store.delete(manifest_name(left))
     runner = bed.runner()
     with pytest.raises(NameTaken):
         runner.turn()
@@ -262,7 +262,7 @@ def test_cleaning_removes_the_backups_of_this_cluster_and_nothing_else(
     runner = bed.runner()
     grow(etcd, runner, 7, 8)
     left, bare = put(bed.store, 3), put(bed.store, 4)
-    bed.store.delete(name_of(left))
+    bed.store.delete(manifest_name(left))
     bed.store.delete(bare)
     assert runner.clean() == Inventory()
     assert bed.files == [

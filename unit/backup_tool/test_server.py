@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from etcd_operator.backup.manifest import name_of
+from etcd_operator.backup.manifest import manifest_name
 from etcd_operator.backup_tool import client, server
 from etcd_operator.backup_tool.server import ApiServer
 from etcd_operator.backup_tool.worker import Worker
@@ -205,7 +205,7 @@ def test_all_backups_are_removed_on_request(port: int, root: Path) -> None:
     report = client.clean_up(("127.0.0.1", port), TOKEN)
     assert report.count == 0
     assert not list((root / FOLDER).iterdir())
-    assert (root / name_of(other)).exists()
+    assert (root / manifest_name(other)).exists()
 
 
 def test_the_operator_reads_the_report(port: int) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from etcd_operator.backup.create import Origin
 from etcd_operator.backup.manifest import Manifest
-from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
+from etcd_operator.backup_tool.inventory import Inventory, ToolBackup
 from etcd_operator.backup_tool.names import Name
 from etcd_operator.backup_tool.runner import Turn
 from etcd_operator.backup_tool.worker import RETRY_SECONDS, Worker
@@ -21,7 +21,7 @@ RUNNING = "c0ffee".zfill(16)
 ORIGIN = Origin(etcd_version="3.6.16", cluster_id=1, member_id=1)
 
 
-def of_revision(revision: int, clock: FakeClock, age: float = 0.0) -> StoredBackup:
+def of_revision(revision: int, clock: FakeClock, age: float = 0.0) -> ToolBackup:
     manifest = Manifest(
         etcd_version="3.6.16",
         cluster_id=RUNNING,
@@ -34,7 +34,7 @@ def of_revision(revision: int, clock: FakeClock, age: float = 0.0) -> StoredBack
         stored_sha256="ab" * 32,
         time=clock.now() - timedelta(seconds=age),
     )
-    return StoredBackup(
+    return ToolBackup(
         path=f"f/{revision}", name=Name("3.6.16", revision), manifest=manifest, modified=clock.now()
     )
 

@@ -7,7 +7,7 @@ import msgspec
 from etcd_operator.core.backups import result, verification
 from etcd_operator.core.backups.plan import BackupPlan, plan
 from etcd_operator.core.backups.spec import CLAIM_FOLDER
-from etcd_operator.core.backups.state import BackupState, JobState, PodState
+from etcd_operator.core.backups.state import BackupJobState, BackupPodState, BackupState
 from etcd_operator.render.command import REPORT_PATH
 from unit.commands.conftest import Run
 from unit.render.backups import ENDPOINTS, METADATA, backup_job_of, verification_job_of
@@ -28,13 +28,13 @@ def carried_out(run: Run, endpoint: str, folder: Path, name: str = "one") -> Bac
     for here, there in places.items():
         arguments = [argument.replace(here, there) for argument in arguments]
     ran = run(*arguments)
-    pod = PodState(name="pod", exit_code=ran.code, report=result.read(report.read_text()))
+    pod = BackupPodState(name="pod", exit_code=ran.code, report=result.read(report.read_text()))
     made = plan(
         BackupState(
             name=name,
             phase="BackingUp",
             url=f"file:///{name}.db",
-            job=JobState(name="j", uid="u", pods=(pod,)),
+            job=BackupJobState(name="j", uid="u", pods=(pod,)),
         )
     )
     assert made is not None
@@ -73,8 +73,8 @@ def verified(run: Run, folder: Path, sha256: str) -> BackupPlan:
     for here, there in {CLAIM_FOLDER: str(folder), REPORT_PATH: str(report)}.items():
         arguments = [argument.replace(here, there) for argument in arguments]
     ran = run(*arguments)
-    pod = PodState(name="pod", exit_code=ran.code, report=result.read(report.read_text()))
-    job_state = JobState(name="j", uid="u", pods=(pod,))
+    pod = BackupPodState(name="pod", exit_code=ran.code, report=result.read(report.read_text()))
+    job_state = BackupJobState(name="j", uid="u", pods=(pod,))
     state = BackupState(
         name="one", phase="Completed", url="file:///one.db", verify="Hash", sha256=sha256, job=job_state
     )

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from etcd_operator.commands.progress import Progress, duration_of
+from etcd_operator.commands.progress import ProgressBar, duration_of
 from etcd_operator.quantities import bytes_of, counted
 
 MIB = 1 << 20
@@ -24,7 +24,7 @@ class Clock:
 
 def show(output: io.StringIO, steps: list[tuple[float, int]], total: int = 0, **flags: bool) -> str:
     clock = Clock()
-    with Progress("fetching", total, is_quiet=False, output=output, clock=clock) as progress:
+    with ProgressBar("fetching", total, is_quiet=False, output=output, clock=clock) as progress:
         for seconds, done in steps:
             clock.now = 100.0 + seconds
             progress(done)
@@ -50,7 +50,7 @@ def test_a_bar_that_is_removed_at_the_end() -> None:
 
 def test_a_stage_replaces_the_bar_on_a_terminal_only() -> None:
     for output, shown in ((Terminal(), f"\rrestoring\r{' ' * 9}\r"), (io.StringIO(), "")):
-        with Progress("verifying", 10, is_quiet=False, output=output, clock=Clock()) as progress:
+        with ProgressBar("verifying", 10, is_quiet=False, output=output, clock=Clock()) as progress:
             progress.stage("restoring")
         assert output.getvalue() == shown
 
@@ -66,7 +66,7 @@ def test_without_a_total_there_is_no_time_left() -> None:
 
 def test_quiet_shows_nothing() -> None:
     output, clock = Terminal(), Clock()
-    with Progress("fetching", 10, is_quiet=True, output=output, clock=clock) as progress:
+    with ProgressBar("fetching", 10, is_quiet=True, output=output, clock=clock) as progress:
         clock.now += 60
         progress(5)
     assert output.getvalue() == ""

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.backup_tool import client
 from etcd_operator.backup_tool.client import NoReport, progress
 from etcd_operator.commands import progress_port
-from etcd_operator.commands.progress import Progress
+from etcd_operator.commands.progress import ProgressBar
 from etcd_operator.commands.progress_port import served
 from etcd_operator.core.restores import result
 
@@ -18,8 +18,8 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def shown(total: int = 100) -> Progress:
-    return Progress("fetching", total, is_quiet=True, output=io.StringIO())
+def shown(total: int = 100) -> ProgressBar:
+    return ProgressBar("fetching", total, is_quiet=True, output=io.StringIO())
 
 
 def test_the_operator_reads_how_far_a_restore_is() -> None:

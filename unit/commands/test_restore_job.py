@@ -10,7 +10,7 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import RestoreSpec
 from etcd_operator.core.backups.spec import CLAIM_FOLDER
 from etcd_operator.core.restores import result
-from etcd_operator.core.restores.result import Report
+from etcd_operator.core.restores.result import RestoreReport
 from etcd_operator.core.restores.spec import access
 from etcd_operator.render import restore_job, restored
 from etcd_operator.render.command import REPORT_PATH, SCRATCH
@@ -29,7 +29,7 @@ SPEC: RestoreSpec = msgspec.convert(changed(RESTORE, {"spec/source": FROM_FILE})
 URL = "file:///one.db"
 
 
-def carried_out(run: Run, job: RawObject, backups: Path, folder: Path) -> tuple[Ran, Report | None]:
+def carried_out(run: Run, job: RawObject, backups: Path, folder: Path) -> tuple[Ran, RestoreReport | None]:
     """Run the container with the folders of this machine; what it reported."""
     (container,) = job["spec"]["template"]["spec"]["containers"]
     report, volume = folder / "termination-log", folder / "volume"
@@ -47,7 +47,7 @@ def carried_out(run: Run, job: RawObject, backups: Path, folder: Path) -> tuple[
     return run(*arguments), result.read(report.read_text())
 
 
-def checked(run: Run, backups: Path, folder: Path) -> tuple[Ran, Report | None]:
+def checked(run: Run, backups: Path, folder: Path) -> tuple[Ran, RestoreReport | None]:
     return carried_out(
         run, restore_job.check_job(METADATA, access(SPEC), image="i", url=URL), backups, folder
     )

@@ -15,7 +15,7 @@ from itertools import count
 from etcd_operator.backup.order import Stamp, newest_first
 from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
 from etcd_operator.core.members import FetchedBackup
-from etcd_operator.core.stock import StockSight, revision_named
+from etcd_operator.core.stock import StockFacts, revision_named
 from etcd_operator.timestamps import timestamp
 from unit.core.model_disks import Disk, Process
 
@@ -164,10 +164,10 @@ class Inquiry:
     problem: str = ""
     asked: str | None = None
 
-    def ask(self, running: str, known_revision: int) -> StockSight:
+    def ask(self, running: str, known_revision: int) -> StockFacts:
         """What is known now; a question is under way from then on."""
         self.asked = running if self.asked is None else self.asked
-        sight = StockSight(
+        sight = StockFacts(
             is_kept=True,
             report=None if self.problem else self.report,
             waited=self.waited,

@@ -6,7 +6,7 @@ could be known, and the status names it and does not hide what it lacks.
 
 from dataclasses import replace
 
-from etcd_operator.api.persisted import BackupSource, Recovery
+from etcd_operator.api.persisted import Recovery, RestoredBackup
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.state import ClusterState
@@ -54,7 +54,7 @@ def _judge_survivor(world: World, state: ClusterState, recovery: Recovery) -> No
         )
 
 
-def _judge_backup(world: World, recovery: Recovery, source: BackupSource) -> None:
+def _judge_backup(world: World, recovery: Recovery, source: RestoredBackup) -> None:
     """It was found whole, it is what the entry says, and no other one has more that was acknowledged."""
     chosen = world.tool.made[source.name]
     if source.name not in world.tool.reported:

@@ -17,7 +17,7 @@ from etcd_operator.core.recovery_actions import (
     RetireMember,
     SetSeedExistingOnly,
 )
-from etcd_operator.core.rules.recovery_request import name_of
+from etcd_operator.core.recovery_names import recovery_name
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
@@ -148,7 +148,7 @@ def _retire(world: World, state: ClusterState, action: RetireMember) -> set[str]
         claim = world.claims.get(action.name)
         if claim is None or claim.uid != member.claim.uid:
             raise Refused(f"the claim of {action.name} is not the one that was observed")
-        world.claims[action.name] = replace(claim, given_up=name_of(recovery))
+        world.claims[action.name] = replace(claim, given_up=recovery_name(recovery))
     _remove(world, member, keeps_claim=action.keeps_claim)
     return {"claims"} if action.keeps_claim else set()
 

@@ -25,7 +25,7 @@ from etcd_operator.core.replies import Answer, Refusal, Reply, Silence
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupSight, StockSight
+from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupFacts, StockFacts
 from etcd_operator.pages import UNREAD, MetricsPage
 from unit.core.model import Refused, Resource, World
 from unit.core.model_absences import Absences
@@ -116,14 +116,14 @@ class Operator:
         state = self.absences.of(state)
         return replace(state, stock=self._stock(state, resource), backups=self.backups_of(state))
 
-    def backups_of(self, state: ClusterState) -> BackupSight:
+    def backups_of(self, state: ClusterState) -> BackupFacts:
         """What it knows of EtcdBackups: see `model_stored_operator`."""
         return NO_BACKUPS
 
-    def _stock(self, state: ClusterState, resource: Resource) -> StockSight:
+    def _stock(self, state: ClusterState, resource: Resource) -> StockFacts:
         """As `reconcile.backup_tool.stocks` has it."""
         if resource.restores and not state.persisted.is_bootstrapped:
-            return StockSight(has_source_tool=not self.world.tool.is_direct)
+            return StockFacts(has_source_tool=not self.world.tool.is_direct)
         if not chooses_source(state):
             self.inquiry = None
             return NO_STOCK

@@ -14,11 +14,11 @@ from etcd_operator.core.restores.state import (
     COMPLETED,
     FAILED,
     ClaimState,
-    ClusterState,
     JobState,
     MemberState,
     RestoreState,
     SourceState,
+    TargetCluster,
 )
 from etcd_operator.core.restores.status import status
 from unit.core.model_restores import Claim, Cluster, Job, Restore, World
@@ -86,13 +86,13 @@ class Operator:
         )
         return state, ours
 
-    def _cluster(self, restore: Restore) -> ClusterState:
+    def _cluster(self, restore: Restore) -> TargetCluster:
         found = self.world.cluster
         if found is None:
-            return ClusterState.ABSENT
+            return TargetCluster.ABSENT
         if found.restore == restore.uid:
-            return ClusterState.OURS
-        return ClusterState.TERMINATING if found.is_terminating else ClusterState.FOREIGN
+            return TargetCluster.OURS
+        return TargetCluster.TERMINATING if found.is_terminating else TargetCluster.FOREIGN
 
     def _job(self, restore: Restore, what: str) -> JobState | None:
         """From the cache, live where it seems to be missing."""

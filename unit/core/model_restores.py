@@ -8,7 +8,7 @@ from itertools import count
 
 from etcd_operator.api.restores import RestoreStatus, Verified
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.core.restores.result import Report
+from etcd_operator.core.restores.result import RestoreReport
 
 SNAPSHOT = Verified(revision=7, keys=3, size=100, sha256="ab", check="manifest", etcd_version="3.6.16")
 
@@ -37,7 +37,7 @@ class Job:
     end: JobEnd = JobEnd.RUNS
     is_running: bool = False
     is_terminating: bool = False
-    report: Report | None = None
+    report: RestoreReport | None = None
 
 
 @dataclass(kw_only=True, eq=False)
@@ -132,9 +132,9 @@ class World:
         is_foreign = claim is not None and claim.data not in ("", job.owner)
         if fails or is_foreign or not self.has_backup:
             job.end, job.is_running = JobEnd.FAILED, False
-            job.report = Report(error="it failed", reason="RestoreError")
+            job.report = RestoreReport(error="it failed", reason="RestoreError")
             return
         job.end, job.is_running = JobEnd.SUCCEEDED, False
-        job.report = Report(snapshot=SNAPSHOT)
+        job.report = RestoreReport(snapshot=SNAPSHOT)
         if claim is not None:
             claim.data = job.owner

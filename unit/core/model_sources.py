@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from etcd_operator.api.persisted import BackupSource
+from etcd_operator.api.persisted import RestoredBackup
 from etcd_operator.core.members import PodProblem
 from unit.core.model_backups import Backup, Tool
 from unit.core.model_disks import Disk
@@ -36,7 +36,7 @@ class Sources(Etcd):
             return PodProblem(reason="CrashLoopBackOff", message="what was read is not sent any more")
         return found.disk
 
-    def backup_of(self, source: BackupSource) -> Backup | PodProblem | None:
+    def backup_of(self, source: RestoredBackup) -> Backup | PodProblem | None:
         """What a seed gets for a backup: by name, else the newest; None while the tool does not answer."""
         if self.tool.is_silent and source.via == "Tool":
             return None

@@ -6,7 +6,7 @@ from typing import ClassVar
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupSight, StoredBackup
+from etcd_operator.core.stock import BackupFacts, CompletedBackup
 from unit.core.model_operator import KINDS, Operator
 from unit.core.model_stored import Stored
 
@@ -15,10 +15,10 @@ WAITED = 100.0
 """Seconds for which a Job that does not start is waited for in each pass."""
 
 
-def stored_facts(found: Stored) -> StoredBackup:
+def stored_facts(found: Stored) -> CompletedBackup:
     """As the status of an EtcdBackup has it."""
     report = found.backup.report
-    return StoredBackup(
+    return CompletedBackup(
         name=report.name,
         uid=found.uid,
         cluster_id=report.cluster_id,
@@ -40,14 +40,14 @@ class StoredOperator(Operator):
     kinds: ClassVar[tuple[str, ...]] = (*KINDS, *STORED_KINDS)
     waited: tuple[str, float] = ("", 0.0)
 
-    def backups_of(self, state: ClusterState) -> BackupSight:
+    def backups_of(self, state: ClusterState) -> BackupFacts:
         persisted, token = state.persisted, state.desired.token
         is_closed = self.cache["services"].get("db", token) != token
         may_restore = not state.has_quorum or persisted.is_recovering or state.desired.restore_in_place
         if not persisted.is_bootstrapped or not may_restore:
-            return BackupSight(job=self._job(state), is_closed=is_closed)
+            return BackupFacts(job=self._job(state), is_closed=is_closed)
         stored = tuple(stored_facts(found) for found in self.cache["backups"].values())
-        return BackupSight(is_listed=True, stored=stored, job=self._job(state), is_closed=is_closed)
+        return BackupFacts(is_listed=True, stored=stored, job=self._job(state), is_closed=is_closed)
 
     def _job(self, state: ClusterState) -> JobState | None:
         recovery = state.persisted.recovery

@@ -3,8 +3,8 @@
 from etcd_operator.api.improbable import DELETE_CLAIMS
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import ordinal_of, quorum
+from etcd_operator.core.recovery_names import recovery_name
 from etcd_operator.core.replies import ANYBODY
-from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.core.starts import Joining
 from etcd_operator.core.state import ClusterState
 from unit.core.model import World
@@ -116,7 +116,7 @@ def _is_refused_rightly(world: World, state: ClusterState) -> bool:
     """The annotation names neither the last recovery nor the one that could be made now."""
     asked, former = state.desired.recover.removesuffix(DELETE_CLAIMS), state.persisted.recovery
     if any(group.cluster_id == state.persisted.cluster_id for group in world.groups(led=True)):
-        return bool(asked) and (former is None or asked != name_of(former))
+        return bool(asked) and (former is None or asked != recovery_name(former))
     generation = former.generation + 1 if former is not None else 1
     survivor = _best_survivor(world, state)
     cluster_id, least = state.persisted.cluster_id, _by_member(world).get(survivor, Disk()).revision

@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from etcd_operator.api.persisted import BackupSource, Recovery
+from etcd_operator.api.persisted import Recovery, RestoredBackup
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.core.restores.result import Report
+from etcd_operator.core.restores.result import RestoreReport
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupSight, StoredBackup
+from etcd_operator.core.stock import BackupFacts, CompletedBackup
 from unit.core.builders import (
     CLUSTER_ID,
     NAMES,
@@ -30,7 +30,7 @@ from unit.core.builders import (
 )
 
 TIME = "2026-01-01T00:00:00Z"
-SOURCE = BackupSource(
+SOURCE = RestoredBackup(
     cluster="db",
     via="Object",
     name="one",
@@ -48,9 +48,9 @@ LOST_CLAIM = claim("db-3", token=f"{TOKEN}-1", is_restored=True, is_lost=True)
 """The claim of the seed, whose volume is gone."""
 
 
-def backup(name: str = "one", **changes: Any) -> StoredBackup:
+def backup(name: str = "one", **changes: Any) -> CompletedBackup:
     """A completed EtcdBackup of the recorded etcd cluster."""
-    made = StoredBackup(
+    made = CompletedBackup(
         name=name,
         uid=f"uid-{name}",
         cluster_id=CLUSTER_ID,
@@ -65,9 +65,9 @@ def backup(name: str = "one", **changes: Any) -> StoredBackup:
     return replace(made, **changes)
 
 
-def sight(*backups: StoredBackup, **changes: Any) -> BackupSight:
+def sight(*backups: CompletedBackup, **changes: Any) -> BackupFacts:
     """What is known of them, by default of one."""
-    return replace(BackupSight(is_listed=True, stored=backups or (backup(),)), **changes)
+    return replace(BackupFacts(is_listed=True, stored=backups or (backup(),)), **changes)
 
 
 def job(**changes: Any) -> JobState:
@@ -76,7 +76,9 @@ def job(**changes: Any) -> JobState:
     return replace(made, **changes)
 
 
-FAILED = job(end=JobEnd.FAILED, is_running=False, report=Report(error="one.db is damaged", reason="Damaged"))
+FAILED = job(
+    end=JobEnd.FAILED, is_running=False, report=RestoreReport(error="one.db is damaged", reason="Damaged")
+)
 DONE = job(end=JobEnd.SUCCEEDED, is_running=False)
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.adoption import Mode
-from etcd_operator.api.persisted import BackupSource, Bootstrap
+from etcd_operator.api.persisted import Bootstrap, RestoredBackup
 from etcd_operator.core.actions import Remember, Stage
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Member
@@ -38,7 +38,7 @@ def test_the_cluster_id_and_the_external_members_are_recorded_before_anything_is
 
 
 def test_a_restore_that_has_begun_is_in_the_way() -> None:
-    source = BackupSource(cluster="old", via="Claim")
+    source = RestoredBackup(cluster="old", via="Claim")
     begun = msgspec.structs.replace(RECOVERY, replaces="", backup=source)
     state = offered()
     state = replace(state, desired=replace(state.desired, persisted=PersistedState(recovery=begun)))

@@ -17,7 +17,7 @@ from etcd_operator.core.rules.loss import left_of
 from etcd_operator.core.rules.manual_recovery import settle
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from etcd_operator.core.stock import BackupSight
+from etcd_operator.core.stock import BackupFacts
 from unit.core import manual_recoveries as persistents
 from unit.core.automatics import AFTER, SINCE, automatic, former, silenced, with_desired
 from unit.core.builders import (
@@ -157,13 +157,13 @@ def test_members_are_given_up_after_the_time_and_once(state: ClusterState, expec
 
 def test_backups_that_are_being_listed_are_waited_for() -> None:
     """One of them may have more than the survivor: then only a person decides."""
-    state = replace(automatic(persistents.lost()), backups=BackupSight(is_awaited=True))
+    state = replace(automatic(persistents.lost()), backups=BackupFacts(is_awaited=True))
     assert (plan(state).actions, plan(state).reason) == ((), "QuorumLost")
     assert plan(state).message.endswith("EtcdBackups are not listed yet, and one of them may have more")
 
 
 def test_backups_that_cannot_be_listed_are_not_waited_for() -> None:
-    made = plan(replace(automatic(persistents.lost()), backups=BackupSight(refusal="403 Forbidden")))
+    made = plan(replace(automatic(persistents.lost()), backups=BackupFacts(refusal="403 Forbidden")))
     assert isinstance(made.actions[0], ConfirmSilence)
     assert "whether an EtcdBackup is newer is not known (403 Forbidden)" in made.message
 

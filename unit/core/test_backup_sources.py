@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.persisted import REVISION_BUMP, BackupSource
+from etcd_operator.api.persisted import REVISION_BUMP, RestoredBackup
 from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
 from etcd_operator.core.plan import plan
@@ -16,7 +16,7 @@ from etcd_operator.core.rules.from_backup import TOOL_GRACE
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import StockSight, revision_named
+from etcd_operator.core.stock import StockFacts, revision_named
 from unit.core.builders import CLUSTER_ID, bootstrapped, changed, ephemeral, persistent, pod, with_record
 from unit.core.quorum_losses import RECOVERY, lost, recovering
 
@@ -42,15 +42,15 @@ def having(found: VerifiedBackup | None, **more: Any) -> Stock:
 
 def beside(report: Stock | None, **more: Any) -> ClusterState:
     """db-0002 is left, at revision 7."""
-    return replace(lost(3, 0, 1), stock=StockSight(is_kept=True, report=report, **more))
+    return replace(lost(3, 0, 1), stock=StockFacts(is_kept=True, report=report, **more))
 
 
 def alone(report: Stock | None, **more: Any) -> ClusterState:
     """Nothing is left."""
-    return replace(lost(3, 0, 1, 2), stock=StockSight(is_kept=True, report=report, **more))
+    return replace(lost(3, 0, 1, 2), stock=StockFacts(is_kept=True, report=report, **more))
 
 
-OF_THIS, OF_OLD = (BackupSource(cluster=name, via="Claim", name="r1") for name in ("db", "old"))
+OF_THIS, OF_OLD = (RestoredBackup(cluster=name, via="Claim", name="r1") for name in ("db", "old"))
 
 
 def since(**recovery: Any) -> ClusterState:
@@ -148,7 +148,7 @@ def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None
     recovery = remembered.persisted.recovery
     assert recovery is not None
     assert (recovery.survivor, recovery.revision, recovery.version) == ("", 8, "3.5.30")
-    assert recovery.backup == BackupSource(
+    assert recovery.backup == RestoredBackup(
         cluster="db", via="Tool", name="r8", sha256="ab", time="2026-01-01T00:00:00Z", age=61
     )
     assert isinstance(seed, CreateMember)

@@ -4,7 +4,7 @@ import pytest
 
 from etcd_operator.api.backups import BackupStatus
 from etcd_operator.backup.errors import SourceError
-from etcd_operator.core.backups.result import REASONS, Report, failure, read
+from etcd_operator.core.backups.result import REASONS, BackupReport, failure, read
 from etcd_operator.core.backups.status import status
 from etcd_operator.quantities import bytes_of
 from etcd_operator.storage.errors import StoreError
@@ -33,7 +33,7 @@ def test_the_status_of_a_stored_backup() -> None:
 
 
 def test_the_status_of_a_failed_backup_has_no_figures() -> None:
-    given = state(job(pod(exit_code=1, report=Report(error="no bucket b", reason="BucketMissing"))))
+    given = state(job(pod(exit_code=1, report=BackupReport(error="no bucket b", reason="BucketMissing"))))
     made = status(BackupStatus(), given, planned(given), generation=1, now="2026-11-22T15:00:05Z")
     assert (made.phase, made.revision, made.sha256, made.completion_time) == (
         "Failed",
@@ -57,16 +57,22 @@ def test_a_pass_without_news_writes_nothing() -> None:
 @pytest.mark.parametrize(
     ("report", "exit_code", "reason", "expected", "part"),
     [
-        (Report(error="no bucket b", reason="BucketMissing"), 1, "Error", "BucketMissing", "no bucket b"),
         (
-            Report(error="x: add --without-quorum", reason="NoQuorum"),
+            BackupReport(error="no bucket b", reason="BucketMissing"),
+            1,
+            "Error",
+            "BucketMissing",
+            "no bucket b",
+        ),
+        (
+            BackupReport(error="x: add --without-quorum", reason="NoQuorum"),
             1,
             "",
             "SourceWithoutQuorum",
             "majority",
         ),
         (
-            Report(
+            BackupReport(
                 error="a: its name cannot be resolved: check --endpoints",
                 reason="NotReachable",
             ),
@@ -76,7 +82,7 @@ def test_a_pass_without_news_writes_nothing() -> None:
             "cannot be resolved: check spec.source",
         ),
         (
-            Report(
+            BackupReport(
                 error="c: it closed the connection: if it uses TLS, pass --cacert (and --cert, --key)",
                 reason="NotReachable",
             ),
@@ -85,16 +91,28 @@ def test_a_pass_without_news_writes_nothing() -> None:
             "SourceUnreachable",
             "an EtcdBackup cannot reach it",
         ),
-        (Report(error="pass --user", reason="AccessRefused"), 1, "", "SourceRefusedAccess", "cannot log in"),
-        (Report(error="interrupted by SIGTERM", reason="Interrupted"), 143, "", "Interrupted", "stopped"),
-        (Report(error="new kind of error", reason="Novel"), 1, "", "BackupFailed", "new kind of error"),
+        (
+            BackupReport(error="pass --user", reason="AccessRefused"),
+            1,
+            "",
+            "SourceRefusedAccess",
+            "cannot log in",
+        ),
+        (
+            BackupReport(error="interrupted by SIGTERM", reason="Interrupted"),
+            143,
+            "",
+            "Interrupted",
+            "stopped",
+        ),
+        (BackupReport(error="new kind of error", reason="Novel"), 1, "", "BackupFailed", "new kind of error"),
         (None, 137, "OOMKilled", "OutOfMemory", "memory"),
         (None, 1, "Error", "BackupFailed", "exit code 1 and without a report: see `kubectl logs job/one`"),
         (None, 128, "StartError", "BackupFailed", "exit code 128 (StartError)"),
     ],
 )
 def test_why_a_pod_failed(
-    report: Report | None, exit_code: int, reason: str, expected: str, part: str
+    report: BackupReport | None, exit_code: int, reason: str, expected: str, part: str
 ) -> None:
     why = failure(report, reason=reason, exit_code=exit_code, job="one")
     assert why.reason == expected
@@ -103,7 +121,7 @@ def test_why_a_pod_failed(
 
 
 def test_no_message_is_longer_than_a_status_should_have() -> None:
-    long = Report(error="x" * 5000, reason="StoreError")
+    long = BackupReport(error="x" * 5000, reason="StoreError")
     assert len(failure(long, reason="", exit_code=1, job="one").message) == 1000
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.api.coreos_backup import BackupStatus
+from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
 from etcd_operator.core.backup_tool.health import (
     HEALTHY,
     SETTLING_SECONDS,
     Problem,
-    Sight,
+    ToolFacts,
     condition,
     merged,
     stored,
@@ -35,7 +35,7 @@ FAILED = LastFailure(time=NOW, reason="BucketMissing", message="The bucket b doe
 LIMIT = 3600.0
 
 
-def judged(state: ToolState, sight: Sight, *previous: Condition) -> tuple[str, str, str]:
+def judged(state: ToolState, sight: ToolFacts, *previous: Condition) -> tuple[str, str, str]:
     found = condition(state, sight, previous, generation=7)
     assert found is not None
     assert (found.type, found.observed_generation) == (HEALTHY, 7)
@@ -43,15 +43,15 @@ def judged(state: ToolState, sight: Sight, *previous: Condition) -> tuple[str, s
 
 
 def test_a_recent_success_is_healthy_whatever_fails_now() -> None:
-    failing = Sight(report=msgspec.structs.replace(REPORT, failure=FAILED), since_success=LIMIT)
+    failing = ToolFacts(report=msgspec.structs.replace(REPORT, failure=FAILED), since_success=LIMIT)
     fine = ("True", "BackedUp", "a backup is taken every 1800 seconds")
-    assert judged(SETTLED, Sight(report=REPORT, since_success=5.0)) == fine
+    assert judged(SETTLED, ToolFacts(report=REPORT, since_success=5.0)) == fine
     assert judged(SETTLED, failing) == fine
     assert judged(replace(SETTLED, pods=()), failing) == fine
 
 
 def test_what_the_operator_cannot_do_is_said_while_backups_go_on() -> None:
-    refused = Sight(report=REPORT, since_success=5.0, refused="the claim cannot grow")
+    refused = ToolFacts(report=REPORT, since_success=5.0, refused="the claim cannot grow")
     assert judged(SETTLED, refused) == (
         "True",
         "BackedUp",
@@ -61,50 +61,55 @@ def test_what_the_operator_cannot_do_is_said_while_backups_go_on() -> None:
 
 def test_the_reason_of_an_old_success_is_said() -> None:
     late = f"the last success is more than {LIMIT:.0f} seconds ago"
-    failing = Sight(report=msgspec.structs.replace(REPORT, failure=FAILED), since_success=LIMIT + 1)
+    failing = ToolFacts(report=msgspec.structs.replace(REPORT, failure=FAILED), since_success=LIMIT + 1)
     assert judged(SETTLED, failing) == ("False", "BucketMissing", f"{late}: {FAILED.message}")
-    silent = Sight(since_success=LIMIT + 1)
+    silent = ToolFacts(since_success=LIMIT + 1)
     assert judged(SETTLED, silent) == ("False", "Overdue", f"{late}, and the backup tool reports no reason")
     no_quorum = msgspec.structs.replace(FAILED, reason="NoQuorum", message="add --without-quorum")
     said = judged(
-        SETTLED, Sight(report=msgspec.structs.replace(REPORT, failure=no_quorum), since_success=LIMIT + 1)
+        SETTLED, ToolFacts(report=msgspec.structs.replace(REPORT, failure=no_quorum), since_success=LIMIT + 1)
     )
     assert said[1] == "SourceWithoutQuorum"
     assert "--without-quorum" not in said[2]
     strange = msgspec.structs.replace(FAILED, reason="ValueError")
-    odd = Sight(report=msgspec.structs.replace(REPORT, failure=strange), since_success=LIMIT + 1)
+    odd = ToolFacts(report=msgspec.structs.replace(REPORT, failure=strange), since_success=LIMIT + 1)
     assert judged(SETTLED, odd)[1] == "BackupFailed"
 
 
 @pytest.mark.parametrize(
     ("state", "sight", "reason", "message"),
     [
-        (replace(SETTLED, is_bootstrapped=False), Sight(), "ClusterNotReady", "has not served yet"),
-        (SETTLED, Sight(problem=Problem(reason="Forbidden", message="no right")), "Forbidden", "no right"),
-        (replace(SETTLED, pods=()), Sight(), "ToolNotRunning", "has no pod: it is being created"),
+        (replace(SETTLED, is_bootstrapped=False), ToolFacts(), "ClusterNotReady", "has not served yet"),
+        (
+            SETTLED,
+            ToolFacts(problem=Problem(reason="Forbidden", message="no right")),
+            "Forbidden",
+            "no right",
+        ),
+        (replace(SETTLED, pods=()), ToolFacts(), "ToolNotRunning", "has no pod: it is being created"),
         (
             replace(SETTLED, pods=(), replica_set=replace(SETS, problem="quota exceeded")),
-            Sight(),
+            ToolFacts(),
             "ToolNotRunning",
             "has no pod: quota exceeded",
         ),
-        (replace(SETTLED, pods=(), replica_set=None), Sight(), "ToolNotRunning", "it is being created"),
+        (replace(SETTLED, pods=(), replica_set=None), ToolFacts(), "ToolNotRunning", "it is being created"),
         (
             replace(SETTLED, pods=(replace(POD, is_ready=False, waits_for="ErrImagePull: gone"),)),
-            Sight(),
+            ToolFacts(),
             "ToolNotRunning",
             "is not ready: ErrImagePull: gone",
         ),
         (
             replace(SETTLED, pods=(replace(POD, is_ready=False),)),
-            Sight(),
+            ToolFacts(),
             "ToolNotRunning",
             "see `kubectl describe pod c-backup-tool-x`",
         ),
-        (SETTLED, Sight(), "FirstBackupPending", "the first backup is not taken yet"),
+        (SETTLED, ToolFacts(), "FirstBackupPending", "the first backup is not taken yet"),
     ],
 )
-def test_before_the_first_success(state: ToolState, sight: Sight, reason: str, message: str) -> None:
+def test_before_the_first_success(state: ToolState, sight: ToolFacts, reason: str, message: str) -> None:
     pending = judged(state, replace(sight, waited=LIMIT))
     assert pending[:2] == ("Unknown", reason)
     assert message in pending[2]
@@ -116,7 +121,7 @@ def test_before_the_first_success(state: ToolState, sight: Sight, reason: str, m
 
 def test_a_tool_that_was_just_started_changes_nothing_for_a_minute() -> None:
     starting = msgspec.structs.replace(REPORT, is_starting=True)
-    old = Sight(report=starting, since_success=10 * LIMIT, tool_age=SETTLING_SECONDS)
+    old = ToolFacts(report=starting, since_success=10 * LIMIT, tool_age=SETTLING_SECONDS)
     before = Condition(type=HEALTHY, status="True", reason="BackedUp", message="fine")
     assert judged(SETTLED, old, before) == ("True", "BackedUp", "fine")
     assert judged(SETTLED, old)[0] == "False"
@@ -130,25 +135,25 @@ def test_a_tool_that_was_just_started_changes_nothing_for_a_minute() -> None:
 def test_an_operator_that_was_just_started_waits_for_the_first_report() -> None:
     """A cluster that does not change has an old backup, and is healthy."""
     before = Condition(type=HEALTHY, status="True", reason="BackedUp", message="fine")
-    unheard = Sight(since_success=10 * LIMIT, waited=SETTLING_SECONDS)
+    unheard = ToolFacts(since_success=10 * LIMIT, waited=SETTLING_SECONDS)
     assert judged(SETTLED, unheard, before) == ("True", "BackedUp", "fine")
     assert judged(SETTLED, replace(unheard, waited=SETTLING_SECONDS + 1), before)[0] == "False"
 
 
 def test_an_invalid_policy_is_reported_and_none_is_not() -> None:
     wrong = replace(SETTLED, wanted=Wanted(problem="spec.backup: wrong"))
-    assert judged(wrong, Sight()) == ("False", "InvalidSpec", "spec.backup: wrong")
-    assert condition(replace(SETTLED, wanted=NO_BACKUPS), Sight(), (), generation=1) is None
+    assert judged(wrong, ToolFacts()) == ("False", "InvalidSpec", "spec.backup: wrong")
+    assert condition(replace(SETTLED, wanted=NO_BACKUPS), ToolFacts(), (), generation=1) is None
 
 
 def test_what_is_stored_is_kept_while_nobody_reports() -> None:
     known = stored(None, REPORT)
-    assert known == BackupStatus(
+    assert known == ClusterBackupStatus(
         time=NEWEST.time, name=NEWEST.name, revision=10, size=20512, etcd_version="3.6.16", took=1.5,
         count=2, total_size=41024,
     )  # fmt: skip
     assert stored(known, None) == known
-    assert stored(known, ToolReport()) == BackupStatus()
+    assert stored(known, ToolReport()) == ClusterBackupStatus()
 
 
 def test_a_tool_that_was_restarted_does_not_know_how_long_the_backup_took() -> None:

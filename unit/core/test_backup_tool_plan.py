@@ -9,10 +9,10 @@ from etcd_operator.api.coreos_backup import BackupPolicy, S3Target
 from etcd_operator.core.backup_tool.plan import CLEANUP_SECONDS, Act, plan
 from etcd_operator.core.backup_tool.policy import NO_BACKUPS, Wanted
 from etcd_operator.core.backup_tool.state import (
-    ClaimState,
     CleanupState,
-    PodState,
-    ReplicaSetState,
+    ToolClaimState,
+    ToolPodState,
+    ToolReplicaSetState,
     ToolState,
 )
 
@@ -22,9 +22,9 @@ CLEANING = BackupPolicy(max_backups=3, volume_size_in_mb=1024, cleanup_backups_o
 IN_S3 = BackupPolicy(
     max_backups=3, storage_type="S3", s3=S3Target(s3_bucket="b"), cleanup_backups_on_cluster_delete=True
 )
-CLAIM = ClaimState(name="c-pvc", uid="claim", size=SIZE)
-SETS = ReplicaSetState(name="c-backup-tool", uid="set", template="new")
-POD = PodState(name="c-backup-tool-x", uid="pod", template="new", is_ready=True, address="10.0.0.1")
+CLAIM = ToolClaimState(name="c-pvc", uid="claim", size=SIZE)
+SETS = ToolReplicaSetState(name="c-backup-tool", uid="set", template="new")
+POD = ToolPodState(name="c-backup-tool-x", uid="pod", template="new", is_ready=True, address="10.0.0.1")
 SETTLED = ToolState(
     name="c",
     wanted=Wanted(policy=POLICY),

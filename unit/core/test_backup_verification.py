@@ -16,8 +16,8 @@ from etcd_operator.core.backups.plan import (
     BackupPlan,
 )
 from etcd_operator.core.backups.plan import plan as plan_to_store
-from etcd_operator.core.backups.result import Report, Trial
-from etcd_operator.core.backups.state import BackupState, JobState
+from etcd_operator.core.backups.result import BackupReport, Trial
+from etcd_operator.core.backups.state import BackupJobState, BackupState
 from etcd_operator.core.backups.status import status
 from etcd_operator.core.backups.verification import plan
 from etcd_operator.core.jobs import JobEnd
@@ -26,13 +26,13 @@ from unit.core.test_backups import state as any_state
 
 NOW = "2026-11-22T15:00:09Z"
 TRIAL = Trial(etcd_version="3.6.16", revision=7, has_compared_hash=True)
-READ = Report(manifest=MANIFEST, seconds=0.25)
-RESTORED = Report(manifest=MANIFEST, restore=TRIAL, seconds=1.5)
-FOREIGN = Report(manifest=msgspec.structs.replace(MANIFEST, sha256="cd" * 32), seconds=0.25)
-BROKEN = Report(error="the object one.db has 7 bytes, not 20512", reason="Damaged")
+READ = BackupReport(manifest=MANIFEST, seconds=0.25)
+RESTORED = BackupReport(manifest=MANIFEST, restore=TRIAL, seconds=1.5)
+FOREIGN = BackupReport(manifest=msgspec.structs.replace(MANIFEST, sha256="cd" * 32), seconds=0.25)
+BROKEN = BackupReport(error="the object one.db has 7 bytes, not 20512", reason="Damaged")
 
 
-def state(made: JobState | None = None, **facts: Any) -> BackupState:
+def state(made: BackupJobState | None = None, **facts: Any) -> BackupState:
     defaults = {
         "phase": "Completed",
         "verify": "Restore",
@@ -48,7 +48,7 @@ def planned(given: BackupState) -> BackupPlan:
     return made
 
 
-def ended(report: Report | None, exit_code: int = 0, **facts: Any) -> JobState:
+def ended(report: BackupReport | None, exit_code: int = 0, **facts: Any) -> BackupJobState:
     return job(pod(exit_code=exit_code, report=report, **facts))
 
 
@@ -113,7 +113,7 @@ def ended(report: Report | None, exit_code: int = 0, **facts: Any) -> JobState:
         ),
         pytest.param(state(ended(BROKEN, 3)), False, "Damaged", Act.NOTHING, id="damaged"),
         pytest.param(
-            state(ended(Report(error="x", reason="Interrupted"), 143)),
+            state(ended(BackupReport(error="x", reason="Interrupted"), 143)),
             False,
             "Interrupted",
             Act.NOTHING,

@@ -3,7 +3,7 @@
 import pytest
 
 from etcd_operator.backup.errors import BackupError
-from etcd_operator.core.backups.result import VERIFIES, VERIFY_REASONS, Report, Trial, failure, read
+from etcd_operator.core.backups.result import VERIFIES, VERIFY_REASONS, BackupReport, Trial, failure, read
 from etcd_operator.core.versions import restoring
 
 
@@ -35,7 +35,9 @@ def test_every_error_that_means_damage_has_a_reason_of_its_own() -> None:
 
 def test_a_lack_of_space_is_said_without_flags() -> None:
     error = "a test restore needs 4352 MiB, and /tmp has 100 MiB free: pass --scratch-dir DIR with more space"
-    why = failure(Report(error=error, reason="BackupError"), reason="", exit_code=1, job="one", work=VERIFIES)
+    why = failure(
+        BackupReport(error=error, reason="BackupError"), reason="", exit_code=1, job="one", work=VERIFIES
+    )
     assert (why.reason, "--" in why.message) == ("VerificationFailed", False)
     assert "its node needs more free disk space" in why.message
 
@@ -43,7 +45,7 @@ def test_a_lack_of_space_is_said_without_flags() -> None:
 def test_a_backup_of_a_newer_etcd_is_said_without_flags() -> None:
     error = "etcd is 3.6.16, and the backup is of etcd 3.7.3: pass --etcd-bin DIR with etcd and etcdutl 3.7"
     why = failure(
-        Report(error=error, reason="ProgramMissing"), reason="", exit_code=1, job="one", work=VERIFIES
+        BackupReport(error=error, reason="ProgramMissing"), reason="", exit_code=1, job="one", work=VERIFIES
     )
     assert why.message.endswith("of etcd 3.7.3: its pod needs etcd and etcdutl 3.7")
 

@@ -16,32 +16,32 @@ from etcd_operator.core.backups.plan import (
     plan,
     rests_on_absence,
 )
-from etcd_operator.core.backups.result import Report, StoredManifest
-from etcd_operator.core.backups.state import BackupState, JobState, PodState, SourceState
+from etcd_operator.core.backups.result import BackupReport, StoredManifest
+from etcd_operator.core.backups.state import BackupJobState, BackupPodState, BackupState, SourceCluster
 from etcd_operator.core.jobs import JobEnd
 
 URL = "s3://bucket/one.db"
 MANIFEST = StoredManifest(
     revision=7, keys=3, size=20512, sha256="ab" * 32, etcd_version="3.6.16", cluster_id="c0ffee"
 )
-STORED = Report(manifest=MANIFEST, source="c-0.c.default.svc:2379", seconds=1.25)
-READY = SourceState(endpoints=("c-0.c.default.svc:2379",))
-UNKNOWN = SourceState(reason="UnknownCluster", message="there is no EtcdCluster c")
+STORED = BackupReport(manifest=MANIFEST, source="c-0.c.default.svc:2379", seconds=1.25)
+READY = SourceCluster(endpoints=("c-0.c.default.svc:2379",))
+UNKNOWN = SourceCluster(reason="UnknownCluster", message="there is no EtcdCluster c")
 
 
 WAITS = {"UnknownCluster", NOT_STARTED, "Starting", "PodPending", "PodTerminating"}
 """Reasons that time ends."""
 
 
-def pod(**facts: Any) -> PodState:
-    return PodState(**{"name": "one-x", **facts})
+def pod(**facts: Any) -> BackupPodState:
+    return BackupPodState(**{"name": "one-x", **facts})
 
 
-def job(*pods: PodState, **facts: Any) -> JobState:
-    return JobState(**{"name": "one", "uid": "uid-job", "pods": pods, **facts})
+def job(*pods: BackupPodState, **facts: Any) -> BackupJobState:
+    return BackupJobState(**{"name": "one", "uid": "uid-job", "pods": pods, **facts})
 
 
-def state(made: JobState | None = None, **facts: Any) -> BackupState:
+def state(made: BackupJobState | None = None, **facts: Any) -> BackupState:
     defaults = {"name": "one", "phase": "BackingUp", "url": URL, "source": READY, "waited": 1.0}
     return BackupState(**{**defaults, "job": made, "is_job_recorded": made is not None, **facts})
 
@@ -60,14 +60,14 @@ def planned(given: BackupState) -> BackupPlan:
             state(phase="", problem="spec.source: no"), "Failed", "InvalidSpec", Act.NOTHING, id="invalid"
         ),
         pytest.param(
-            state(problem="spec.source: no", source=SourceState()),
+            state(problem="spec.source: no", source=SourceCluster()),
             "Failed",
             "InvalidSpec",
             Act.NOTHING,
             id="invalid for another version of the operator",
         ),
         pytest.param(
-            state(job(pod(has_started=True)), problem="spec.source: no", source=SourceState()),
+            state(job(pod(has_started=True)), problem="spec.source: no", source=SourceCluster()),
             "BackingUp",
             "Running",
             Act.NOTHING,
@@ -219,7 +219,7 @@ def test_a_decision(given: BackupState, phase: str, reason: str, act: Act) -> No
 
 @pytest.mark.parametrize("final", [{"phase": "Completed"}, {"phase": "Failed"}, {"is_deleting": True}])
 @pytest.mark.parametrize("made", [None, job(), job(pod(exit_code=0, report=STORED))])
-def test_what_has_ended_is_never_run_again(made: JobState | None, final: dict[str, Any]) -> None:
+def test_what_has_ended_is_never_run_again(made: BackupJobState | None, final: dict[str, Any]) -> None:
     assert plan(state(made, **final)) is None
 
 
@@ -245,7 +245,7 @@ LATE = {"age": START_PATIENCE}
         (job(GOING, stopping=STOP_PATIENCE), True),
     ],
 )
-def test_what_rests_on_pods_that_were_not_seen(given: JobState, expected: bool) -> None:
+def test_what_rests_on_pods_that_were_not_seen(given: BackupJobState, expected: bool) -> None:
     assert rests_on_absence(given) is expected
 
 
@@ -261,7 +261,7 @@ def test_what_rests_on_pods_that_were_not_seen(given: JobState, expected: bool) 
         (job(pod(exit_code=1)), False),
     ],
 )
-def test_what_is_stopping(given: JobState, expected: bool) -> None:
+def test_what_is_stopping(given: BackupJobState, expected: bool) -> None:
     assert given.is_stopping is expected
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.persisted import BackupSource
+from etcd_operator.api.persisted import RestoredBackup
 from etcd_operator.core.actions import Remember, Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss, DropSeed, RetireMember
@@ -101,7 +101,7 @@ def test_a_quorum_that_returns_ends_it_before_anything_is_changed() -> None:
     assert (going.reason, going.actions) == ("RecoveryEnding", ())
 
     gone = replace(begun(), members=begun().members[:3])
-    backup = BackupSource(cluster="db", via="Tool", name="r9")
+    backup = RestoredBackup(cluster="db", via="Tool", name="r9")
     recovery = msgspec.structs.replace(ephemerals.RECOVERY, automatic=True, backup=backup)
     (remembered,) = plan(with_record(gone, recovery=recovery)).actions
     assert isinstance(remembered, Remember)

@@ -173,6 +173,7 @@ def test_the_rules_stand_in_the_order_of_the_design() -> None:
         "split",
         "repair",
         "reopen",
+        "created_late",
         "locked",
     ]
 

@@ -12,7 +12,7 @@ from etcd_operator.core.recovery_actions import AllowWrites, DropSeed, ReopenCli
 from etcd_operator.core.rules.last_writes import handed_over
 from etcd_operator.core.rules.seed import record
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupSight
+from etcd_operator.core.stock import BackupFacts
 from unit.core.builders import CLUSTER_ID, NAMES, answering, claim, down
 from unit.core.manual_recoveries import lost
 from unit.core.stored import IN_PLACE, LOST_CLAIM, NAME, filling, live, remembering, seeding, sight
@@ -121,10 +121,10 @@ def test_a_seed_that_is_lost_after_the_old_cluster_was_stopped_ends_the_restore(
 
 def test_a_service_that_is_closed_too_late_is_opened_again() -> None:
     ended = msgspec.structs.replace(IN_PLACE, replaces="")
-    closed = replace(remembering(live(""), ended), backups=BackupSight(is_closed=True))
+    closed = replace(remembering(live(""), ended), backups=BackupFacts(is_closed=True))
     assert plan(closed).actions == (ReopenClients(name="db-3"),)
-    assert plan(replace(closed, backups=BackupSight())).actions == ()
-    assert plan(replace(live(""), backups=BackupSight(is_closed=True))).actions == ()
+    assert plan(replace(closed, backups=BackupFacts())).actions == ()
+    assert plan(replace(live(""), backups=BackupFacts(is_closed=True))).actions == ()
 
 
 def test_a_recovery_remembers_that_a_restore_before_it_stopped_the_writes() -> None:

@@ -12,8 +12,9 @@ from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmSilence
+from etcd_operator.core.recovery_names import recovery_name
 from etcd_operator.core.rules.manual_recovery import offer, recover, refused
-from etcd_operator.core.rules.recovery_request import SILENCE, name_of
+from etcd_operator.core.rules.recovery_request import SILENCE
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
@@ -234,7 +235,7 @@ def test_what_is_asked_for_by_its_name_is_begun() -> None:
     start = Seeding(survivor="db-2", token=f"{TOKEN}-1")
     assert seed == CreateMember(name="db-3", start=start, version=VERSION)
     assert made.reason == "Recovering"
-    assert name_of(RECOVERY) == NAME
+    assert recovery_name(RECOVERY) == NAME
 
 
 @pytest.mark.parametrize(
@@ -266,8 +267,8 @@ CARRIED_OUT = msgspec.structs.replace(RECOVERY, replaces="the cluster before")
 @pytest.mark.parametrize(
     ("state", "requested"),
     [
-        pytest.param(lost(3, 0, 1), name_of(CARRIED_OUT), id="one that was carried out"),
-        pytest.param(lost(3, 0, 1, 2), name_of(CARRIED_OUT), id="the same, and nobody answers"),
+        pytest.param(lost(3, 0, 1), recovery_name(CARRIED_OUT), id="one that was carried out"),
+        pytest.param(lost(3, 0, 1, 2), recovery_name(CARRIED_OUT), id="the same, and nobody answers"),
         pytest.param(lost(3, 0, 1, 2), NAME, id="one that needs a member that answers"),
     ],
 )

@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.members import Health, Member, ordinal_of, quorum
+from etcd_operator.core.members import (
+    Health,
+    Member,
+    cluster_of_member,
+    is_member_name,
+    ordinal_of,
+    quorum,
+)
 from etcd_operator.core.replies import Refusal
 from unit.core.builders import answer, bootstrapped, changed, down, entry, ephemeral, persistent, pod
 
@@ -29,6 +36,12 @@ def test_members_are_ordered_by_number_and_ten_comes_after_nine() -> None:
 def test_a_name_without_a_number_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         ordinal_of(name)
+
+
+def test_a_member_is_named_after_its_cluster() -> None:
+    names = ("db-0", "db-10", "db", "db-", "db-x", "db-²", "db-٣", "other-0", "db-1-0", "")
+    assert [name for name in names if is_member_name(name, "db")] == ["db-0", "db-10"]
+    assert cluster_of_member("db-1-0") == "db-1"
 
 
 @pytest.mark.parametrize(

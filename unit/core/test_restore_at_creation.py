@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.api.persisted import REVISION_BUMP, BackupSource
+from etcd_operator.api.persisted import REVISION_BUMP, RestoredBackup
 from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.desired import RestoreFrom
 from etcd_operator.core.members import FetchedBackup, Member, PodFacts
@@ -14,7 +14,7 @@ from etcd_operator.core.recovery_actions import ConfirmNothingLeft
 from etcd_operator.core.revisions import PER_SECOND
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from etcd_operator.core.stock import StockSight
+from etcd_operator.core.stock import StockFacts
 from unit.core.builders import TOKEN, answer, entry, ephemeral, pod
 
 OTHER = "0badcafe"
@@ -35,7 +35,7 @@ def test_a_new_cluster_begins_with_a_seed_of_its_first_number() -> None:
     assert recovery is not None
     assert (recovery.seed, recovery.token, recovery.replaces) == ("db-0000", f"{TOKEN}-1", "")
     assert remembered.persisted.is_restoring
-    assert recovery.backup == BackupSource(cluster="old", via="Claim")
+    assert recovery.backup == RestoredBackup(cluster="old", via="Claim")
     assert isinstance(seed, CreateMember)
     assert made.reason == "Restoring"
     state = replace(new(), desired=replace(new().desired, persisted=remembered.persisted))
@@ -52,10 +52,10 @@ def test_a_new_cluster_of_too_old_an_etcd_is_not_begun(version: str) -> None:
 
 
 def test_a_backup_is_fetched_through_the_tool_that_uses_its_claim() -> None:
-    remembered = plan(replace(new(), stock=StockSight(has_source_tool=True))).actions[1]
+    remembered = plan(replace(new(), stock=StockFacts(has_source_tool=True))).actions[1]
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery is not None
-    assert remembered.persisted.recovery.backup == BackupSource(cluster="old", via="Tool")
+    assert remembered.persisted.recovery.backup == RestoredBackup(cluster="old", via="Tool")
 
 
 def restoring(pod_of_seed: PodFacts | None, *, serves: bool = False) -> ClusterState:
@@ -89,7 +89,7 @@ def test_a_lost_seed_of_a_new_cluster_is_followed_by_another_of_the_same_backups
     recovery = remembered.persisted.recovery
     assert recovery is not None
     assert (recovery.generation, recovery.seed, recovery.token) == (2, "db-0001", f"{TOKEN}-2")
-    assert recovery.backup == BackupSource(cluster="old", via="Claim")
+    assert recovery.backup == RestoredBackup(cluster="old", via="Claim")
 
 
 def test_a_seed_that_is_restoring_is_waited_for() -> None:
@@ -107,9 +107,9 @@ def test_a_seed_that_serves_makes_the_cluster_and_tells_what_it_has(fetched: Fet
     assert (made.reason, remembered.persisted.cluster_id) == ("Restored", OTHER)
     recovery = remembered.persisted.recovery
     assert recovery is not None
-    known = BackupSource(cluster="old", via="Claim")
+    known = RestoredBackup(cluster="old", via="Claim")
     if fetched is not None:
-        known = BackupSource(cluster="old", via="Claim", name="r5", sha256="cd", time="t", age=3)
+        known = RestoredBackup(cluster="old", via="Claim", name="r5", sha256="cd", time="t", age=3)
     assert (recovery.backup, recovery.revision) == (known, 5 if fetched is not None else 0)
     assert not remembered.persisted.is_recovering
 

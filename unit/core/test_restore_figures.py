@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.restores.figures import Kept, remembered
+from etcd_operator.core.restores.figures import RestoreMemory, remembered
 from etcd_operator.core.restores.progress import done
 from etcd_operator.core.restores.state import JobState, RestoreState
 from unit.core.test_restore_progress import DONE, SIZE, VERIFYING, running, state
@@ -40,7 +40,7 @@ def test_what_is_done_grows_with_each_byte(found: RestoreState, expected: int) -
     ids=["nothing yet", "not started", "edited", "something"],
 )
 def test_at_first_the_start_counts_if_nothing_is_done(found: RestoreState, started: str, at: float) -> None:
-    assert remembered(None, "uid", found, started, NOW) == Kept(uid="uid", done=done(found), at=at)
+    assert remembered(None, "uid", found, started, NOW) == RestoreMemory(uid="uid", done=done(found), at=at)
 
 
 def test_only_more_than_ever_before_is_progress() -> None:
@@ -50,4 +50,4 @@ def test_only_more_than_ever_before_is_progress() -> None:
     more = remembered(again, "uid", state(running("fetching", 401)), STARTED, NOW + 20.0)
     assert (more.done, more.at) == (SIZE + 401, NOW + 20.0)
     other = remembered(more, "other", NOTHING, STARTED, NOW + 30.0)
-    assert other == Kept(uid="other", done=0, at=STARTED_AT)
+    assert other == RestoreMemory(uid="other", done=0, at=STARTED_AT)

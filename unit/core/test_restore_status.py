@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from etcd_operator.api.restores import RestoreFailure, RestoreStatus
-from etcd_operator.core.restores.result import Report
-from etcd_operator.core.restores.state import ClaimState, ClusterState, RestoreState
+from etcd_operator.core.restores.result import RestoreReport
+from etcd_operator.core.restores.state import ClaimState, RestoreState, TargetCluster
 from etcd_operator.core.restores.status import status
 from unit.core.restore_states import BEGUN, DONE, MARKED, RUNS, SNAPSHOT, VERIFIED, members, planned
 
@@ -22,7 +22,7 @@ def written(state: RestoreState, previous: RestoreStatus | None = None) -> Resto
 
 
 def test_the_status_of_a_restore_that_goes_on() -> None:
-    found = written(replace(BEGUN, check=replace(DONE, report=Report(snapshot=SNAPSHOT))))
+    found = written(replace(BEGUN, check=replace(DONE, report=RestoreReport(snapshot=SNAPSHOT))))
     assert (found.phase, found.start_time, found.completion_time) == ("Pending", "2026-11-22T14:00:00Z", "")
     assert (found.snapshot, found.version, found.url) == (SNAPSHOT, "3.6.16", "s3://b/one.db")
     assert [member.phase for member in found.members] == ["Pending", "Pending"]
@@ -34,10 +34,10 @@ def test_the_status_of_a_restore_that_goes_on() -> None:
 
 
 def test_the_status_at_the_end() -> None:
-    found = written(replace(MARKED, cluster=ClusterState.OURS))
+    found = written(replace(MARKED, cluster=TargetCluster.OURS))
     assert (found.phase, found.cluster_id, found.observed_generation) == ("Completed", "c0ffee", 2)
     assert [member.phase for member in found.members] == ["Restored", "Restored"]
-    alone = replace(MARKED, cluster=ClusterState.OURS, snapshot=None, members=MARKED.members[:1])
+    alone = replace(MARKED, cluster=TargetCluster.OURS, snapshot=None, members=MARKED.members[:1])
     message = written(alone).conditions[0].message
     assert message == "restored 1 member, on which the EtcdCluster c resumes"
     why = RestoreFailure(reason="BackupDamaged", message="it is damaged")

@@ -10,14 +10,14 @@ from etcd_operator.core.restores import result
 from etcd_operator.core.restores.actions import Act
 from etcd_operator.core.restores.identity import identity
 from etcd_operator.core.restores.plan import START_PATIENCE, plan
-from etcd_operator.core.restores.result import Report
+from etcd_operator.core.restores.result import RestoreReport
 from etcd_operator.core.restores.state import (
     ClaimState,
-    ClusterState,
     JobState,
     MemberState,
     RestoreState,
     SourceState,
+    TargetCluster,
 )
 from etcd_operator.core.restores.status import status
 from etcd_operator.core.restores.versions import version_problem
@@ -50,19 +50,19 @@ def test_an_accepted_restore_of_another_version_may_be_invalid() -> None:
 @pytest.mark.parametrize(
     ("cluster", "phase", "reason"),
     [
-        (ClusterState.OURS, "Completed", "Restored"),
-        (ClusterState.ABSENT, "Pending", "CreatingCluster"),
-        (ClusterState.TERMINATING, "Pending", "WaitingForDeletion"),
-        (ClusterState.FOREIGN, "Failed", "ClusterExists"),
+        (TargetCluster.OURS, "Completed", "Restored"),
+        (TargetCluster.ABSENT, "Pending", "CreatingCluster"),
+        (TargetCluster.TERMINATING, "Pending", "WaitingForDeletion"),
+        (TargetCluster.FOREIGN, "Failed", "ClusterExists"),
     ],
 )
-def test_when_all_claims_are_handed_over(cluster: ClusterState, phase: str, reason: str) -> None:
+def test_when_all_claims_are_handed_over(cluster: TargetCluster, phase: str, reason: str) -> None:
     made = planned(replace(MARKED, cluster=cluster))
     assert (made.phase, made.reason) == (phase, reason)
 
 
-@pytest.mark.parametrize("cluster", [ClusterState.ABSENT, ClusterState.FOREIGN, ClusterState.TERMINATING])
-def test_the_jobs_are_removed_before_the_cluster_is_created(cluster: ClusterState) -> None:
+@pytest.mark.parametrize("cluster", [TargetCluster.ABSENT, TargetCluster.FOREIGN, TargetCluster.TERMINATING])
+def test_the_jobs_are_removed_before_the_cluster_is_created(cluster: TargetCluster) -> None:
     state = replace(MARKED, cluster=cluster, members=members(ClaimState.MARKED, DONE))
     for held in (state, replace(MARKED, cluster=cluster, check=DONE)):
         made = planned(held)
@@ -72,7 +72,7 @@ def test_the_jobs_are_removed_before_the_cluster_is_created(cluster: ClusterStat
 
 
 def test_a_former_cluster_that_is_being_deleted_is_waited_for() -> None:
-    made = planned(replace(BEGUN, cluster=ClusterState.TERMINATING))
+    made = planned(replace(BEGUN, cluster=TargetCluster.TERMINATING))
     assert (made.reason, made.act) == ("WaitingForDeletion", Act.NOTHING)
     assert "EtcdCluster c" in made.message
 
@@ -80,7 +80,7 @@ def test_a_former_cluster_that_is_being_deleted_is_waited_for() -> None:
 def test_from_the_first_handed_over_claim_on_there_is_no_way_back() -> None:
     first, second = members(ClaimState.OURS, DONE)
     halfway = replace(VERIFIED, members=(replace(first, claim=ClaimState.MARKED), second))
-    for cluster in (ClusterState.ABSENT, ClusterState.FOREIGN):
+    for cluster in (TargetCluster.ABSENT, TargetCluster.FOREIGN):
         assert planned(replace(halfway, cluster=cluster)).act is Act.MARK
     gone = replace(halfway, members=(halfway.members[0], replace(second, claim=ClaimState.ABSENT, job=None)))
     assert failure(gone) == "ClaimDeleted"
@@ -110,7 +110,7 @@ def test_an_etcdbackup_does_not_matter_once_every_member_has_its_job() -> None:
 
 def test_a_job_without_a_report_verifies_nothing() -> None:
     assert failure(replace(BEGUN, check=DONE)) == "PodFailed"
-    assert failure(replace(BEGUN, check=replace(DONE, report=Report()))) == "PodFailed"
+    assert failure(replace(BEGUN, check=replace(DONE, report=RestoreReport()))) == "PodFailed"
     why = replace(DONE, end=JobEnd.FAILED, why="OOMKilled")
     made = planned(replace(BEGUN, check=why))
     assert made.failure == RestoreFailure(
@@ -119,7 +119,7 @@ def test_a_job_without_a_report_verifies_nothing() -> None:
 
 
 def test_what_was_verified_is_recorded() -> None:
-    made = planned(replace(BEGUN, check=replace(DONE, report=Report(snapshot=SNAPSHOT))))
+    made = planned(replace(BEGUN, check=replace(DONE, report=RestoreReport(snapshot=SNAPSHOT))))
     assert made.snapshot == SNAPSHOT
     assert made.message == "verified: revision 7, 3 keys, all hashes match"
 
@@ -261,7 +261,7 @@ def test_it_is_accepted_or_refused_before_anything_is_made() -> None:
 
 
 def test_what_exists_is_not_touched() -> None:
-    assert failure(replace(BEGUN, cluster=ClusterState.FOREIGN)) == "ClusterExists"
+    assert failure(replace(BEGUN, cluster=TargetCluster.FOREIGN)) == "ClusterExists"
     assert failure(replace(BEGUN, in_the_way=("c-0", "c-7"))) == "ClaimsExist"
     made = planned(replace(BEGUN, going=("c-0",)))
     assert (made.reason, made.requeue_after) == ("WaitingForDeletion", 1.0)
@@ -284,15 +284,18 @@ def test_a_version_that_cannot_start() -> None:
 
 
 def test_an_error_that_the_command_reported() -> None:
-    why = result.failure(Report(error="no bucket", reason="BucketMissing"), why="", job="j")
+    why = result.failure(RestoreReport(error="no bucket", reason="BucketMissing"), why="", job="j")
     assert (why.reason, why.message) == ("BucketMissing", "no bucket")
-    assert result.failure(Report(error="x" * 9999, reason="New"), why="", job="j").reason == "RestoreFailed"
+    assert (
+        result.failure(RestoreReport(error="x" * 9999, reason="New"), why="", job="j").reason
+        == "RestoreFailed"
+    )
 
 
 def test_a_plain_snapshot_is_named_as_one() -> None:
     def says(check: str) -> str:
         snapshot = Verified(revision=7, keys=1, size=1, sha256="", check=check)
-        return planned(replace(BEGUN, check=replace(DONE, report=Report(snapshot=snapshot)))).message
+        return planned(replace(BEGUN, check=replace(DONE, report=RestoreReport(snapshot=snapshot)))).message
 
     assert says("hash") == "verified: revision 7, 1 key, there is no manifest, etcd's hash matches"
     assert "only the structure was checked" in says("none")

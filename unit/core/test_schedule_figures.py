@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from etcd_operator.api.backup_schedules import LastBackup, ScheduleStatus
-from etcd_operator.api.coreos_backup import BackupStatus
+from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
 from etcd_operator.core.backup_tool import figures as tool
-from etcd_operator.core.backup_tool.health import Sight
+from etcd_operator.core.backup_tool.health import ToolFacts
 from etcd_operator.core.backup_tool.report import ToolReport
-from etcd_operator.core.backups.schedules.figures import Kept, figures, remembered
+from etcd_operator.core.backups.schedules.figures import ScheduleMemory, figures, remembered
 from etcd_operator.core.backups.schedules.health import Verdict
 from etcd_operator.figures import BackupFigures
 from etcd_operator.timestamps import timestamp
@@ -50,8 +50,8 @@ def test_what_failed_before_the_operator_was_started_is_not_counted_again() -> N
 
 
 def test_a_schedule_of_the_same_name_counts_for_itself() -> None:
-    kept = Kept(uid="old", failures=3, size=7)
-    assert remembered(kept, "new", state(), NONE, NONE) == Kept(uid="new")
+    kept = ScheduleMemory(uid="old", failures=3, size=7)
+    assert remembered(kept, "new", state(), NONE, NONE) == ScheduleMemory(uid="new")
 
 
 def test_size_and_duration_are_those_of_the_last_success_and_outlive_its_object() -> None:
@@ -70,7 +70,7 @@ def test_size_and_duration_are_those_of_the_last_success_and_outlive_its_object(
 
 
 def test_the_figures_of_a_schedule() -> None:
-    kept = Kept(uid="uid", failures=2, took=9.0, size=20512)
+    kept = ScheduleMemory(uid="uid", failures=2, took=9.0, size=20512)
     status = ScheduleStatus(
         last_successful_time="2026-11-22T12:00:09Z", last_verified_time="2026-11-21T12:00:09Z"
     )
@@ -85,19 +85,19 @@ def test_the_figures_of_a_schedule() -> None:
     )
     pending = Verdict(status="Unknown", reason="FirstBackupPending")
     nothing = BackupFigures(cluster="", failures=0)
-    assert figures(Kept(uid="uid"), "", state(), NONE, pending, is_verified=False) == nothing
+    assert figures(ScheduleMemory(uid="uid"), "", state(), NONE, pending, is_verified=False) == nothing
     never = replace(nothing, last_verified=0.0)
-    assert figures(Kept(uid="uid"), "", state(), NONE, pending, is_verified=True) == never
+    assert figures(ScheduleMemory(uid="uid"), "", state(), NONE, pending, is_verified=True) == never
 
 
-STORED = BackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, size=20512, took=0.4)
+STORED = ClusterBackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, size=20512, took=0.4)
 
 
 @pytest.mark.parametrize(
     ("sight", "stored", "status", "expected"),
     [
         (
-            Sight(report=ToolReport(failures=3), since_success=60.0),
+            ToolFacts(report=ToolReport(failures=3), since_success=60.0),
             STORED,
             "True",
             BackupFigures(
@@ -109,10 +109,10 @@ STORED = BackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, size=20
                 is_healthy=True,
             ),
         ),
-        (Sight(), None, "Unknown", BackupFigures(cluster="c")),
-        (Sight(), BackupStatus(), "False", BackupFigures(cluster="c", is_healthy=False)),
+        (ToolFacts(), None, "Unknown", BackupFigures(cluster="c")),
+        (ToolFacts(), ClusterBackupStatus(), "False", BackupFigures(cluster="c", is_healthy=False)),
         (
-            Sight(),
+            ToolFacts(),
             msgspec.structs.replace(STORED, took=0.0),
             "False",
             BackupFigures(cluster="c", size=20512, is_healthy=False),
@@ -120,7 +120,7 @@ STORED = BackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, size=20
     ],
 )
 def test_the_figures_of_a_cluster(
-    sight: Sight, stored: BackupStatus | None, status: str, expected: BackupFigures
+    sight: ToolFacts, stored: ClusterBackupStatus | None, status: str, expected: BackupFigures
 ) -> None:
     condition = Condition(type="BackupHealthy", status=status, reason="R")  # type: ignore[arg-type]
     assert tool.figures("c", sight, stored, condition, at("22 12:30")) == expected

@@ -3,7 +3,7 @@
 import pytest
 
 from etcd_operator.api.limits import NEWEST_MINOR, OLDEST_MINOR
-from etcd_operator.core.versions import image_of, parse_version
+from etcd_operator.core.versions import image_of, minors_that_start_on, parse_version, starts_on
 from etcd_operator.errors import InvalidSpec
 from unit.core.builders import persistent
 
@@ -37,6 +37,27 @@ def test_supported_minors_are_read(minor: int) -> None:
 
 def test_versions_are_compared_as_numbers() -> None:
     assert parse_version("3.6.9") < parse_version("3.6.10")
+
+
+@pytest.mark.parametrize(
+    ("version", "backup", "starts"),
+    [
+        ("3.5.35", "3.4.39", True),
+        ("3.5.10", "3.5.35", True),
+        ("3.6.0", "3.5.35", True),
+        ("3.5.35", "3.6.0", False),
+        ("3.6.16", "3.4.39", False),
+        ("3.10.0", "3.9.1", True),
+    ],
+)
+def test_etcd_starts_on_a_backup_of_its_own_minor_version_or_the_one_before(
+    version: str, backup: str, *, starts: bool
+) -> None:
+    assert starts_on(version, backup) is starts
+
+
+def test_a_message_names_the_minor_versions_that_start_on_a_backup() -> None:
+    assert minors_that_start_on("3.9.1") == "3.9 or 3.10"
 
 
 def test_images_carry_the_v() -> None:

@@ -9,7 +9,7 @@ from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
 from etcd_operator.api.persisted import AdoptedMember, Adoption, Bootstrap, Recovery
 from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding, Start
 from etcd_operator.dialects.improbable import ImprobableDialect
-from etcd_operator.dialects.peers import content_problem, is_member, ownership_problem
+from etcd_operator.dialects.peers import content_problem, ownership_problem
 from etcd_operator.render import persistent
 from unit.dialects.builders import DEFAULTS, META, improbable_cluster
 
@@ -58,11 +58,6 @@ def test_what_the_operator_makes_is_acted_on(start: Start) -> None:
     peer = stored(made(start, RESUMED))
     assert ownership_problem(peer, RESUMED) == ""
     assert content_problem(peer, RESUMED) == ""
-
-
-def test_a_member_is_named_after_its_cluster() -> None:
-    names = ("db-0", "db-10", "db", "db-", "db-x", "db-²", "other-0", "db-1-0", "")
-    assert [name for name in names if is_member(CLUSTER, name)] == ["db-0", "db-10"]
 
 
 def test_a_peer_without_a_live_cluster_is_left_alone() -> None:

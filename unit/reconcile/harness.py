@@ -21,7 +21,7 @@ from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.transport import Timeouts
 from etcd_operator.reconcile.build_groups import build_groups
-from etcd_operator.reconcile.caches import Source
+from etcd_operator.reconcile.caches import CacheSource
 from etcd_operator.reconcile.groups import ClusterGroup, Wiring
 from etcd_operator.reconcile.membership import DEADLINE as MEMBERSHIP_DEADLINE
 from etcd_operator.reconcile.objects import Objects
@@ -109,7 +109,7 @@ class Operator:
             leads_for=lambda seconds: seconds == MEMBERSHIP_DEADLINE and self.leads_for_long_enough,
         )
         watching = Client(MortalTransport(api.url, Mortality()))
-        groups = build_groups(wiring, Source(client=watching, namespace="", on_crash=never))
+        groups = build_groups(wiring, CacheSource(client=watching, namespace="", on_crash=never))
         self.groups = [group for group in groups if not only or group.name in only]
         self.cluster_groups = [group for group in self.groups if isinstance(group, ClusterGroup)]
         for group in self.cluster_groups:

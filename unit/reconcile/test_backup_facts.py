@@ -8,7 +8,7 @@ import pytest
 
 from etcd_operator.api.backups import BackupSource
 from etcd_operator.api.improbable import EtcdCluster
-from etcd_operator.core.backups.state import PodState, SourceState
+from etcd_operator.core.backups.state import BackupPodState, SourceCluster
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.backups.observe import pod_state
@@ -22,7 +22,7 @@ SERVING = {
 NAMES = ("c-0.c.team.svc:2379", "[fd00::1]:2379")
 
 
-def found(source: dict[str, str], cluster: dict[str, Any] | None = None) -> SourceState:
+def found(source: dict[str, str], cluster: dict[str, Any] | None = None) -> SourceCluster:
     """The source of a backup in the namespace `team`, where there is at most the cluster `c`."""
     stored = {}
     if cluster is not None:
@@ -100,7 +100,7 @@ UNSCHEDULED = {
 )
 def test_a_pod(status: dict[str, Any], facts: dict[str, Any]) -> None:
     pod = msgspec.convert({"metadata": {"name": "p"}, "status": status}, Pod)
-    assert pod_state(pod) == PodState(name="p", **facts)
+    assert pod_state(pod) == BackupPodState(name="p", **facts)
 
 
 def test_a_report_is_read_from_the_termination_message() -> None:

@@ -8,12 +8,12 @@ import pytest
 from etcd_operator.backup_tool.client import NoReport
 from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.inquiries import Heard, Inquiries, Tool
+from etcd_operator.reconcile.inquiries import Heard, Inquiries, PodServer
 from unit.engine.support import eventually
 from unit.fakes.clock import FakeClock
 
 KEY, OWNER = Key("default", "c"), "cluster"
-TOOL = Tool(uid="pod", owner=OWNER, address=("10.0.0.1", 19999), token="t")
+TOOL = PodServer(uid="pod", owner=OWNER, address=("10.0.0.1", 19999), token="t")
 
 
 class Bed:
@@ -26,9 +26,9 @@ class Bed:
         self.asked: list[str] = []
         self.answered: list[Key] = []
         self.problem: Exception | None = None
-        self.inquiries = Inquiries(on_answer=self.answered.append, clock=self.clock, ask_tool=self.ask)
+        self.inquiries = Inquiries(on_answer=self.answered.append, clock=self.clock, ask=self.ask)
 
-    def ask(self, _: Tool) -> ToolReport:
+    def ask(self, _: PodServer) -> ToolReport:
         self.asked.append(threading.current_thread().name)
         assert self.gate.wait(20)
         if self.problem is not None:
@@ -70,19 +70,19 @@ def test_an_answer_is_kept_with_its_age_while_the_tool_is_silent(bed: Bed) -> No
     bed.answers(2)
     heard = bed.inquiries.heard(KEY, OWNER)
     assert heard.report == ToolReport(count=1)
-    assert (heard.age, heard.tool_age, heard.problem) == (30.0, 30.0, "Connection refused")
+    assert (heard.age, heard.server_age, heard.problem) == (30.0, 30.0, "Connection refused")
 
 
 def test_another_pod_is_asked_at_once_and_another_cluster_begins_anew(bed: Bed) -> None:
     bed.inquiries.renew(KEY, TOOL, 30.0)
     bed.answers(1)
     bed.clock.advance(5.0)
-    other = Tool(uid="pod-2", owner=OWNER, address=("10.0.0.2", 19999), token="t")
+    other = PodServer(uid="pod-2", owner=OWNER, address=("10.0.0.2", 19999), token="t")
     assert bed.inquiries.renew(KEY, other, 30.0) == 30.0
     bed.answers(2)
-    assert bed.inquiries.heard(KEY, OWNER).tool_age == 0.0
+    assert bed.inquiries.heard(KEY, OWNER).server_age == 0.0
     assert bed.inquiries.heard(KEY, "another cluster") == Heard()
-    again = Tool(uid="pod-3", owner="another cluster", address=("10.0.0.3", 19999), token="t")
+    again = PodServer(uid="pod-3", owner="another cluster", address=("10.0.0.3", 19999), token="t")
     bed.inquiries.renew(KEY, again, 30.0)
     assert bed.inquiries.heard(KEY, OWNER) == Heard()
     bed.answers(3)

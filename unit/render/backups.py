@@ -8,7 +8,7 @@ import msgspec
 from etcd_operator.api.backup_schedules import Retention
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.api.persisted import BackupSource, Recovery
+from etcd_operator.api.persisted import Recovery, RestoredBackup
 from etcd_operator.core.backups.spec import problem, rendered_url
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.render import backup_job, prune_job, seed_job
@@ -71,7 +71,7 @@ def seed_job_of(cluster: DesiredCluster, *, is_root_owned: bool) -> RawObject:
     url = "s3://my-bucket/one.db?region=eu-west-1"
     key = {"secretKeyRef": {"name": "credentials", "key": "file"}}
     access = spec_of(url, credentials={"aws": key}, encryption={"secretName": "keys"})
-    backup = BackupSource(cluster=cluster.name, via="Object", name="one", sha256="ab" * 32, url=url)
+    backup = RestoredBackup(cluster=cluster.name, via="Object", name="one", sha256="ab" * 32, url=url)
     recovery = Recovery(
         generation=2,
         survivor="",

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.backup_schedules import Retention
-from etcd_operator.api.persisted import BackupSource, Via
+from etcd_operator.api.persisted import RestoredBackup, Via
 from etcd_operator.core.backup_tool.policy import wanted
 from etcd_operator.core.desired import RestoreFrom
 from etcd_operator.core.starts import Seeding
@@ -90,7 +90,7 @@ MANIFESTS = {
         f"ephemeral-seed-from-{via.lower()}": seed.pod(
             replace(PLAIN_EPHEMERAL, restore=RestoreFrom(cluster="old", s3=TARGET)),
             "db-0003",
-            Seeding(token="t", backup=BackupSource(cluster="old", via=via)),
+            Seeding(token="t", backup=RestoredBackup(cluster="old", via=via)),
             image=lambda: "localhost/etcd-operator:test",
         )
         for via in VIAS
@@ -186,6 +186,6 @@ def test_no_golden_file_is_unused() -> None:
 
 
 def test_a_seed_from_a_bucket_needs_the_bucket() -> None:
-    start = Seeding(token="t", backup=BackupSource(cluster="old", via="Bucket"))
+    start = Seeding(token="t", backup=RestoredBackup(cluster="old", via="Bucket"))
     with pytest.raises(InvalidSpec, match=r"needs spec\.backup with storageType S3"):
         seed.pod(PLAIN_EPHEMERAL, "db-0003", start)

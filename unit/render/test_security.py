@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.persisted import BackupSource
+from etcd_operator.api.persisted import RestoredBackup
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.starts import Seeding
@@ -169,7 +169,7 @@ def test_the_image_of_the_operator_works_on_data_as_the_user_of_etcd(
     cluster = replace(PLAIN_PERSISTENT, pod_template=template)
     job = seed_job_of(cluster, is_root_owned=False)
     assert job["spec"]["template"]["spec"]["securityContext"].get("runAsUser") == user
-    start = Seeding(token="t", backup=BackupSource(cluster="old", via="Claim"))
+    start = Seeding(token="t", backup=RestoredBackup(cluster="old", via="Claim"))
     other = replace(PLAIN_EPHEMERAL, pod_template=template)
     pod = seed.pod(other, "db-0003", start, image=lambda: "operator")
     fetch, restore = pod["spec"]["initContainers"]

@@ -5,7 +5,7 @@ from typing import Any
 from etcd_operator.api.meta import RawObject
 from etcd_operator.core.backup_tool.policy import wanted
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.render.backup_tool import Tool, replica_set
+from etcd_operator.render.backup_tool import ToolSettings, replica_set
 from unit.render.cases import PLAIN_EPHEMERAL
 
 IMAGE = "localhost/etcd-operator:0.1.0"
@@ -24,12 +24,12 @@ IN_S3: RawObject = {
 }
 
 
-def tool_of(policy: RawObject, cluster: DesiredCluster = PLAIN_EPHEMERAL) -> Tool:
+def tool_of(policy: RawObject, cluster: DesiredCluster = PLAIN_EPHEMERAL) -> ToolSettings:
     """The tool of a valid policy."""
     found = wanted(policy)
     assert found.problem == ""
     assert found.policy is not None
-    return Tool(cluster=cluster, policy=found.policy, image=IMAGE)
+    return ToolSettings(cluster=cluster, policy=found.policy, image=IMAGE)
 
 
 def pod_of(policy: RawObject, cluster: DesiredCluster = PLAIN_EPHEMERAL) -> Any:

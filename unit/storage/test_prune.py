@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from etcd_operator.backup.catalog import State, entries
-from etcd_operator.backup.manifest import SUFFIX, name_of
-from etcd_operator.backup.prune import Scope, carry_out, find
+from etcd_operator.backup.manifest import SUFFIX, manifest_name
+from etcd_operator.backup.prune import PruneScope, carry_out, find
 from etcd_operator.backup.retention import Policy
 from etcd_operator.storage.errors import AccessDenied, BucketMissing, StoreError, Unreachable
 from etcd_operator.storage.protocol import Store
@@ -33,7 +33,11 @@ def whole(*names: str) -> dict[str, State]:
 def pruned(store: Store, count: int = 2, *, prefix: str = "a", keep: tuple[str, ...] = ()) -> list[str]:
     """The names that were removed."""
     found = find(
-        store, Scope(prefix=prefix, series=OURS), Policy(max_count=count), keep=keep, now=datetime.now(UTC)
+        store,
+        PruneScope(prefix=prefix, series=OURS),
+        Policy(max_count=count),
+        keep=keep,
+        now=datetime.now(UTC),
     )
     return [backup.name for backup in carry_out(store, found)]
 
@@ -79,7 +83,7 @@ def test_what_is_not_whole_is_left_alone_and_does_not_count(case: Case) -> None:
     store.delete("a/b-110.db")
     store.put("a/b-110.db", [b"something else"])
     counted(store, "a/b-111.db", 111, series=OURS)
-    store.delete(name_of("a/b-111.db"))
+    store.delete(manifest_name("a/b-111.db"))
     pruned(store)
     left = {"a/b-110.db": State.WRONG_SIZE, "a/b-111.db": State.INCOMPLETE}
     assert states(store) == left | whole("a/b-100.db", "a/b-101.db")
@@ -146,10 +150,10 @@ def test_what_somebody_else_removed_or_stored_meanwhile_is_left_alone(case: Case
     store = case.store
     several(store)
     now = datetime.now(UTC)
-    found = find(store, Scope(prefix="a", series=OURS), Policy(max_count=1), keep=(), now=now)
+    found = find(store, PruneScope(prefix="a", series=OURS), Policy(max_count=1), keep=(), now=now)
     for name in ("a/b-9.db", "a/b-10.db"):
         store.delete(name)
-        store.delete(name_of(name))
+        store.delete(manifest_name(name))
     counted(store, "a/b-10.db", 50)
     assert [each.name for each in carry_out(store, found)] == ["a/b-100.db"]
     assert states(store) == whole("a/b-10.db", "a/b-101.db")
@@ -161,7 +165,7 @@ def test_a_manifest_whose_object_is_there_again_is_kept(case: Case) -> None:
     data = b"".join(store.read("a/b-9.db"))
     store.delete("a/b-9.db")
     now = datetime.now(UTC)
-    found = find(store, Scope(prefix="a", series=OURS), Policy(max_count=1), keep=(), now=now)
+    found = find(store, PruneScope(prefix="a", series=OURS), Policy(max_count=1), keep=(), now=now)
     assert [name for name, _ in found.bare] == ["a/b-9.db"]
     store.put("a/b-9.db", [data])
     carry_out(store, found)

@@ -14,7 +14,7 @@ from etcd_operator.clock import SystemClock
 from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER, NAME, ListedVoter, SurvivorReport
 from etcd_operator.survivor import process
 from etcd_operator.survivor.process import Keeper, Server, serve
-from etcd_operator.survivor.reading import NotReadable, Reader
+from etcd_operator.survivor.reading import DataReader, NotReadable
 from unit.etcd.support import eventually
 from unit.survivor.files import data_dir, database
 
@@ -27,8 +27,8 @@ def never(_seconds: float) -> None:
     """Nobody waits."""
 
 
-def reader(folder: Path, text: str = page(), wait: Callable[[float], None] = never) -> Reader:
-    return Reader(data_dir=data_dir(folder), page=lambda: text, wait=wait)
+def reader(folder: Path, text: str = page(), wait: Callable[[float], None] = never) -> DataReader:
+    return DataReader(data_dir=data_dir(folder), page=lambda: text, wait=wait)
 
 
 def test_a_database_that_has_all_of_the_log_is_read(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_an_etcd_that_does_not_run_has_nothing_to_be_read(tmp_path: Path) -> Non
         raise ConnectionRefusedError("refused")
 
     with pytest.raises(NotReadable, match="does not run"):
-        Reader(data_dir=data_dir(tmp_path), page=refused, wait=never).read()
+        DataReader(data_dir=data_dir(tmp_path), page=refused, wait=never).read()
 
 
 @pytest.mark.parametrize("name", ["snap/db", "wal/1-9.wal"])
@@ -108,7 +108,7 @@ class Served:
 
     def __init__(self, folder: Path) -> None:
         self.text = page()
-        self.reader = Reader(data_dir=data_dir(folder), page=lambda: self.text, wait=never)
+        self.reader = DataReader(data_dir=data_dir(folder), page=lambda: self.text, wait=never)
         self.keeper = Keeper(self.reader)
         self.now = 0.0
         self.server = Server(self.keeper, "secret", port=0, clock=lambda: self.now)

@@ -11,7 +11,7 @@ import pytest
 from etcd_operator.core.survivor_report import NAME, SurvivorReport
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
-from etcd_operator.survivor.reading import NotReadable, Reader
+from etcd_operator.survivor.reading import DataReader, NotReadable
 from unit.etcd.conftest import programs
 from unit.etcd.real import RealEtcdCluster
 from unit.etcd.support import eventually
@@ -38,7 +38,7 @@ class Lost:
         self.cluster.kill("m0")
         self.cluster.restart("m0")
         self.waited: list[float] = []
-        self.reader = Reader(data_dir=folder / "m0", page=self.page, wait=self.waited.append)
+        self.reader = DataReader(data_dir=folder / "m0", page=self.page, wait=self.waited.append)
 
     def page(self) -> str:
         with urllib.request.urlopen(f"http://{self.cluster.metrics('m0')}/metrics", timeout=5.0) as found:

@@ -2,26 +2,26 @@
 
 from datetime import datetime
 
-from etcd_operator.api.coreos_backup import BackupStatus
+from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
-from etcd_operator.core.backup_tool.health import Sight
+from etcd_operator.core.backup_tool.health import ToolFacts
 from etcd_operator.figures import HEALTH, BackupFigures
 
 
 def figures(
-    cluster: str, sight: Sight, stored: BackupStatus | None, condition: Condition, now: datetime
+    cluster: str, facts: ToolFacts, stored: ClusterBackupStatus | None, condition: Condition, now: datetime
 ) -> BackupFigures:
     """stored: what the status reports. condition: BackupHealthy.
 
     The tool does not restore what it stores, so no backup counts as verified.
     """
-    newest = stored if stored is not None and stored.time else BackupStatus()
-    since = sight.since_success
+    newest = stored if stored is not None and stored.time else ClusterBackupStatus()
+    since = facts.since_success
     return BackupFigures(
         cluster=cluster,
         last_success=now.timestamp() - since if since is not None else None,
         took=newest.took or None,
         size=newest.size or None,
-        failures=sight.report.failures if sight.report is not None else None,
+        failures=facts.report.failures if facts.report is not None else None,
         is_healthy=HEALTH.get(condition.status),
     )

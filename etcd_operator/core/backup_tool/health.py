@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from etcd_operator.api.coreos_backup import BackupStatus
+from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition, condition_of, merge_conditions, without_numbers
 from etcd_operator.core.backup_tool.report import LastFailure, ToolReport
 from etcd_operator.core.backup_tool.state import ToolState
@@ -37,7 +37,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class ToolFacts:
     """What is known of a cluster's backups at one moment.
 
     report: the tool's last one, None if there is none. since_success: seconds, None if there was none.
@@ -64,15 +64,15 @@ class Sight:
         return self.report.is_starting and self.tool_age <= SETTLING_SECONDS
 
 
-def stored(previous: BackupStatus | None, report: ToolReport | None) -> BackupStatus | None:
+def stored(previous: ClusterBackupStatus | None, report: ToolReport | None) -> ClusterBackupStatus | None:
     """`status.backup`: what the tool reported; without a report what was known before."""
     if report is None:
         return previous
     newest = report.newest
     if newest is None:
-        return BackupStatus()
+        return ClusterBackupStatus()
     is_same = previous is not None and previous.name == newest.name and previous.time == newest.time
-    return BackupStatus(
+    return ClusterBackupStatus(
         time=newest.time,
         name=newest.name,
         revision=newest.revision,
@@ -86,7 +86,7 @@ def stored(previous: BackupStatus | None, report: ToolReport | None) -> BackupSt
 
 
 def condition(
-    state: ToolState, sight: Sight, previous: tuple[Condition, ...], *, generation: int
+    state: ToolState, facts: ToolFacts, previous: tuple[Condition, ...], *, generation: int
 ) -> Condition | None:
     """The condition without its time; None for a cluster without backups. previous: of the cluster."""
     if state.wanted.problem:
@@ -97,23 +97,23 @@ def condition(
     interval = policy.backup_interval_in_second
     limit = OVERDUE_INTERVALS * interval
     before = condition_of(previous, HEALTHY)
-    if before is not None and before.status == "True" and sight.is_settling:
+    if before is not None and before.status == "True" and facts.is_settling:
         return msgspec.structs.replace(before, observed_generation=generation)
-    why = _why(state, sight)
-    if sight.since_success is not None and sight.since_success <= limit:
-        fine = Problem(reason="BackedUp", message=_fine(interval, sight))
+    why = _why(state, facts)
+    if facts.since_success is not None and facts.since_success <= limit:
+        fine = Problem(reason="BackedUp", message=_fine(interval, facts))
         return _condition("True", fine, generation)
-    if sight.since_success is None and sight.waited <= limit:
+    if facts.since_success is None and facts.waited <= limit:
         pending = why or Problem(reason="FirstBackupPending", message="the first backup is not taken yet")
         return _condition("Unknown", pending, generation)
-    return _condition("False", _overdue(sight, limit, why), generation)
+    return _condition("False", _overdue(facts, limit, why), generation)
 
 
-def _fine(interval: int, sight: Sight) -> str:
+def _fine(interval: int, facts: ToolFacts) -> str:
     message = f"a backup is taken every {interval} seconds"
-    if not sight.refused:
+    if not facts.refused:
         return message
-    return f"{message}, but not all is as spec.backup says: {sight.refused}"[:LONGEST_MESSAGE]
+    return f"{message}, but not all is as spec.backup says: {facts.refused}"[:LONGEST_MESSAGE]
 
 
 def merged(previous: tuple[Condition, ...], wanted: Condition | None, now: str) -> tuple[Condition, ...]:
@@ -143,10 +143,10 @@ def _calm(before: tuple[Condition, ...], wanted: Condition) -> Condition:
     return wanted
 
 
-def _overdue(sight: Sight, limit: int, why: Problem | None) -> Problem:
+def _overdue(facts: ToolFacts, limit: int, why: Problem | None) -> Problem:
     since = (
         "no backup has succeeded yet"
-        if sight.since_success is None
+        if facts.since_success is None
         else f"the last success is more than {limit} seconds ago"
     )
     if why is None:
@@ -154,16 +154,16 @@ def _overdue(sight: Sight, limit: int, why: Problem | None) -> Problem:
     return Problem(reason=why.reason, message=f"{since}: {why.message}")
 
 
-def _why(state: ToolState, sight: Sight) -> Problem | None:
+def _why(state: ToolState, facts: ToolFacts) -> Problem | None:
     """What comes first: what the operator could not do, a tool that does not run, one that cannot be asked,
     and what the tool itself reported."""
     if not state.is_bootstrapped:
         return Problem(reason="ClusterNotReady", message="the cluster has not served yet")
-    if sight.problem is not None:
-        return sight.problem
+    if facts.problem is not None:
+        return facts.problem
     if state.running is None:
         return _not_running(state)
-    failure = sight.report.failure if sight.report is not None else None
+    failure = facts.report.failure if facts.report is not None else None
     return _of_tool(failure) if failure is not None else None
 
 

@@ -1,4 +1,4 @@
-"""One frozen picture of a cluster's backup tool: all that a decision about its objects may rest on."""
+"""The observed state of a cluster's backup tool: all that a decision about its objects may depend on."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from etcd_operator.core.backup_tool.policy import NO_BACKUPS, Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimState:
+class ToolClaimState:
     """The claim for backups. size: the storage that it requests in bytes, None if that is not understood."""
 
     name: str
@@ -16,7 +16,7 @@ class ClaimState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaSetState:
+class ToolReplicaSetState:
     """The tool's ReplicaSet. template: the digest of the template that it was made from."""
 
     name: str
@@ -28,7 +28,7 @@ class ReplicaSetState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodState:
+class ToolPodState:
     """A pod of that ReplicaSet. waits_for: why it is not ready, as Kubernetes says it."""
 
     name: str
@@ -54,7 +54,7 @@ class CleanupState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolState:
-    """The observed world of one cluster's backups.
+    """What was observed of the backup tool of one cluster.
 
     has_finalizer: the deletion of the cluster waits until its backups are removed.
     template: the digest of the wanted template; empty if there is none. size: of the wanted claim in bytes, 0
@@ -72,9 +72,9 @@ class ToolState:
     size: int = 0
     has_secret: bool = False
     has_service: bool = False
-    claim: ClaimState | None = None
-    replica_set: ReplicaSetState | None = None
-    pods: tuple[PodState, ...] = ()
+    claim: ToolClaimState | None = None
+    replica_set: ToolReplicaSetState | None = None
+    pods: tuple[ToolPodState, ...] = ()
 
     @property
     def is_cleanup_wanted(self) -> bool:
@@ -83,7 +83,7 @@ class ToolState:
         return policy is not None and policy.cleanup_backups_on_cluster_delete
 
     @property
-    def running(self) -> PodState | None:
+    def running(self) -> ToolPodState | None:
         """The pod that answers, made from the wanted template if there is one."""
         ready = [pod for pod in self.pods if pod.is_ready and not pod.is_terminating]
         return next((pod for pod in ready if pod.template == self.template), next(iter(ready), None))

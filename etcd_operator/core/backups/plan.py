@@ -13,9 +13,9 @@ from etcd_operator.core.backups.state import (
     BACKING_UP,
     COMPLETED,
     FAILED,
+    BackupJobState,
+    BackupPodState,
     BackupState,
-    JobState,
-    PodState,
 )
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.quantities import bytes_of, counted
@@ -203,7 +203,7 @@ RULES: tuple[BackupRule, ...] = (
 )
 
 
-def rests_on_absence(job: JobState) -> bool:
+def rests_on_absence(job: BackupJobState) -> bool:
     """Whether a decision rests on pods that were not seen: a cache that is behind must not make it."""
     if job.end is not JobEnd.RUNS:
         return not any(pod.has_ended for pod in job.pods)
@@ -239,7 +239,7 @@ def _failed(why: Failure) -> BackupPlan:
     return BackupPlan(phase=FAILED, reason=why.reason, message=why.message)
 
 
-def _completed(url: str, pod: PodState) -> BackupPlan:
+def _completed(url: str, pod: BackupPodState) -> BackupPlan:
     report = pod.report
     if report is None or report.manifest is None:
         message = f"stored {url}; the pod did not report its revision and size: see `etcd-operator list`"
@@ -252,7 +252,7 @@ def _completed(url: str, pod: PodState) -> BackupPlan:
     return BackupPlan(phase=COMPLETED, reason=STORED, message=message, manifest=manifest)
 
 
-def failure_of(pod: PodState, job: JobState, work: Work = STORES) -> Failure:
+def failure_of(pod: BackupPodState, job: BackupJobState, work: Work = STORES) -> Failure:
     """Why a pod that has ended failed."""
     if pod.exit_code is None:
         why = pod.message or pod.reason or "no reason is given"
@@ -260,11 +260,11 @@ def failure_of(pod: PodState, job: JobState, work: Work = STORES) -> Failure:
     return failure(pod.report, reason=pod.reason, exit_code=pod.exit_code, job=job.name, work=work)
 
 
-def _has_started(job: JobState) -> bool:
+def _has_started(job: BackupJobState) -> bool:
     return any(pod.has_started for pod in job.pods)
 
 
-def _waits_for(job: JobState) -> str:
+def _waits_for(job: BackupJobState) -> str:
     pod = next(iter(job.pods), None)
     if pod is None:
         return f"there is none yet, see `kubectl describe job {job.name}`"

@@ -31,7 +31,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     has_compared_hash: bool = msgspec.field(name="hashKVCompared")
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class BackupReport(msgspec.Struct, frozen=True, kw_only=True):
     """The JSON document of the command: a manifest, or an error and the kind of it.
 
     restore: of `verify --restore`.
@@ -53,15 +53,20 @@ class Failure:
     message: str
 
 
-REASONS: Mapping[str, str] = {
+STORE_REASONS: Mapping[str, str] = {
     "BucketMissing": "BucketMissing",
     "AccessDenied": "AccessDenied",
-    "NameTaken": "NameTaken",
-    "StoreFull": "StoreFull",
     "Unreachable": "StoreUnreachable",
     "Stalled": "StoreStalled",
     "InvalidURL": "InvalidURL",
     "MissingSDK": "InvalidURL",
+}
+"""The reason in the status, by the kind of error that a command reported, for any access to a store."""
+
+REASONS: Mapping[str, str] = {
+    **STORE_REASONS,
+    "NameTaken": "NameTaken",
+    "StoreFull": "StoreFull",
     "NotReachable": "SourceUnreachable",
     "NoQuorum": "SourceWithoutQuorum",
     "AccessRefused": "SourceRefusedAccess",
@@ -138,13 +143,15 @@ VERIFIES = Work(
 )
 
 
-def read(message: str) -> Report | None:
+def read(message: str) -> BackupReport | None:
     """The report in a termination message; None if there is none."""
-    report = reported(message, Report)
+    report = reported(message, BackupReport)
     return report if report is not None and (report.manifest is not None or report.error) else None
 
 
-def failure(report: Report | None, *, reason: str, exit_code: int, job: str, work: Work = STORES) -> Failure:
+def failure(
+    report: BackupReport | None, *, reason: str, exit_code: int, job: str, work: Work = STORES
+) -> Failure:
     """Why a container failed that ended with `exit_code`, for which Kubernetes gives `reason`."""
     if report is not None and report.error:
         text = work.said.get(report.reason, report.error)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from etcd_operator.core.backups.result import Report
+from etcd_operator.core.backups.result import BackupReport
 from etcd_operator.core.jobs import JobEnd
 
 BACKING_UP, COMPLETED, FAILED = "BackingUp", "Completed", "Failed"
@@ -13,7 +13,7 @@ HASH, RESTORE = "Hash", "Restore"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodState:
+class BackupPodState:
     """The pod of a backup.
 
     has_started: its container runs or has run. waits_for: why it has not started, as Kubernetes says it.
@@ -29,7 +29,7 @@ class PodState:
     exit_code: int | None = None
     reason: str = ""
     message: str = ""
-    report: Report | None = None
+    report: BackupReport | None = None
 
     @property
     def has_succeeded(self) -> bool:
@@ -43,7 +43,7 @@ class PodState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobState:
+class BackupJobState:
     """The Job that was made for this very EtcdBackup: the one that stores it, or the one that verifies it.
 
     age: seconds for which passes have seen it. stopping: seconds for which passes have seen that it
@@ -57,7 +57,7 @@ class JobState:
     is_terminating: bool = False
     age: float = 0.0
     stopping: float = 0.0
-    pods: tuple[PodState, ...] = ()
+    pods: tuple[BackupPodState, ...] = ()
 
     @property
     def is_stopping(self) -> bool:
@@ -67,7 +67,7 @@ class JobState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceState:
+class SourceCluster:
     """The cluster to back up: `endpoints` to ask (host:port), or why there are none yet."""
 
     endpoints: tuple[str, ...] = ()
@@ -93,13 +93,13 @@ class BackupState:
     is_deleting: bool = False
     problem: str = ""
     url: str = ""
-    source: SourceState = SourceState()
+    source: SourceCluster = SourceCluster()
     waited: float = 0.0
     verify: str = ""
     has_verdict: bool = False
     sha256: str = ""
     etcd_version: str = ""
-    job: JobState | None = None
+    job: BackupJobState | None = None
     is_job_recorded: bool = False
     stopped: tuple[str, str] = ("", "")
     said: str = ""

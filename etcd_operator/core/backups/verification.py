@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from etcd_operator.core.backups import plan as storing
 from etcd_operator.core.backups.plan import NOT_STARTED, RECHECK, START_PATIENCE, Act, BackupPlan, BackupRule
-from etcd_operator.core.backups.result import VERIFIES, Report
-from etcd_operator.core.backups.state import COMPLETED, FAILED, RESTORE, BackupState, PodState
+from etcd_operator.core.backups.result import VERIFIES, BackupReport
+from etcd_operator.core.backups.state import COMPLETED, FAILED, RESTORE, BackupPodState, BackupState
 from etcd_operator.core.versions import restoring
 
 PENDING = "Pending"
@@ -101,7 +101,7 @@ def _failed(reason: str, message: str) -> BackupPlan:
     return BackupPlan(phase=COMPLETED, reason=reason, message=message, verdict=False)
 
 
-def _of_report(state: BackupState, pod: PodState) -> BackupPlan:
+def _of_report(state: BackupState, pod: BackupPodState) -> BackupPlan:
     report = pod.report
     if report is None or report.manifest is None:
         return _failed("VerificationFailed", f"the pod did not report what it read: {VERIFIES.instead}")
@@ -121,7 +121,7 @@ def _of_report(state: BackupState, pod: PodState) -> BackupPlan:
     )
 
 
-def _proof(report: Report) -> str:
+def _proof(report: BackupReport) -> str:
     text = "read back, and all hashes match"
     if report.restore is not None:
         text += (

@@ -1,4 +1,4 @@
-"""One frozen picture of an EtcdPeer: all that a decision about its claim and ReplicaSet may rest on."""
+"""The observed state of an EtcdPeer: all that a decision about its claim and ReplicaSet may depend on."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -32,7 +32,7 @@ class InitialPeer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerState:
-    """The observed world of one EtcdPeer.
+    """What was observed of one EtcdPeer.
 
     deleting_for: seconds since its deletion was requested; None for a peer that is kept.
     is_for_cleanup: its member was removed for good, its claim goes with it.

@@ -8,7 +8,7 @@ from etcd_operator.timestamps import moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class RestoreMemory:
     """What is remembered of the EtcdRestore with this UID.
 
     done: the most bytes that passes have seen. at: since when, in seconds since the epoch.
@@ -19,7 +19,9 @@ class Kept:
     at: float
 
 
-def remembered(kept: Kept | None, uid: str, state: RestoreState, started: str, now: float) -> Kept:
+def remembered(
+    kept: RestoreMemory | None, uid: str, state: RestoreState, started: str, now: float
+) -> RestoreMemory:
     """What is to be remembered after a pass. started: as in the status, may be empty.
 
     A restart loses the time: then progress counts from the first pass on, unless there has been none at all.
@@ -28,5 +30,5 @@ def remembered(kept: Kept | None, uid: str, state: RestoreState, started: str, n
     found = done(state)
     if kept is None or kept.uid != uid:
         began = moment(started) if not found else None
-        return Kept(uid=uid, done=found, at=now if began is None else began.timestamp())
-    return Kept(uid=uid, done=found, at=now) if found > kept.done else kept
+        return RestoreMemory(uid=uid, done=found, at=now if began is None else began.timestamp())
+    return RestoreMemory(uid=uid, done=found, at=now) if found > kept.done else kept

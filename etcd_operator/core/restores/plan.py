@@ -17,9 +17,9 @@ from etcd_operator.core.restores.state import (
     COMPLETED,
     PENDING,
     ClaimState,
-    ClusterState,
     JobState,
     RestoreState,
+    TargetCluster,
 )
 from etcd_operator.core.restores.versions import version_problem
 
@@ -79,7 +79,7 @@ def finish(state: RestoreState) -> RestorePlan | None:
     Kubernetes deletes no claim that a pod mounts, not even of one that has ended: without the Jobs, the
     cluster can remove and replace its members.
     """
-    if state.cluster is ClusterState.OURS:
+    if state.cluster is TargetCluster.OURS:
         return RestorePlan(phase=COMPLETED, reason="Restored", message=texts.restored(state))
     if not state.members or any(member.claim is not ClaimState.MARKED for member in state.members):
         return None
@@ -88,10 +88,10 @@ def finish(state: RestoreState) -> RestorePlan | None:
         return going("RemovingJobs", message, act=Act.REMOVE_JOBS, requeue_after=SOON)
     name = state.cluster_name
     match state.cluster:
-        case ClusterState.ABSENT:
+        case TargetCluster.ABSENT:
             message = f"all members are restored; creating the EtcdCluster {name}"
             return going("CreatingCluster", message, act=Act.CREATE_CLUSTER, requeue_after=SOON)
-        case ClusterState.TERMINATING:
+        case TargetCluster.TERMINATING:
             return going("WaitingForDeletion", texts.waiting(f"EtcdCluster {name}"), requeue_after=SOON)
         case _:
             message = (
@@ -106,7 +106,7 @@ def require_free_name(state: RestoreState) -> RestorePlan | None:
     if state.is_marking:
         return None
     name = state.cluster_name
-    if state.cluster is ClusterState.FOREIGN:
+    if state.cluster is TargetCluster.FOREIGN:
         message = f"there is an EtcdCluster {name} already: delete it and its claims, or choose another name"
         return failed("ClusterExists", message)
     if state.in_the_way:
@@ -115,7 +115,7 @@ def require_free_name(state: RestoreState) -> RestorePlan | None:
             "their data is not needed, or choose another name"
         )
         return failed("ClaimsExist", message)
-    leaving = (*state.going, *([f"EtcdCluster {name}"] if state.cluster is ClusterState.TERMINATING else []))
+    leaving = (*state.going, *([f"EtcdCluster {name}"] if state.cluster is TargetCluster.TERMINATING else []))
     if leaving:
         return going("WaitingForDeletion", texts.waiting(", ".join(leaving)), requeue_after=SOON)
     return None

@@ -7,18 +7,11 @@ import msgspec
 
 from etcd_operator.api.meta import Value
 from etcd_operator.api.restores import RestoreFailure, Verified
+from etcd_operator.core.backups.result import LONGEST_MESSAGE, STORE_REASONS
 from etcd_operator.decoding import reported
 
-LONGEST_MESSAGE = 1000
-"""Characters of a message in the status."""
-
 REASONS: Mapping[str, str] = {
-    "BucketMissing": "BucketMissing",
-    "AccessDenied": "AccessDenied",
-    "Unreachable": "StoreUnreachable",
-    "Stalled": "StoreStalled",
-    "InvalidURL": "InvalidURL",
-    "MissingSDK": "InvalidURL",
+    **STORE_REASONS,
     "NotABackup": "BackupMissing",
     "NotFound": "BackupMissing",
     "Damaged": "BackupDamaged",
@@ -33,7 +26,7 @@ REASONS: Mapping[str, str] = {
 """The reason in the status, by the kind of error that the command reported."""
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class RestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     """The JSON document of the command: the snapshot, or an error and the kind of it."""
 
     snapshot: Verified | None = None
@@ -52,12 +45,12 @@ class Progress(Value, frozen=True, kw_only=True):
     total_bytes: Annotated[int, msgspec.Meta(ge=1)]
 
 
-def read(message: str) -> Report | None:
+def read(message: str) -> RestoreReport | None:
     """The report in a termination message; None if there is none."""
-    return reported(message, Report)
+    return reported(message, RestoreReport)
 
 
-def failure(report: Report | None, *, why: str, job: str) -> RestoreFailure:
+def failure(report: RestoreReport | None, *, why: str, job: str) -> RestoreFailure:
     """Why a Job failed. why: what Kubernetes gives as the reason."""
     if report is not None and report.error:
         reason = REASONS.get(report.reason, "RestoreFailed")

@@ -5,7 +5,7 @@ from enum import Enum
 
 from etcd_operator.api.restores import RestoreFailure, Verified
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.core.restores.result import Progress, Report
+from etcd_operator.core.restores.result import Progress, RestoreReport
 
 PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
 """The phases. The last two are final."""
@@ -29,7 +29,7 @@ class JobState:
     is_running: bool = False
     waited: float = 0.0
     waits_for: str = ""
-    report: Report | None = None
+    report: RestoreReport | None = None
     why: str = ""
     claim_uid: str = ""
     progress: Progress | None = None
@@ -68,7 +68,7 @@ class MemberState:
         return self.claim is ClaimState.MARKED or (self.claim is ClaimState.OURS and is_done)
 
 
-class ClusterState(Enum):
+class TargetCluster(Enum):
     """The EtcdCluster of the name of the new one, of either group."""
 
     ABSENT = "absent"
@@ -112,7 +112,7 @@ class RestoreState:
     storage: int | None = None
     source: SourceState = SourceState()
     waited: float = 0.0
-    cluster: ClusterState = ClusterState.ABSENT
+    cluster: TargetCluster = TargetCluster.ABSENT
     in_the_way: tuple[str, ...] = ()
     going: tuple[str, ...] = ()
     snapshot: Verified | None = None

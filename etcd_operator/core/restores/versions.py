@@ -3,7 +3,7 @@
 from semver import Version
 
 from etcd_operator.api.restores import Verified
-from etcd_operator.core.versions import can_restore, parse_version
+from etcd_operator.core.versions import can_restore, minors_that_start_on, parse_version, starts_on
 from etcd_operator.errors import InvalidSpec
 
 
@@ -13,7 +13,7 @@ def version_problem(snapshot: Verified, wanted: str) -> str:
     if not wanted and (snapshot.check != "manifest" or not found):
         return (
             "the exact version of the snapshot is not known, because it has no manifest: set "
-            f"spec.clusterTemplate.spec.version{f' to one of {_minors(found)}' if found else ''}"
+            f"spec.clusterTemplate.spec.version{f' to one of {minors_that_start_on(found)}' if found else ''}"
         )
     version = wanted or found
     try:
@@ -25,11 +25,6 @@ def version_problem(snapshot: Verified, wanted: str) -> str:
     if not can_restore(version):
         field = "spec.clusterTemplate.spec.version"
         return f"etcdutl {version} cannot raise revisions: set {field} to 3.5.10 or later"
-    if found and not 0 <= Version.parse(version).minor - Version.parse(found).minor <= 1:
-        return f"a backup of etcd {found} can be restored as {_minors(found)}, not as {version}"
+    if found and not starts_on(version, found):
+        return f"a backup of etcd {found} can be restored as {minors_that_start_on(found)}, not as {version}"
     return ""
-
-
-def _minors(version: str) -> str:
-    found = Version.parse(version)
-    return f"{found.major}.{found.minor} or {found.major}.{found.minor + 1}"

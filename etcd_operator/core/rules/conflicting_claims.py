@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from etcd_operator.api.improbable import GIVEN_UP_ANNOTATION
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import ClaimFacts, Member, ordinal_of
+from etcd_operator.core.recovery_names import cluster_id_in
 from etcd_operator.core.status import RETRY_HELD
 
 Group = list[ClaimFacts]
@@ -89,7 +90,7 @@ def _step(groups: list[Group], kept: Sequence[ClaimFacts]) -> str:
 def _taken_back(others: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> str:
     """Members of their cluster had been given up by then: without them it may have no quorum."""
     ids = {claim.cluster_id for claim in others}
-    given_up = [claim for claim in kept if claim.given_up.partition("/")[0] in ids]
+    given_up = [claim for claim in kept if cluster_id_in(claim.given_up) in ids]
     if not given_up:
         return ""
     return f"remove the annotation {GIVEN_UP_ANNOTATION} from {_names(given_up)}, then "

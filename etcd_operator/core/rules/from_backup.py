@@ -28,8 +28,7 @@ def newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup | Plan |
     stock = state.stock
     if not stock.is_kept:
         return None
-    revision = survivor.report.revision if survivor.report is not None else 0
-    report = stock.report
+    revision, report = survivor.revision, stock.report
     if report is None:
         return _wait_beside(state, survivor.name, revision)
     if not report.is_listed:

@@ -18,12 +18,13 @@ from etcd_operator.api.improbable import RESTORE_ANNOTATION
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.recoveries import source_of
+from etcd_operator.core.recovery_names import claims_kept_by, recovery_name
 from etcd_operator.core.rules.recovery_ending import remains
-from etcd_operator.core.rules.recovery_request import begin, name_of
+from etcd_operator.core.rules.recovery_request import begin
 from etcd_operator.core.rules.seed import SEED_POLL, held, next_from_stored
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import StoredBackup
-from etcd_operator.core.versions import can_restore
+from etcd_operator.core.stock import CompletedBackup
+from etcd_operator.core.versions import can_restore, starts_on
 
 CANCELLED = (
     f"the annotation {RESTORE_ANNOTATION} does not request it any more: the cluster continues unchanged"
@@ -36,7 +37,7 @@ def restore(state: ClusterState) -> Plan | None:
     if not requested or not state.has_quorum or _obstacle(state):
         return None
     possible = (_next(state, backup) for backup in state.backups.stored)
-    recovery = next((r for r in possible if name_of(r) == requested), None)
+    recovery = next((r for r in possible if recovery_name(r) == requested), None)
     if recovery is None or _version_problem(state, recovery):
         return None
     message = (
@@ -49,7 +50,7 @@ def restore(state: ClusterState) -> Plan | None:
 def refused(state: ClusterState) -> Plan | None:
     """Report why a restore is not carried out, and the name of the one that would be."""
     requested, former = state.desired.restore_in_place, state.persisted.recovery
-    if not requested or (former is not None and former.replaces and name_of(former) == requested):
+    if not requested or (former is not None and former.replaces and recovery_name(former) == requested):
         return None  # it was carried out
     why = f"the annotation {RESTORE_ANNOTATION} requests {requested}"
     if former is not None and former.failure and _is_attempt(state, former):
@@ -61,7 +62,7 @@ def refused(state: ClusterState) -> Plan | None:
 
 def _effect(state: ClusterState, requested: str) -> str:
     """What a restore that failed has changed."""
-    given_up = [claim.name for claim in state.kept if claim.given_up == requested]
+    given_up = claims_kept_by(requested, state.kept)
     if given_up:
         return f"members had been given up by then, and their claims are kept: {', '.join(given_up)}"
     return "nothing was changed, and the cluster continues unchanged"
@@ -70,7 +71,7 @@ def _effect(state: ClusterState, requested: str) -> str:
 def _is_attempt(state: ClusterState, former: Recovery) -> bool:
     """Whether this very attempt is requested; when it ended, it stopped to name the cluster it gives up."""
     named = msgspec.structs.replace(former, replaces=state.persisted.cluster_id)
-    return former.in_place and name_of(named) == state.desired.restore_in_place
+    return former.in_place and recovery_name(named) == state.desired.restore_in_place
 
 
 def _possible(state: ClusterState, requested: str) -> str:
@@ -88,11 +89,11 @@ def _possible(state: ClusterState, requested: str) -> str:
     also = f"; the same with another backup: {', '.join(others[:5])}" if others else ""
     return (
         f"to restore {source_of(recovery, is_offered=True)}, and give up all that was written since then, "
-        f"annotate the EtcdCluster with {RESTORE_ANNOTATION}={name_of(recovery)}{also}"
+        f"annotate the EtcdCluster with {RESTORE_ANNOTATION}={recovery_name(recovery)}{also}"
     )
 
 
-def _next(state: ClusterState, backup: StoredBackup) -> Recovery:
+def _next(state: ClusterState, backup: CompletedBackup) -> Recovery:
     """The entry of a restore of this backup, with the version that runs."""
     return next_from_stored(state, backup, version=str(state.lowest_version or ""), in_place=True)
 
@@ -118,7 +119,7 @@ def _version_problem(state: ClusterState, recovery: Recovery) -> str:
     found, running = backup.etcd_version, recovery.version
     if not can_restore(running):
         return f"etcdutl {running} cannot raise revisions: upgrade to 3.5.10 or later first"
-    if not Version.is_valid(found) or not 0 <= Version.parse(running).minor - Version.parse(found).minor <= 1:
+    if not Version.is_valid(found) or not starts_on(running, found):
         return (
             f"the backup {backup.name} is of etcd {found or 'an unknown version'}, and the cluster runs "
             f"{running}: it has to be of the same minor version or the one before; an EtcdRestore makes a "
@@ -132,4 +133,4 @@ def _version_problem(state: ClusterState, recovery: Recovery) -> str:
 
 def is_still_requested(state: ClusterState, recovery: Recovery) -> bool:
     """Whether the annotation still names this restore."""
-    return state.desired.restore_in_place == name_of(recovery)
+    return state.desired.restore_in_place == recovery_name(recovery)

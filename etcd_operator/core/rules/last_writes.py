@@ -28,8 +28,8 @@ from etcd_operator.core.recovery_actions import (
     SetSeedExistingOnly,
     StopWrites,
 )
+from etcd_operator.core.recovery_names import claims_kept_by, recovery_name
 from etcd_operator.core.replies import Answer
-from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.core.rules.responders import is_led
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
@@ -84,7 +84,7 @@ def has_stopped(state: ClusterState, recovery: Recovery) -> bool:
 
 def _is_recorded(state: ClusterState, recovery: Recovery) -> bool:
     """Whether the last revision is on record: members are given up only after that."""
-    return any(claim.given_up == name_of(recovery) for claim in state.kept)
+    return bool(claims_kept_by(recovery_name(recovery), state.kept))
 
 
 def _shows_alarm(left: list[Member]) -> bool:

@@ -117,7 +117,7 @@ def _is_wanted_otherwise(state: ClusterState) -> bool:
 
 
 def pending(state: ClusterState) -> Member | None:
-    """The learner among our members."""
+    """The learner among our members; None without one."""
     return next((m for m in state.members if m.entry is not None and m.entry.is_learner), None)
 
 

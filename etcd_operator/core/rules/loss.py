@@ -61,8 +61,8 @@ class Left:
 
 def left_of(state: ClusterState) -> Left:
     """What is left, but for the seed of a recovery under way."""
-    recovery = state.persisted.recovery
-    seed = recovery.seed if recovery is not None and state.persisted.is_recovering else ""
+    recovery = state.persisted.recovery_under_way
+    seed = recovery.seed if recovery is not None else ""
     remaining = {m.name: m for m in state.members if m.name != seed and not is_gone(m)}
     return Left(remaining=remaining, state=state)
 

@@ -12,9 +12,9 @@ never begins another recovery.
     recorded -> learners under numbers that no kept claim has (`rules.scale`)
 
 Until the seed is existing-only nothing of the old cluster is changed, and if a quorum of it answers
-again, the seed is deleted instead: nothing is lost then. The names, and what begins one, are in
-`rules.recovery_request`, what ephemeral members share is in `rules.seed`; the reasons are in
-docs/decisions/008.
+again, the seed is deleted instead: nothing is lost then. The names are in `core.recovery_names`, what
+begins a recovery is in `rules.recovery_request`, what ephemeral members share is in `rules.seed`; the
+reasons are in docs/decisions/008.
 """
 
 from dataclasses import replace
@@ -26,6 +26,7 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.recovery_actions import ReopenClients
+from etcd_operator.core.recovery_names import recovery_name
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules import offline
 from etcd_operator.core.rules.automatic import SETTLED, is_settling
@@ -41,7 +42,7 @@ from etcd_operator.core.rules.last_writes import (
     with_given_up,
 )
 from etcd_operator.core.rules.recovery_ending import claim_going, end, give_up, is_leaving
-from etcd_operator.core.rules.recovery_request import is_for, is_requested, name_of, offered
+from etcd_operator.core.rules.recovery_request import is_for, is_requested, offered
 from etcd_operator.core.rules.responders import is_led, remains, responders
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
@@ -54,6 +55,7 @@ from etcd_operator.core.rules.seed import (
     record,
     serves,
     under_way,
+    was_found_to_serve,
 )
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import seed_corrupt
@@ -63,8 +65,8 @@ def recover(state: ClusterState) -> Plan | None:
     """Begin the recovery that is requested, or report why not; or continue one."""
     if not state.persisted.is_bootstrapped or state.kind.can_prove_loss:
         return None
-    recovery = state.persisted.recovery
-    if recovery is not None and state.persisted.is_recovering:
+    recovery = state.persisted.recovery_under_way
+    if recovery is not None:
         return _go_on(state, recovery)
     return offered(state) if is_requested(state) else None
 
@@ -161,7 +163,8 @@ def _fill(state: ClusterState, recovery: Recovery, seed: Member | None, *, is_fi
     found = fill(state, recovery, seed)
     if isinstance(found, Plan):
         return found
-    return _begin_again(state, recovery, f"{name_of(recovery)} failed ({found.reason}): {found.message}")
+    why = f"{recovery_name(recovery)} failed ({found.reason}): {found.message}"
+    return _begin_again(state, recovery, why)
 
 
 def _begin_again(state: ClusterState, recovery: Recovery, why: str) -> Plan:
@@ -178,7 +181,7 @@ def _begin_again(state: ClusterState, recovery: Recovery, why: str) -> Plan:
 
 def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> set[str]:
     """Members whose claims are kept: all but attempts, unless the request includes their deletion."""
-    if state.desired.recover == name_of(recovery) + DELETE_CLAIMS:
+    if state.desired.recover == recovery_name(recovery) + DELETE_CLAIMS:
         return set()
     return {m.name for m in given_up if m.claim is not None and not state.is_attempt(m.claim)}
 
@@ -240,9 +243,9 @@ def _is_existing_only(recovery: Recovery, seed: Member) -> bool:
 
     Where its claim is being deleted only as long as it serves, and stays: it will not start again.
     """
-    if seed.claim is None or seed.claim.cluster_id in ("", recovery.replaces):
+    if seed.claim is None or not was_found_to_serve(seed.claim, recovery):
         return False
-    return not seed.claim.is_terminating or (_stays(seed) and _has_served(seed, recovery))
+    return not seed.claim.is_terminating or (_stays(seed) and _serves_now(seed, recovery))
 
 
 def _stays(seed: Member) -> bool:
@@ -250,7 +253,7 @@ def _stays(seed: Member) -> bool:
     return seed.peer is not None and remains(seed)
 
 
-def _has_served(seed: Member, recovery: Recovery) -> bool:
+def _serves_now(seed: Member, recovery: Recovery) -> bool:
     return seed.answer is not None and serves(seed.answer, recovery)
 
 

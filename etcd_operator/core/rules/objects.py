@@ -13,6 +13,7 @@ from etcd_operator.core.actions import (
 from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.recovery_actions import CreateClosedService
 from etcd_operator.core.rules.conflicting_claims import is_copy
+from etcd_operator.core.rules.seed import was_found_to_serve
 from etcd_operator.core.starts import Joining, Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.skew import joining_version
@@ -77,12 +78,11 @@ def _needs_service(state: ClusterState, member: Member) -> bool:
 
 def _gives_up(state: ClusterState) -> bool:
     """Whether a restore in place has passed the point of no return: no client may reach the old members."""
-    recovery = state.persisted.recovery
+    recovery = state.persisted.recovery_under_way
     if recovery is None or not recovery.in_place:
         return False
     seed = state.by_name.get(recovery.seed)
-    claim = seed.claim if seed is not None else None
-    return claim is not None and claim.cluster_id not in ("", recovery.replaces, state.persisted.cluster_id)
+    return seed is not None and was_found_to_serve(seed.claim, recovery)
 
 
 def _missing_peers(state: ClusterState) -> list[Action]:

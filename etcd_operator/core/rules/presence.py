@@ -48,7 +48,7 @@ def after_addition(state: ClusterState) -> PersistedState:
 
 
 def remember(state: ClusterState, persisted: PersistedState) -> list[Action]:
-    """Write the record, if it changes."""
+    """The write of the record; empty if nothing changes."""
     return [] if persisted == state.persisted else [Remember(persisted=persisted)]
 
 

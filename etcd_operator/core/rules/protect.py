@@ -27,7 +27,7 @@ def budget(state: ClusterState) -> Plan | None:
 
 
 def missing_budget(state: ClusterState) -> list[Action]:
-    """The budget, unless it exists and is right."""
+    """The write of the budget; empty if it exists and is right."""
     wanted = min_available(state)
     return [] if state.budget == wanted else [KeepBudget(min_available=wanted)]
 

@@ -67,8 +67,8 @@ def _situation(state: ClusterState) -> Plan | Left | None:
     """What to do; or what is left, where a source is to be chosen."""
     if not state.persisted.is_bootstrapped or not state.kind.can_prove_loss:
         return None
-    recovery = state.persisted.recovery
-    if recovery is not None and state.persisted.is_recovering:
+    recovery = state.persisted.recovery_under_way
+    if recovery is not None:
         return go_on(state, recovery)
     return None if state.has_quorum else what_is_left(state)
 
@@ -136,10 +136,10 @@ def _wait_for_seeds(found: list[Member], instead: str) -> Plan:
 
 def _newer_seed(state: ClusterState, recovery: Recovery) -> Member | None:
     """The seed of the recovery under way, if it may have fetched more than this one would restore."""
-    former = state.persisted.recovery
-    if former is None or not state.persisted.is_recovering or former.revision <= recovery.revision:
+    ongoing = state.persisted.recovery_under_way
+    if ongoing is None or ongoing.revision <= recovery.revision:
         return None
-    return _seed_of(state, former)
+    return _seed_of(state, ongoing)
 
 
 def _is_unassigned(member: Member) -> bool:

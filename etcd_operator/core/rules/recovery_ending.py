@@ -12,11 +12,19 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.recovery_actions import DropFilling, DropSeed
+from etcd_operator.core.recovery_names import claims_kept_by, recovery_name
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.last_writes import reopening
-from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.core.rules.responders import responders
-from etcd_operator.core.rules.seed import RECHECK, SEED_POLL, held, reason_of, record, under_way
+from etcd_operator.core.rules.seed import (
+    RECHECK,
+    SEED_POLL,
+    held,
+    reason_of,
+    record,
+    under_way,
+    was_found_to_serve,
+)
 from etcd_operator.core.state import ClusterState
 
 STUCK = 60.0
@@ -50,7 +58,7 @@ def claim_going(state: ClusterState, recovery: Recovery, seed: Member | None) ->
     claim = seed.claim if seed is not None else None
     if seed is None or claim is None or not claim.is_terminating or not recovery.in_place:
         return None
-    if claim.cluster_id in ("", recovery.replaces):
+    if not was_found_to_serve(claim, recovery):
         return None
     message = (
         f"{under_way(recovery)}; the claim {claim.name}, which was found to serve, is being deleted: clients "
@@ -84,8 +92,7 @@ def give_up(state: ClusterState, recovery: Recovery) -> str:
 
 def _kept_for(state: ClusterState, recovery: Recovery) -> str:
     """What was given up for the seed: from then on it is the only member, and must not be deleted."""
-    name = name_of(recovery)
-    kept = ", ".join(sorted(claim.name for claim in state.kept if claim.given_up == name))
+    kept = ", ".join(claims_kept_by(recovery_name(recovery), state.kept))
     if not kept:
         return ""
     return f"do not delete {recovery.seed}: {kept} were given up for it, and only their claims are kept"

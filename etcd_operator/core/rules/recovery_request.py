@@ -1,8 +1,6 @@
-"""The recovery of a persistent cluster that a person can request: its name, and what answers a request.
+"""The recovery of a persistent cluster that a person can request (see `core.recovery_names`), and the answer.
 
-The name differs for each cluster ID, source and attempt: one that is left on the object, or in a manifest,
-never begins another recovery. The source is the survivor with the newest data, or an EtcdBackup that has
-more. See `rules.manual_recovery`.
+The source is the survivor with the newest data, or an EtcdBackup that has more. See `rules.manual_recovery`.
 
 With `spec.recovery: Automatic` the same one begins without a request, after a time (`rules.automatic`). But
 only a person gives up data for a backup.
@@ -13,9 +11,10 @@ import msgspec
 from etcd_operator.api.improbable import DELETE_CLAIMS, GIVEN_UP_ANNOTATION, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Action, Plan
-from etcd_operator.core.members import ClaimFacts, Member
+from etcd_operator.core.members import Member
 from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, FillSeed
+from etcd_operator.core.recovery_names import cluster_id_in, recovery_name
 from etcd_operator.core.rules.automatic import is_due, missed, outlook, without_request
 from etcd_operator.core.rules.offline import known_problems, read, unreadable
 from etcd_operator.core.rules.responders import may_elect, remains, responders, silent_among
@@ -39,17 +38,9 @@ SILENCE = 10.0
 """Seconds without a quorum before anybody is given up: an election, or a restart, takes less."""
 
 
-def name_of(recovery: Recovery) -> str:
-    """The name by which a person requests this recovery, and no other; also of a restore in place."""
-    source = recovery.survivor
-    if recovery.backup is not None:
-        source = recovery.backup.name if recovery.in_place else f"backup:{recovery.backup.name}"
-    return f"{recovery.replaces}/{source}/{recovery.generation}"
-
-
 def is_for(requested: str, recovery: Recovery) -> bool:
     """Whether an annotation requests this recovery, with or without the deletion of claims."""
-    return requested.removesuffix(DELETE_CLAIMS) == name_of(recovery)
+    return requested.removesuffix(DELETE_CLAIMS) == recovery_name(recovery)
 
 
 def is_requested(state: ClusterState) -> bool:
@@ -123,7 +114,7 @@ def _nothing_left(state: ClusterState) -> Plan | None:
                 "QuorumLost", f"no quorum answers{known_problems(state)}{why}: nothing is changed; {step}"
             )
         return None  # another rule reports who is silent
-    kept = [claim.name for claim in state.kept if _is_of(claim, state.persisted.cluster_id)]
+    kept = [c.name for c in state.kept if cluster_id_in(c.given_up) == state.persisted.cluster_id]
     if kept:
         return held(
             "NoBackup",
@@ -136,11 +127,6 @@ def _nothing_left(state: ClusterState) -> Plan | None:
         "place; restore a backup with an EtcdRestore, or delete the cluster and create it again to begin "
         "with an empty one",
     )
-
-
-def _is_of(kept: ClaimFacts, cluster_id: str) -> bool:
-    """Whether it was given up as one of this etcd cluster: the name of the recovery begins with its ID."""
-    return kept.given_up.partition("/")[0] == cluster_id
 
 
 def _no_backup(state: ClusterState) -> str:
@@ -158,7 +144,7 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
             f"{silent}: no quorum answers, waiting for them; etcd {recovery.version} cannot restore a "
             "snapshot without hiding writes from watchers (3.5.10 and later can)",
         )
-    name = name_of(recovery)
+    name = recovery_name(recovery)
     is_awaited = state.backups.is_awaited
     if recovery.backup is None and is_due(state) and not is_awaited and not is_for(requested, recovery):
         return _begin_by_itself(state, recovery, left, silent)

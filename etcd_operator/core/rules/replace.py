@@ -38,7 +38,7 @@ def lost_member(state: ClusterState) -> Plan | None:
 
 
 def removable(state: ClusterState) -> Member | None:
-    """A voter whose data is gone and that the others do not need for their quorum."""
+    """A voter whose data is gone and that the others do not need for their quorum; None without one."""
     if not state.persisted.is_bootstrapped or not state.has_quorum:
         return None
     lost = next((voter for voter in state.voters if is_lost(state, voter)), None)

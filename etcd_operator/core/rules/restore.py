@@ -7,7 +7,7 @@ here ever bootstraps an empty cluster: without a backup the seed reports that th
 
 import msgspec
 
-from etcd_operator.api.persisted import BackupSource, Via
+from etcd_operator.api.persisted import RestoredBackup, Via
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.recovery_actions import ConfirmNothingLeft
 from etcd_operator.core.revisions import bump_at
@@ -44,10 +44,10 @@ def _begin(state: ClusterState) -> Plan | None:
             "spec.version to 3.5.10 or later",
         )
     via: Via = "Bucket" if source.s3 is not None else "Tool" if state.stock.has_source_tool else "Claim"
-    return _start(state, BackupSource(cluster=source.cluster, via=via), state.desired.version)
+    return _start(state, RestoredBackup(cluster=source.cluster, via=via), state.desired.version)
 
 
-def _start(state: ClusterState, source: BackupSource, version: str) -> Plan:
+def _start(state: ClusterState, source: RestoredBackup, version: str) -> Plan:
     recovery = next_recovery_of(state, source, revision=0, version=version)
     recovery = msgspec.structs.replace(recovery, bump=bump_at(state.desired.created))
     proof = ConfirmNothingLeft(message=under_way(recovery), is_loss=False)

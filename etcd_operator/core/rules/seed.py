@@ -8,16 +8,17 @@ from dataclasses import replace
 
 import msgspec
 
-from etcd_operator.api.persisted import REVISION_BUMP, BackupSource, Bootstrap, Recovery
+from etcd_operator.api.persisted import REVISION_BUMP, Bootstrap, Recovery, RestoredBackup, recovery_token
 from etcd_operator.core.actions import Action, CreateMember, Plan, Remember
 from etcd_operator.core.backup_tool.report import VerifiedBackup
-from etcd_operator.core.members import Member, ordinal_of
+from etcd_operator.core.members import ClaimFacts, Member, ordinal_of
 from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import OpenSeed, ReadMember, RetireMember, SetSeedExistingOnly
+from etcd_operator.core.recovery_names import generation_in
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.starts import OfflineSurvivor, Resuming, Seeding, Start
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import StoredBackup
+from etcd_operator.core.stock import CompletedBackup
 
 RECHECK = 2.0
 """Seconds between observations while somebody else has to act."""
@@ -59,14 +60,14 @@ def next_recovery(state: ClusterState, survivor: Member) -> Recovery:
     return _next(
         state,
         survivor=survivor.name,
-        revision=survivor.report.revision if survivor.report is not None else 0,
+        revision=survivor.revision,
         version=survivor.report.version if survivor.report is not None else state.desired.version,
         sha256=survivor.reading.sha256 if survivor.answer is None and survivor.reading is not None else "",
     )
 
 
 def answering(members: Iterable[Member]) -> tuple[tuple[str, str], ...]:
-    """Names and pod UIDs of those that answer."""
+    """Those that answer, each as its name and the UID of its pod."""
     return tuple((m.name, m.pod.uid) for m in members if m.pod is not None and m.answer is not None)
 
 
@@ -84,7 +85,7 @@ def next_from_backup(state: ClusterState, backup: VerifiedBackup) -> Recovery:
 
     It may be of an etcd cluster that this resource had before: no backup of the recorded one was stored yet.
     """
-    source = BackupSource(
+    source = RestoredBackup(
         cluster=state.desired.name,
         via="Tool",
         name=backup.name,
@@ -114,10 +115,10 @@ def _reported(state: ClusterState) -> int:
 
 
 def next_from_stored(
-    state: ClusterState, backup: StoredBackup, *, version: str = "", in_place: bool = False
+    state: ClusterState, backup: CompletedBackup, *, version: str = "", in_place: bool = False
 ) -> Recovery:
     """The entry of a recovery that restores an EtcdBackup. version: of etcd; empty for that of the backup."""
-    source = BackupSource(
+    source = RestoredBackup(
         cluster=state.desired.name,
         via="Object",
         name=backup.name,
@@ -135,7 +136,7 @@ def next_from_stored(
     )
 
 
-def next_recovery_of(state: ClusterState, backup: BackupSource, *, revision: int, version: str) -> Recovery:
+def next_recovery_of(state: ClusterState, backup: RestoredBackup, *, revision: int, version: str) -> Recovery:
     """The entry of a recovery that restores this backup, with this version of etcd."""
     return _next(state, revision=revision, version=version, backup=backup)
 
@@ -164,7 +165,7 @@ def _next(
     revision: int,
     version: str,
     survivor: str = "",
-    backup: BackupSource | None = None,
+    backup: RestoredBackup | None = None,
     sha256: str = "",
 ) -> Recovery:
     former = state.persisted.recovery
@@ -177,7 +178,7 @@ def _next(
         revision=revision,
         version=version,
         seed=state.desired.member_name(number),
-        token=f"{state.desired.uid}-{generation}",
+        token=recovery_token(state.desired.uid, generation),
         replaces=state.persisted.cluster_id,
         backup=backup,
         former=_former_ids(former, state.persisted.cluster_id),
@@ -189,8 +190,8 @@ def _next(
 def _attempts(state: ClusterState) -> int:
     """The highest number that an attempt had: kept claims may be of a deleted EtcdCluster of this name."""
     former = state.persisted.recovery
-    named = (claim.given_up.rpartition("/")[2] for claim in state.kept)
-    return max([former.generation if former is not None else 0, *(int(n) for n in named if n.isdecimal())])
+    kept = (generation_in(claim.given_up) for claim in state.kept)
+    return max([former.generation if former is not None else 0, *kept])
 
 
 def _former_ids(former: Recovery | None, recorded: str) -> tuple[str, ...]:
@@ -205,6 +206,14 @@ def serves(answer: Answer, recovery: Recovery) -> bool:
     """Whether a seed has what the survivor had, in a cluster of its own."""
     alone = tuple(entry.name for entry in answer.members) == (recovery.seed,)
     return alone and answer.revision >= least_revision(recovery)
+
+
+def was_found_to_serve(claim: ClaimFacts | None, recovery: Recovery) -> bool:
+    """Whether the claim of a persistent seed has the ID of the new cluster: there is no way back.
+
+    It is written when the seed serves. From then on others may have been changed.
+    """
+    return claim is not None and claim.cluster_id not in ("", recovery.replaces)
 
 
 def least_revision(recovery: Recovery) -> int:

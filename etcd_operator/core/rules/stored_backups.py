@@ -6,16 +6,16 @@ person may name an older one, because only reading it shows whether a backup is 
 
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import StoredBackup
+from etcd_operator.core.stock import CompletedBackup
 from etcd_operator.core.versions import can_restore
 
 
-def newer_than(state: ClusterState, survivor: Member | None) -> tuple[StoredBackup, ...]:
+def newer_than(state: ClusterState, survivor: Member | None) -> tuple[CompletedBackup, ...]:
     """The EtcdBackups that have more than the best survivor (None: there is none), the newest first.
 
     One whose verification has failed comes after all others.
     """
-    least = survivor.report.revision if survivor is not None and survivor.report is not None else 0
+    least = survivor.revision if survivor is not None else 0
     found = [
         backup
         for backup in state.backups.stored
@@ -26,5 +26,5 @@ def newer_than(state: ClusterState, survivor: Member | None) -> tuple[StoredBack
     return tuple(sorted(found, key=_rank, reverse=True))
 
 
-def _rank(backup: StoredBackup) -> tuple[bool, int, str]:
+def _rank(backup: CompletedBackup) -> tuple[bool, int, str]:
     return not backup.is_damaged, backup.revision, backup.time

@@ -18,7 +18,7 @@ from etcd_operator.reconcile.backup_tool.observe import ObservedTool
 from etcd_operator.reconcile.backup_tool.tokens import Tokens, new_token
 from etcd_operator.reconcile.objects import NameTaken, Objects, Report
 from etcd_operator.render import backup_tool as render
-from etcd_operator.render.backup_tool import Tool
+from etcd_operator.render.backup_tool import ToolSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class ToolActor:
         acts[action.act](action)
 
     @property
-    def _tool(self) -> Tool:
+    def _tool(self) -> ToolSettings:
         if self.observed.tool is None:
             raise TypeError("nothing is created without a tool")
         return self.observed.tool

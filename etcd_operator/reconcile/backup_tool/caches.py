@@ -12,7 +12,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import BackupClaim, Pod, ReplicaSet, Service
-from etcd_operator.reconcile.caches import Caches, Source
+from etcd_operator.reconcile.caches import Caches, CacheSource
 
 SELECTOR = f"{APP_LABEL}={TOOL_APP},{CLUSTER_LABEL}"
 
@@ -85,7 +85,7 @@ def is_of_tool(value: HasMetadata) -> bool:
     return value.metadata.labels.get(APP_LABEL) == TOOL_APP
 
 
-def tool_caches(source: Source, of_clusters: Caches[EtcdCluster]) -> ToolCaches:
+def tool_caches(source: CacheSource, of_clusters: Caches[EtcdCluster]) -> ToolCaches:
     """The informers, not yet started."""
     return ToolCaches(
         of_clusters=of_clusters,

@@ -13,16 +13,16 @@ from etcd_operator.reconcile.backup_tool.caches import ToolCaches, tool_caches
 from etcd_operator.reconcile.backup_tool.observe import ToolObserver
 from etcd_operator.reconcile.backup_tool.reconciler import ToolReconciler
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
-from etcd_operator.reconcile.caches import Caches, Source
+from etcd_operator.reconcile.caches import Caches, CacheSource
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.groups import Group, Later, Wiring
-from etcd_operator.reconcile.inquiries import Ask, Inquiries, Tool
+from etcd_operator.reconcile.inquiries import Ask, Inquiries, PodServer
 from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render.storage_class import class_name
 
 
-def tool_group(wiring: Wiring, source: Source, of_clusters: Caches[coreos.EtcdCluster]) -> Group:
+def tool_group(wiring: Wiring, source: CacheSource, of_clusters: Caches[coreos.EtcdCluster]) -> Group:
     """The group, wired but not started."""
     caches, answered = tool_caches(source, of_clusters), Later()
     reconciler = _reconciler(wiring, caches, answered)
@@ -41,7 +41,7 @@ def tool_group(wiring: Wiring, source: Source, of_clusters: Caches[coreos.EtcdCl
 def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], None]) -> ToolReconciler:
     """answered: called with the key when a tool has answered, or has not."""
     inquiries, cleanups = (
-        Inquiries(on_answer=answered, clock=wiring.clock, ask_tool=_asking(ask), submit=wiring.submit_inquiry)
+        Inquiries(on_answer=answered, clock=wiring.clock, ask=_asking(ask), submit=wiring.submit_inquiry)
         for ask in (wiring.ask_tool, wiring.clean_up_tool)
     )
     return ToolReconciler(
@@ -64,5 +64,5 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
     )
 
 
-def _asking(ask: Ask) -> Callable[[Tool], ToolReport]:
+def _asking(ask: Ask) -> Callable[[PodServer], ToolReport]:
     return lambda tool: ask(tool.address, tool.token)

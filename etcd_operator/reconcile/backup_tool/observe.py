@@ -7,7 +7,7 @@ from etcd_operator.api.coreos import EtcdCluster
 from etcd_operator.api.coreos_backup import CLEANUP_FINALIZER
 from etcd_operator.core.backup_tool.policy import Wanted, wanted
 from etcd_operator.core.backup_tool.quantity import MIB, bytes_of
-from etcd_operator.core.backup_tool.state import ClaimState, PodState, ReplicaSetState, ToolState
+from etcd_operator.core.backup_tool.state import ToolClaimState, ToolPodState, ToolReplicaSetState, ToolState
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.errors import InvalidSpec, OperatorError
@@ -18,7 +18,7 @@ from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.render.backup_tool import (
     TEMPLATE_ANNOTATION,
-    Tool,
+    ToolSettings,
     claim_name,
     replica_set,
     tool_name,
@@ -34,7 +34,7 @@ class ObservedTool:
 
     cluster: EtcdCluster
     desired: DesiredCluster
-    tool: Tool | None
+    tool: ToolSettings | None
     state: ToolState
     token: str = ""
     problem: OperatorError | None = None
@@ -50,7 +50,7 @@ class ToolObserver:
     image: Callable[[], str]
 
     def observe(self, key: Key, cluster: EtcdCluster, objects: Objects) -> ObservedTool:
-        """The world of one cluster's tool."""
+        """The observed state of one cluster's tool. `problem`: what kept it from being complete."""
         desired, asked = self.dialect.desired(cluster), wanted(cluster.spec.get("backup"))
         tool, token, problem = None, "", None
         try:
@@ -66,16 +66,16 @@ class ToolObserver:
             cluster=cluster, desired=desired, tool=tool, state=state, token=token, problem=problem
         )
 
-    def _tool(self, desired: DesiredCluster, asked: Wanted) -> Tool | None:
+    def _tool(self, desired: DesiredCluster, asked: Wanted) -> ToolSettings | None:
         """Raises `InvalidSpec` where the rest of the spec is wrong, and what `image` raises."""
         if asked.policy is None:
             return None
         if desired.problem:
             raise InvalidSpec(desired.problem)
-        return Tool(cluster=desired, policy=asked.policy, image=self.image())
+        return ToolSettings(cluster=desired, policy=asked.policy, image=self.image())
 
     def _state(
-        self, key: Key, desired: DesiredCluster, asked: Wanted, tool: Tool | None, *, has_secret: bool
+        self, key: Key, desired: DesiredCluster, asked: Wanted, tool: ToolSettings | None, *, has_secret: bool
     ) -> ToolState:
         found = self.caches.replica_sets.store.get(Key(key.namespace, tool_name(key.name)))
         service = self.caches.services.store.get(Key(key.namespace, tool_name(key.name)))
@@ -101,11 +101,11 @@ class ToolObserver:
             ),
         )
 
-    def _claim(self, key: Key) -> ClaimState | None:
+    def _claim(self, key: Key) -> ToolClaimState | None:
         found = self.caches.claims.store.get(Key(key.namespace, claim_name(key.name)))
         if found is None:
             return None
-        return ClaimState(
+        return ToolClaimState(
             name=found.metadata.name,
             uid=found.metadata.uid,
             size=bytes_of(str(found.spec.resources.requests.get("storage", ""))),
@@ -113,8 +113,8 @@ class ToolObserver:
         )
 
 
-def _replica_set(found: ReplicaSet) -> ReplicaSetState:
-    return ReplicaSetState(
+def _replica_set(found: ReplicaSet) -> ToolReplicaSetState:
+    return ToolReplicaSetState(
         name=found.metadata.name,
         uid=found.metadata.uid,
         template=_template(found.metadata.annotations),
@@ -124,8 +124,8 @@ def _replica_set(found: ReplicaSet) -> ReplicaSetState:
     )
 
 
-def _pod(pod: Pod) -> PodState:
-    return PodState(
+def _pod(pod: Pod) -> ToolPodState:
+    return ToolPodState(
         name=pod.metadata.name,
         uid=pod.metadata.uid,
         template=_template(pod.metadata.annotations),

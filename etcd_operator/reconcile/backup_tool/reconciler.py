@@ -14,10 +14,10 @@ from etcd_operator.api.meta import Condition
 from etcd_operator.clock import Clock
 from etcd_operator.core.backup_tool import health
 from etcd_operator.core.backup_tool.figures import figures
-from etcd_operator.core.backup_tool.health import Problem, Sight
+from etcd_operator.core.backup_tool.health import Problem, ToolFacts
 from etcd_operator.core.backup_tool.plan import plan
 from etcd_operator.core.backup_tool.report import ToolReport
-from etcd_operator.core.backup_tool.state import CleanupState, PodState
+from etcd_operator.core.backup_tool.state import CleanupState, ToolPodState
 from etcd_operator.core.status import CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import TerminalError
@@ -30,7 +30,7 @@ from etcd_operator.reconcile.backup_tool.caches import ToolCaches
 from etcd_operator.reconcile.backup_tool.observe import ObservedTool, ToolObserver
 from etcd_operator.reconcile.cluster import ReportEvent
 from etcd_operator.reconcile.failures import Failures, attempt, reason_of
-from etcd_operator.reconcile.inquiries import Heard, Inquiries, Tool
+from etcd_operator.reconcile.inquiries import Heard, Inquiries, PodServer
 from etcd_operator.reconcile.objects import NameTaken, Objects
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
@@ -92,7 +92,7 @@ class ToolReconciler:
         failure = observed.problem or attempt(lambda: self._act(observed, objects))
         problem = self._explained(key, failure)
         again = self._ask(key, observed)
-        self._write(observed, self._sight(key, observed, problem), objects)
+        self._write(observed, self._facts(key, observed, problem), objects)
         if failure is None:
             return Result(requeue_after=again)
         if not isinstance(failure, (NameTaken, TerminalError)):
@@ -155,19 +155,19 @@ class ToolReconciler:
             self.observer.tokens.forget(key)
         return self.inquiries.renew(key, _asked(observed, pod), every)
 
-    def _sight(self, key: Key, observed: ObservedTool, problem: Problem | None) -> Sight:
+    def _facts(self, key: Key, observed: ObservedTool, problem: Problem | None) -> ToolFacts:
         if observed.state.wanted.policy is None:
-            return Sight()
+            return ToolFacts()
         heard = self.inquiries.heard(key, observed.desired.uid)
         refused = problem.message if problem is not None else ""
         if problem is None and heard.problem:
             problem = Problem(
                 reason=_unheard(heard), message=f"the backup tool gives no report: {heard.problem}"
             )
-        return Sight(
+        return ToolFacts(
             report=heard.report,
             since_success=self._since_success(observed.cluster, heard),
-            tool_age=heard.tool_age,
+            tool_age=heard.server_age,
             waited=self.waits.seconds(key, f"{observed.desired.uid} to be backed up"),
             problem=problem,
             refused=refused,
@@ -182,15 +182,15 @@ class ToolReconciler:
             return None
         return max(0.0, (self.clock.now() - instant(known.time)).total_seconds())
 
-    def _write(self, observed: ObservedTool, sight: Sight, objects: Objects) -> None:
+    def _write(self, observed: ObservedTool, facts: ToolFacts, objects: Objects) -> None:
         """Write our part of the status if it is new. Raises Conflict on an outdated cache."""
         cluster, state = observed.cluster, observed.state
         before = cluster.status
         generation = cluster.metadata.generation
-        wanted = health.condition(state, sight, before.conditions, generation=generation)
-        backup = health.stored(before.backup, sight.report) if wanted is not None else None
+        wanted = health.condition(state, facts, before.conditions, generation=generation)
+        backup = health.stored(before.backup, facts.report) if wanted is not None else None
         now = self.clock.now()
-        shown = figures(cluster.metadata.name, sight, backup, wanted, now) if wanted is not None else None
+        shown = figures(cluster.metadata.name, facts, backup, wanted, now) if wanted is not None else None
         self.on_figures(KIND, cluster.metadata.key, shown)
         status = msgspec.structs.replace(
             before,
@@ -220,5 +220,7 @@ def _unheard(heard: Heard[ToolReport]) -> str:
     return "TokenRefused" if heard.is_token_refused else "ToolUnreachable"
 
 
-def _asked(observed: ObservedTool, pod: PodState) -> Tool:
-    return Tool(uid=pod.uid, owner=observed.desired.uid, address=(pod.address, PORT), token=observed.token)
+def _asked(observed: ObservedTool, pod: ToolPodState) -> PodServer:
+    return PodServer(
+        uid=pod.uid, owner=observed.desired.uid, address=(pod.address, PORT), token=observed.token
+    )

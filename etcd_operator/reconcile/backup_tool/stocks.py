@@ -7,20 +7,20 @@ threads of its own; no pass waits for it.
 from dataclasses import dataclass
 
 from etcd_operator.api.coreos import EtcdCluster
-from etcd_operator.api.coreos_backup import BackupStatus
+from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.core.backup_tool.policy import wanted
 from etcd_operator.core.backup_tool.report import Stock
 from etcd_operator.core.rules.from_backup import ASK_AGAIN
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import NO_STOCK, StockSight, revision_named
+from etcd_operator.core.stock import NO_STOCK, StockFacts, revision_named
 from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.backup_tool.caches import is_of_tool
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.caches import Caches
-from etcd_operator.reconcile.inquiries import Inquiries, Tool
+from etcd_operator.reconcile.inquiries import Inquiries, PodServer
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render.backup_tool import PORT
@@ -38,11 +38,11 @@ class Stocks:
     inquiries: Inquiries[Stock]
     waits: Waits
 
-    def __call__(self, cluster: EtcdCluster, state: ClusterState) -> StockSight:
+    def __call__(self, cluster: EtcdCluster, state: ClusterState) -> StockFacts:
         """What is known now; nothing where no recovery chooses its source."""
         key, restore = cluster.metadata.key, state.desired.restore
         if restore is not None and not state.persisted.is_bootstrapped:
-            return StockSight(has_source_tool=self._uses_claim(Key(key.namespace, restore.cluster)))
+            return StockFacts(has_source_tool=self._uses_claim(Key(key.namespace, restore.cluster)))
         if not chooses_source(state):
             self._forget(key)
             return NO_STOCK
@@ -52,7 +52,7 @@ class Stocks:
         problem = asked.problem or self._ask(key, state)
         heard = self.inquiries.heard(key, state.desired.uid)
         problem = problem or heard.problem
-        return StockSight(
+        return StockFacts(
             is_kept=True,
             report=heard.report if not (heard.problem or asked.problem) else None,
             waited=self._waited(key, state.desired.uid, problem),
@@ -91,7 +91,7 @@ class Stocks:
             return f"its token cannot be read: {error}"
         if self.inquiries.heard(key, state.desired.uid).is_token_refused:
             self.tokens.forget(key)
-        tool = Tool(
+        tool = PodServer(
             uid=pod.metadata.uid,
             owner=state.desired.uid,
             address=(pod.status.pod_ip, PORT),
@@ -107,7 +107,7 @@ class Stocks:
         return next((pod for pod in pods if is_of_tool(pod) and _is_ready(pod)), None)
 
 
-def _recorded(known: BackupStatus | None, state: ClusterState) -> int:
+def _recorded(known: ClusterBackupStatus | None, state: ClusterState) -> int:
     """Of the newest backup as the status names it; that of a deleted cluster of this name does not count."""
     if known is None or known.cluster_id not in ("", state.persisted.cluster_id):
         return 0

@@ -19,7 +19,7 @@ from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver
 from etcd_operator.reconcile.backups.schedules.pruner import Pruner
 from etcd_operator.reconcile.backups.schedules.reconciler import ScheduleReconciler
 from etcd_operator.reconcile.backups.source import Sources
-from etcd_operator.reconcile.caches import Caches, Source
+from etcd_operator.reconcile.caches import Caches, CacheSource
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.groups import Group, Wiring
 from etcd_operator.reconcile.jobs import JobCaches, job_caches
@@ -30,7 +30,7 @@ Clusters = tuple[Informer[Any], ...]
 """The caches of EtcdClusters of both groups."""
 
 
-def backup_caches(source: Source) -> JobCaches[EtcdBackup]:
+def backup_caches(source: CacheSource) -> JobCaches[EtcdBackup]:
     """The informers of EtcdBackups and their Jobs."""
     by_owner: Mapping[str, Index[EtcdBackup]] = {BY_OWNER: lambda backup: (backup.metadata.controller_uid,)}
     return job_caches(source, resources.BACKUPS, EtcdBackup, UID_LABEL, by_owner)
@@ -38,7 +38,7 @@ def backup_caches(source: Source) -> JobCaches[EtcdBackup]:
 
 def backup_groups(
     wiring: Wiring,
-    source: Source,
+    source: CacheSource,
     backups: JobCaches[EtcdBackup],
     of_improbable: Caches[Any],
     of_coreos: Caches[Any],

@@ -8,7 +8,13 @@ from etcd_operator.api.meta import Condition, ObjectMeta, condition_of
 from etcd_operator.core.backups import result
 from etcd_operator.core.backups.plan import NOT_STARTED, gives_up_source, rests_on_absence
 from etcd_operator.core.backups.spec import problem, rendered_url
-from etcd_operator.core.backups.state import COMPLETED, BackupState, JobState, PodState, SourceState
+from etcd_operator.core.backups.state import (
+    COMPLETED,
+    BackupJobState,
+    BackupPodState,
+    BackupState,
+    SourceCluster,
+)
 from etcd_operator.core.backups.status import COMPLETE, VERIFIED
 from etcd_operator.decoding import parsed
 from etcd_operator.keys import Key
@@ -44,7 +50,7 @@ class BackupObserver:
     waits: Waits
 
     def observe(self, key: Key, backup: EtcdBackup, objects: Objects) -> ObservedBackup:
-        """The world of one backup. objects: reads live. Raises the errors of `Client`."""
+        """The observed state of one EtcdBackup. objects: reads live. Raises the errors of `Client`."""
         spec, wrong = parsed(backup.spec, BackupSpec, problem)
         status = backup.status
         state = BackupState(
@@ -53,7 +59,7 @@ class BackupObserver:
             is_deleting=backup.metadata.is_deleting,
             problem=wrong,
             url=status.url or _url(spec, backup.metadata),
-            source=self.sources.find(spec.source, key.namespace) if spec else SourceState(),
+            source=self.sources.find(spec.source, key.namespace) if spec else SourceCluster(),
             waited=self.waits.seconds(key, f"{backup.metadata.uid} {status.phase == COMPLETED}"),
             verify=_level(spec, backup),
             has_verdict=status.verification is not None and bool(status.verification.completion_time),
@@ -84,7 +90,7 @@ class BackupObserver:
 
     def _job(
         self, key: Key, backup: EtcdBackup, objects: Objects, *, is_verification: bool
-    ) -> JobState | None:
+    ) -> BackupJobState | None:
         """The Job that was made for this very EtcdBackup; anybody else's of that name is none."""
         name = job_name(backup.metadata, is_verification=is_verification)
         found = self.caches.jobs.store.get(Key(key.namespace, name))
@@ -97,9 +103,9 @@ class BackupObserver:
             return state
         return self._job_state(key, found, live_pods(found, objects))
 
-    def _job_state(self, key: Key, job: Job, pods: Iterable[Pod]) -> JobState:
+    def _job_state(self, key: Key, job: Job, pods: Iterable[Pod]) -> BackupJobState:
         end, message = end_of(job)
-        state = JobState(
+        state = BackupJobState(
             name=job.metadata.name,
             uid=job.metadata.uid,
             end=end,
@@ -113,11 +119,11 @@ class BackupObserver:
         return replace(state, stopping=self.waits.seconds(key, f"{job.metadata.uid} to stop"))
 
 
-def pod_state(pod: Pod) -> PodState:
+def pod_state(pod: Pod) -> BackupPodState:
     """What Kubernetes says of the pod of a backup, and what its command reported."""
     container = pod.container(CONTAINER, VERIFY_CONTAINER)
     ended = container.state.terminated if container is not None else None
-    return PodState(
+    return BackupPodState(
         name=pod.metadata.name,
         has_started=container is not None and (ended is not None or container.state.running is not None),
         is_terminating=pod.metadata.is_deleting,

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from etcd_operator.api.backups import BackupSource
 from etcd_operator.api.persisted import AnyCluster
-from etcd_operator.core.backups.state import SourceState
+from etcd_operator.core.backups.state import SourceCluster
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.objects import Objects
@@ -20,7 +20,7 @@ class Sources:
 
     clusters: tuple[Informer[Any], ...]
 
-    def find(self, source: BackupSource, namespace: str) -> SourceState:
+    def find(self, source: BackupSource, namespace: str) -> SourceCluster:
         """The endpoints of a source, or why there are none.
 
         A URL with the name of a Service of an EtcdCluster means all members of that cluster, so that the
@@ -32,9 +32,9 @@ class Sources:
         host, address = _address(source.cluster_url)
         found = self._cluster(Key(namespace, host))
         endpoints = _endpoints(found) if found is not None else ()
-        return SourceState(endpoints=endpoints or (address,))
+        return SourceCluster(endpoints=endpoints or (address,))
 
-    def find_live(self, source: BackupSource, objects: Objects) -> SourceState:
+    def find_live(self, source: BackupSource, objects: Objects) -> SourceCluster:
         """The same for a source with a name, read from the API server. Raises the errors of `Client`."""
         key = objects.key(source.cluster_name)
         found = (objects.find(informer.resource, key.name, AnyCluster) for informer in self.clusters)
@@ -45,19 +45,19 @@ class Sources:
         return next((cluster for cluster in found if cluster is not None), None)
 
 
-def _state(key: Key, found: Any) -> SourceState:
+def _state(key: Key, found: Any) -> SourceCluster:
     """What a source with a name means for an EtcdCluster, None if there is none."""
     if found is None:
-        return SourceState(
+        return SourceCluster(
             reason="UnknownCluster",
             message=f"there is no EtcdCluster {key.name} in the namespace {key.namespace}: check "
             "spec.source.clusterName",
         )
     if found.metadata.is_deleting:
-        return SourceState(reason="UnknownCluster", message=f"EtcdCluster {key.name} is being deleted")
+        return SourceCluster(reason="UnknownCluster", message=f"EtcdCluster {key.name} is being deleted")
     if not found.status.cluster_id or not found.status.endpoints:
-        return SourceState(reason="SourceNotReady", message=f"EtcdCluster {key.name} has not served yet")
-    return SourceState(endpoints=_endpoints(found))
+        return SourceCluster(reason="SourceNotReady", message=f"EtcdCluster {key.name} has not served yet")
+    return SourceCluster(endpoints=_endpoints(found))
 
 
 def _endpoints(cluster: Any) -> tuple[str, ...]:

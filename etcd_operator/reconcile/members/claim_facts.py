@@ -7,7 +7,7 @@ from etcd_operator.kube.views import Claim, ReplicaSet
 
 
 def replica_set_problem(replica_set: ReplicaSet) -> PodProblem | None:
-    """Why a ReplicaSet cannot make its pod: quota, admission, missing rights."""
+    """Why a ReplicaSet cannot make its pod: quota, admission, missing rights; None if it can."""
     failure = replica_set.failure
     if failure is None:
         return None

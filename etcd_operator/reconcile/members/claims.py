@@ -6,7 +6,7 @@ Each claim is annotated by its UID, so that another one of its name is left alon
 from etcd_operator.api import improbable
 from etcd_operator.core.actions import AnnotateVoters, SetExistingOnly
 from etcd_operator.core.members import ClaimFacts
-from etcd_operator.core.rules.recovery_request import name_of
+from etcd_operator.core.recovery_names import recovery_name
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.etcd_ids import hex_id
 from etcd_operator.kube import resources
@@ -78,7 +78,7 @@ def write_given_up(scope: Scope, claim: ClaimFacts) -> None:
         scope,
         claim,
         {
-            improbable.GIVEN_UP_ANNOTATION: name_of(recovery),
+            improbable.GIVEN_UP_ANNOTATION: recovery_name(recovery),
             improbable.GIVEN_UP_AT_ANNOTATION: timestamp(scope.now),
         },
     )

@@ -108,7 +108,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
 
 
 def reader_of(pod: Pod) -> ReaderFacts | None:
-    """The last reader that was added to a pod (see `render.survivor_reader`)."""
+    """The last reader that was added to a pod (see `render.survivor_reader`); None without one."""
     added = [each for each in pod.spec.ephemeral_containers if each.name.startswith(READER)]
     if not added:
         return None

@@ -9,7 +9,7 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.api.persisted import BackupSource, Recovery
+from etcd_operator.api.persisted import Recovery, RestoredBackup
 from etcd_operator.core.backups.state import COMPLETED
 from etcd_operator.core.recovery_actions import (
     CloseClients,
@@ -20,7 +20,7 @@ from etcd_operator.core.recovery_actions import (
     ReopenClients,
     RestoreAction,
 )
-from etcd_operator.core.rules.recovery_request import name_of
+from etcd_operator.core.recovery_names import recovery_name
 from etcd_operator.core.versions import image_of
 from etcd_operator.decoding import convert
 from etcd_operator.errors import Conflict, InvalidSpec
@@ -91,7 +91,7 @@ class Restoring:
         )
         self.scope.create(resources.JOBS, job, "JobCreated")
 
-    def _recovery(self) -> tuple[Recovery, BackupSource]:
+    def _recovery(self) -> tuple[Recovery, RestoredBackup]:
         recovery = self.scope.state.persisted.recovery
         if recovery is None or recovery.backup is None:
             raise Conflict("no backup is being restored")
@@ -117,15 +117,15 @@ class Restoring:
         recovery, _ = self._recovery()
         desired, objects = self.scope.desired, self.scope.objects
         cluster = objects.client.get(resources.IMPROBABLE_CLUSTERS, desired.key, Written).metadata
-        requested = cluster.annotations.get(improbable.RESTORE_ANNOTATION)
-        if cluster.uid != desired.uid or requested != name_of(recovery):
-            raise Conflict(f"{name_of(recovery)} is not requested any more: the old cluster is not changed")
-        self._select(CLOSED, closed=name_of(recovery))
+        requested, name = cluster.annotations.get(improbable.RESTORE_ANNOTATION), recovery_name(recovery)
+        if cluster.uid != desired.uid or requested != name:
+            raise Conflict(f"{name} is not requested any more: the old cluster is not changed")
+        self._select(CLOSED, closed=name)
 
     def _create_closed(self) -> None:
         recovery, _ = self._recovery()
         body = persistent.client_service(self.scope.desired)
-        body["metadata"]["annotations"] = {improbable.CLOSED_ANNOTATION: name_of(recovery)}
+        body["metadata"]["annotations"] = {improbable.CLOSED_ANNOTATION: recovery_name(recovery)}
         body["spec"]["selector"][improbable.TOKEN_LABEL] = CLOSED
         self.scope.create(resources.SERVICES, body, "ServiceCreated")
 

@@ -21,7 +21,7 @@ class PeerMemory:
     _waits: dict[Key, tuple[Awaited, float]] = field(default_factory=dict)
 
     def problem(self, peer: Key) -> PodProblem | None:
-        """Why the last pass over a peer could not make its objects."""
+        """Why the last pass over a peer could not make its objects; None if it could."""
         return self._problems.get(peer)
 
     def set_problem(self, peer: Key, problem: PodProblem | None) -> bool:

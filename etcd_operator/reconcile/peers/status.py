@@ -18,7 +18,7 @@ from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.views import Written
-from etcd_operator.reconcile.failures import Attempts
+from etcd_operator.reconcile.failures import IndependentWrites
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.timestamps import timestamp
 
@@ -38,7 +38,7 @@ class PeerStatusWriter:
         an existing-only start changes the peer's generation, so the first status waits for it: one write,
         not two.
         """
-        attempts = Attempts(self.clock)
+        attempts = IndependentWrites(self.clock)
         for member in state.members:
             peer = self.peers.store.get(Key(state.desired.namespace, member.name))
             if peer is None or member.peer is None or peer.metadata.uid != member.peer.uid:

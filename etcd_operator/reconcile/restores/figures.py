@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from etcd_operator.api.restores import EtcdRestore
 from etcd_operator.clock import Clock
-from etcd_operator.core.restores.figures import Kept, remembered
+from etcd_operator.core.restores.figures import RestoreMemory, remembered
 from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, RestoreState
 from etcd_operator.figures import OnRestoreEnd, OnRestoreFigures, RestoreFigures
 from etcd_operator.keys import Key
@@ -18,7 +18,7 @@ class RestoreGauges:
     clock: Clock
     on_figures: OnRestoreFigures
     on_end: OnRestoreEnd
-    _kept: dict[Key, Kept] = field(default_factory=dict)
+    _kept: dict[Key, RestoreMemory] = field(default_factory=dict)
     _ending: dict[Key, str] = field(default_factory=dict)
 
     def begun(self, restore: EtcdRestore) -> None:

@@ -3,7 +3,7 @@
 from etcd_operator.api.restores import UID_LABEL, EtcdRestore
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.kube import resources
-from etcd_operator.reconcile.caches import Source
+from etcd_operator.reconcile.caches import CacheSource
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.groups import Group, Later, Wiring
 from etcd_operator.reconcile.inquiries import Inquiries
@@ -16,7 +16,7 @@ from etcd_operator.reconcile.restores.reconciler import RestoreReconciler
 from etcd_operator.reconcile.waits import Waits
 
 
-def restore_caches(source: Source) -> JobCaches[EtcdRestore]:
+def restore_caches(source: CacheSource) -> JobCaches[EtcdRestore]:
     """The informers of EtcdRestores and their Jobs, and of those that restore to an EtcdCluster."""
     return job_caches(source, resources.RESTORES, EtcdRestore, UID_LABEL)
 
@@ -28,7 +28,7 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
     inquiries: Inquiries[Progress] = Inquiries(
         on_answer=lambda slot: answered(restore_of(slot)),
         clock=wiring.clock,
-        ask_tool=lambda pod: wiring.ask_progress(pod.address),
+        ask=lambda pod: wiring.ask_progress(pod.address),
         submit=wiring.submit_inquiry,
     )
     jobs = JobReader(caches=caches, waits=waits, progress=ProgressReader(inquiries=inquiries))

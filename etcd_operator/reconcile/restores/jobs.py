@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, EtcdRestore
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import result
-from etcd_operator.core.restores.result import Progress, Report
+from etcd_operator.core.restores.result import Progress, RestoreReport
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
@@ -122,7 +122,7 @@ def _has_succeeded(pods: tuple[Pod, ...]) -> bool:
     return report is not None and not report.error
 
 
-def _report_of(pods: tuple[Pod, ...]) -> Report | None:
+def _report_of(pods: tuple[Pod, ...]) -> RestoreReport | None:
     """What the newest pod that reported has reported."""
     for pod in reversed(pods):
         ended = _ended(pod)

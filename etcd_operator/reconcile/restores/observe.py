@@ -16,10 +16,10 @@ from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import spec as specs
 from etcd_operator.core.restores.state import (
     ClaimState,
-    ClusterState,
     MemberState,
     RestoreState,
     SourceState,
+    TargetCluster,
 )
 from etcd_operator.decoding import parsed
 from etcd_operator.keys import Key
@@ -30,7 +30,7 @@ from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render import restored
 from etcd_operator.render.restore_job import check_name, job_name
-from etcd_operator.render.restored import Member
+from etcd_operator.render.restored import RestoredMember
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class ObservedRestore:
     spec: RestoreSpec | None
     state: RestoreState
     access: BackupSpec | None = None
-    members: tuple[Member, ...] = ()
+    members: tuple[RestoredMember, ...] = ()
     claims: dict[str, ObjectMeta]
 
 
@@ -63,7 +63,7 @@ class RestoreObserver:
         self.jobs.forget(key)
 
     def observe(self, key: Key, restore: EtcdRestore, objects: Objects) -> ObservedRestore:
-        """The world of one restore. objects: reads live. Raises the errors of `Client`."""
+        """The observed state of one EtcdRestore. objects: reads live. Raises the errors of `Client`."""
         spec, wrong = parsed(restore.spec, RestoreSpec, specs.problem)
         status, metadata = restore.status, restore.metadata
         state = RestoreState(
@@ -122,7 +122,12 @@ class RestoreObserver:
         )
 
     def _member(
-        self, key: Key, metadata: ObjectMeta, member: Member, claim: ObjectMeta | None, objects: Objects
+        self,
+        key: Key,
+        metadata: ObjectMeta,
+        member: RestoredMember,
+        claim: ObjectMeta | None,
+        objects: Objects,
     ) -> MemberState:
         name = job_name(metadata, member.ordinal)
         return MemberState(
@@ -133,7 +138,7 @@ class RestoreObserver:
         )
 
 
-def _claims(objects: Objects, cluster: str, members: Iterable[Member]) -> dict[str, ObjectMeta]:
+def _claims(objects: Objects, cluster: str, members: Iterable[RestoredMember]) -> dict[str, ObjectMeta]:
     """All claims that a cluster of this name has, or would have."""
     names = {member.name for member in members}
     listed = objects.client.list(resources.CLAIMS, Claim, namespace=objects.namespace).whole()
@@ -144,7 +149,7 @@ def _claims(objects: Objects, cluster: str, members: Iterable[Member]) -> dict[s
     }
 
 
-def _is_ours(claim: ObjectMeta, restore: ObjectMeta, member: Member) -> bool:
+def _is_ours(claim: ObjectMeta, restore: ObjectMeta, member: RestoredMember) -> bool:
     return claim.controller_uid == restore.uid or restored.is_marked(claim, member)
 
 
@@ -156,7 +161,7 @@ def _is_of_former(claim: ObjectMeta, restore: ObjectMeta) -> bool:
     )
 
 
-def _claim_state(claim: ObjectMeta | None, member: Member) -> ClaimState:
+def _claim_state(claim: ObjectMeta | None, member: RestoredMember) -> ClaimState:
     if claim is None:
         return ClaimState.ABSENT
     if restored.is_marked(claim, member):
@@ -168,17 +173,17 @@ def _names(found: Iterable[ObjectMeta]) -> tuple[str, ...]:
     return tuple(sorted(each.name for each in found))
 
 
-def _cluster(objects: Objects, name: str, uid: str) -> ClusterState:
+def _cluster(objects: Objects, name: str, uid: str) -> TargetCluster:
     """Of both groups: their Services have the same name."""
     clusters = (resources.IMPROBABLE_CLUSTERS, resources.COREOS_CLUSTERS)
     found = [
         each for each in (objects.find(cluster, name, Written) for cluster in clusters) if each is not None
     ]
     if any(each.metadata.annotations.get(UID_ANNOTATION) == uid for each in found):
-        return ClusterState.OURS
+        return TargetCluster.OURS
     if any(not each.metadata.is_deleting for each in found):
-        return ClusterState.FOREIGN
-    return ClusterState.TERMINATING if found else ClusterState.ABSENT
+        return TargetCluster.FOREIGN
+    return TargetCluster.TERMINATING if found else TargetCluster.ABSENT
 
 
 def _source(spec: RestoreSpec, known: str, objects: Objects) -> tuple[SourceState, BackupSpec | None]:

@@ -9,7 +9,7 @@ from etcd_operator.core.restores.plan import PROGRESS_POLL
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
-from etcd_operator.reconcile.inquiries import Inquiries, Tool
+from etcd_operator.reconcile.inquiries import Inquiries, PodServer
 from etcd_operator.render.restore_job import PROGRESS_PORT
 
 
@@ -26,14 +26,16 @@ class ProgressReader:
     _asked: dict[Key, set[Key]] = field(default_factory=dict)
 
     def of(self, key: Key, pod: Pod) -> Progress | None:
-        """The last report of a pod of this EtcdRestore; it is asked again when it is time."""
+        """The last report of a pod of this EtcdRestore, if any; it is asked again when it is time."""
         slot = Key(key.namespace, f"{key.name}/{pod.metadata.name}")
         self._asked.setdefault(key, set()).add(slot)
         uid = pod.metadata.uid
         if pod.status.pod_ip:
             address = (pod.status.pod_ip, PROGRESS_PORT)
             # Each answer causes a pass, which asks nobody; one that the timer causes finds that it is time.
-            self.inquiries.renew(slot, Tool(uid=uid, owner=uid, address=address, token=""), PROGRESS_POLL / 2)
+            self.inquiries.renew(
+                slot, PodServer(uid=uid, owner=uid, address=address, token=""), PROGRESS_POLL / 2
+            )
         return self.inquiries.heard(slot, uid).report
 
     def forget(self, key: Key) -> None:

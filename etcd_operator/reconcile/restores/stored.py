@@ -21,7 +21,7 @@ from etcd_operator.core.members import Member
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupSight, StoredBackup
+from etcd_operator.core.stock import BackupFacts, CompletedBackup
 from etcd_operator.decoding import convert
 from etcd_operator.errors import Forbidden, NotFound
 from etcd_operator.etcd_ids import without_padding
@@ -44,7 +44,7 @@ class StoredBackups:
     writes: Writes
     clock: Clock
 
-    def __call__(self, cluster: EtcdCluster, state: ClusterState) -> BackupSight:
+    def __call__(self, cluster: EtcdCluster, state: ClusterState) -> BackupFacts:
         """What is known now; of backups nothing where none may be restored. Raises the errors of `Client`."""
         persisted, key = state.persisted, cluster.metadata.key
         may_restore = not state.has_quorum or persisted.is_recovering or state.desired.restore_in_place
@@ -52,9 +52,9 @@ class StoredBackups:
         if not persisted.is_bootstrapped or not may_restore:
             if job is None:
                 self.jobs.forget(key)
-            return BackupSight(job=job, is_closed=self._is_closed(key, state))
+            return BackupFacts(job=job, is_closed=self._is_closed(key, state))
         refusal = self._refusal()
-        return BackupSight(
+        return BackupFacts(
             is_listed=self.backups.has_synced,
             is_awaited=self.backups.is_listing and not refusal,
             refusal=refusal,
@@ -68,7 +68,7 @@ class StoredBackups:
         error = self.backups.last_error
         return str(error) if self.backups.is_listing and isinstance(error, (Forbidden, NotFound)) else ""
 
-    def _stored(self, key: Key) -> Iterator[StoredBackup]:
+    def _stored(self, key: Key) -> Iterator[CompletedBackup]:
         now = self.clock.now()
         for backup in self.backups.store.values():
             status = backup.status
@@ -77,7 +77,7 @@ class StoredBackups:
                 continue
             # What was written while the backup was taken may be missing from it.
             taken = status.start_time or status.completion_time
-            yield StoredBackup(
+            yield CompletedBackup(
                 name=backup.metadata.name,
                 uid=backup.metadata.uid,
                 cluster_id=without_padding(status.cluster_id),

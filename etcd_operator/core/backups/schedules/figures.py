@@ -15,7 +15,7 @@ from etcd_operator.timestamps import moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class ScheduleMemory:
     """What is remembered of the schedule with this UID.
 
     failures: EtcdBackups that have failed since the first pass over it. failed: the name of the last one.
@@ -31,12 +31,16 @@ class Kept:
 
 
 def remembered(
-    kept: Kept | None, uid: str, state: ScheduleState, previous: ScheduleStatus, wanted: ScheduleStatus
-) -> Kept:
+    kept: ScheduleMemory | None,
+    uid: str,
+    state: ScheduleState,
+    previous: ScheduleStatus,
+    wanted: ScheduleStatus,
+) -> ScheduleMemory:
     """What is to be remembered after a pass that writes `wanted` over `previous`, perhaps not for the first
     time: each EtcdBackup is counted once."""
     if kept is None or kept.uid != uid:
-        kept = Kept(uid=uid, failed=_failed(previous))
+        kept = ScheduleMemory(uid=uid, failed=_failed(previous))
     failed = _failed(wanted)
     if failed and failed != kept.failed:
         kept = replace(kept, failures=kept.failures + 1, failed=failed)
@@ -50,7 +54,7 @@ def remembered(
 
 
 def figures(
-    kept: Kept,
+    kept: ScheduleMemory,
     cluster: str,
     state: ScheduleState,
     wanted: ScheduleStatus,

@@ -5,15 +5,13 @@ schedule, so there are never two at once. It can be stopped anywhere and repeate
 that fails is repeated after the next backup; no backup waits for it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
 import msgspec
 
-from etcd_operator.core.backups.result import LONGEST_MESSAGE
-from etcd_operator.core.backups.result import REASONS as STORE_REASONS
+from etcd_operator.core.backups.result import LONGEST_MESSAGE, STORE_REASONS
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.decoding import reported
 from etcd_operator.quantities import counted
@@ -21,12 +19,6 @@ from etcd_operator.quantities import counted
 PRUNED_REASON, FAILED_REASON = "BackupsPruned", "PruneFailed"
 NO_BACKUP, PRUNING, PENDING, STOPPING = "NoBackup", "Pruning", "PodPending", "Stopping"
 NOT_STARTED = "NotStarted"
-
-REASONS: Mapping[str, str] = {
-    kind: STORE_REASONS[kind]
-    for kind in ("BucketMissing", "AccessDenied", "Unreachable", "Stalled", "InvalidURL", "MissingSDK")
-}
-"""The reason in the status, by the kind of error that the command reported; `FAILED_REASON` for others."""
 
 
 class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,7 +169,7 @@ def _failure(job: PruneJob, pending: str) -> tuple[str, str]:
     later = "; old backups remain until the next backup"
     report = job.report
     if report is not None and report.error:
-        return REASONS.get(report.reason, FAILED_REASON), f"{report.error[:LONGEST_MESSAGE]}{later}"
+        return STORE_REASONS.get(report.reason, FAILED_REASON), f"{report.error[:LONGEST_MESSAGE]}{later}"
     if pending:
         return NOT_STARTED, f"the Job has ended while {pending}{later}"
     why = job.message or "no reason is given"

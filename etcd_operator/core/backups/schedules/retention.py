@@ -27,7 +27,7 @@ _VARYING: dict[str, Callable[[str], str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class BackupFolder:
     """Where the backups of a schedule are stored.
 
     url: of the folder, with its options. match: a pattern of `fnmatch` for the names below it.
@@ -74,7 +74,7 @@ def series_of(backup: ObjectMeta) -> str:
     return f"{backup.namespace}/{owner.name}/{owner.uid}" if owner is not None else ""
 
 
-def place(template: str, metadata: ObjectMeta) -> Place:
+def place(template: str, metadata: ObjectMeta) -> BackupFolder:
     """Where the backups of a schedule are stored. template: one that `problem` accepts. metadata: its own."""
     url = re.sub("[{][{] *[.]Namespace *[}][}]", lambda _: metadata.namespace, template)
     address, _, options = url.partition("?")
@@ -84,7 +84,7 @@ def place(template: str, metadata: ObjectMeta) -> Place:
     folder = "".join(f"{each}/" for each in (bucket, *folders[:fixed]))
     query = f"?{options}" * bool(options)
     names = "/".join(folders[fixed:])
-    return Place(url=f"{scheme}://{folder}{query}", match=_pattern(names, metadata.name))
+    return BackupFolder(url=f"{scheme}://{folder}{query}", match=_pattern(names, metadata.name))
 
 
 def _pattern(names: str, schedule: str) -> str:

@@ -16,7 +16,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Job, Pod
-from etcd_operator.reconcile.caches import Source
+from etcd_operator.reconcile.caches import CacheSource
 from etcd_operator.reconcile.jobs import BY_UID, JobCaches, uid_of, wake_itself, wake_owner
 
 BY_CLUSTER = "cluster"
@@ -56,7 +56,7 @@ class ScheduleCaches:
         return self.of_backups.pods_of(job)
 
     def of_resource(self, resource: Resource) -> Informer[Any] | None:
-        """The informer of a resource that is written."""
+        """The informer of a resource that is written; None for others."""
         by_resource: dict[Resource, Informer[Any]] = {
             resources.SCHEDULES: self.schedules,
             resources.BACKUPS: self.backups,
@@ -89,7 +89,7 @@ class ScheduleCaches:
         wake_owner(self.schedules, (self.jobs, self.of_backups.pods), UID_LABEL, enqueue)
 
 
-def schedule_caches(source: Source, backups: JobCaches[EtcdBackup]) -> ScheduleCaches:
+def schedule_caches(source: CacheSource, backups: JobCaches[EtcdBackup]) -> ScheduleCaches:
     """The informer of schedules, not yet started, beside those of EtcdBackups."""
 
     def by_cluster(schedule: EtcdBackupSchedule) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from etcd_operator.api.backup_schedules import KIND, EtcdBackupSchedule, ScheduleStatus
-from etcd_operator.core.backups.schedules.figures import Kept, figures, remembered
+from etcd_operator.core.backups.schedules.figures import ScheduleMemory, figures, remembered
 from etcd_operator.core.backups.schedules.health import judge
 from etcd_operator.core.backups.schedules.state import ScheduleState
 from etcd_operator.figures import OnFigures
@@ -16,7 +16,7 @@ class ScheduleFigures:
     """Passes on the figures of each schedule. Only passes over a key call this with it."""
 
     on_figures: OnFigures
-    _kept: dict[Key, Kept] = field(default_factory=dict)
+    _kept: dict[Key, ScheduleMemory] = field(default_factory=dict)
 
     def observed(self, schedule: EtcdBackupSchedule, state: ScheduleState, wanted: ScheduleStatus) -> None:
         """A pass found `state`, and is about to write `wanted`."""

@@ -54,8 +54,9 @@ def _by_clusters(objects: Objects) -> Iterator[Read]:
     listed = objects.client.list(resources.IMPROBABLE_CLUSTERS, AnyCluster, namespace=objects.namespace)
     for cluster in listed.items:
         recovery = cluster.status.recovery
-        is_under_way = recovery is not None and recovery.replaces == cluster.status.cluster_id
-        if recovery is not None and is_under_way and recovery.backup is not None:
+        if recovery is None or not recovery.is_under_way(cluster.status.cluster_id):
+            continue
+        if recovery.backup is not None:
             yield Read(url=recovery.backup.url, name=recovery.backup.name)
 
 

@@ -1,0 +1,47 @@
+"""What the name of a recovery says, also where a person has written something else."""
+
+import pytest
+
+from etcd_operator.api.persisted import Recovery, RestoredBackup
+from etcd_operator.core.members import ClaimFacts
+from etcd_operator.core.recovery_names import claims_kept_by, cluster_id_in, generation_in, recovery_name
+
+SURVIVOR = Recovery(
+    generation=12, survivor="db-1", revision=7, version="3.6.16", seed="db-3", token="uid-12", replaces="abc"
+)
+BACKUP = Recovery(
+    generation=3,
+    survivor="",
+    revision=7,
+    version="3.6.16",
+    seed="db-3",
+    token="uid-3",
+    replaces="abc",
+    backup=RestoredBackup(cluster="db", via="Object", name="nightly"),
+)
+
+
+@pytest.mark.parametrize(
+    ("recovery", "name"),
+    [
+        pytest.param(SURVIVOR, "abc/db-1/12", id="from a survivor"),
+        pytest.param(BACKUP, "abc/backup:nightly/3", id="from a backup"),
+    ],
+)
+def test_a_name_has_the_cluster_the_source_and_the_generation(recovery: Recovery, name: str) -> None:
+    assert recovery_name(recovery) == name
+    assert (cluster_id_in(name), generation_in(name)) == ("abc", recovery.generation)
+
+
+@pytest.mark.parametrize("text", ["", "abc", "abc/db-1/", "abc/db-1/x", "abc/db-1/-1"])
+def test_a_text_that_is_no_name_has_no_generation(text: str) -> None:
+    assert generation_in(text) == 0
+
+
+def test_claims_are_kept_by_the_recovery_that_gave_up_their_members() -> None:
+    kept = [
+        ClaimFacts(name=name, uid=name, given_up=given_up)
+        for name, given_up in (("db-2", "abc/db-1/12"), ("db-0", "abc/db-1/12"), ("db-1", "abc/db-1/11"))
+    ]
+
+    assert claims_kept_by("abc/db-1/12", kept) == ["db-0", "db-2"]
