@@ -17,6 +17,7 @@ from etcd_operator.core.rules.manual_recovery import offer, recover, refused
 from etcd_operator.core.rules.recovery_request import SILENCE
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade.member import PATIENCE
 from unit.core.builders import (
     CLUSTER_ID,
     TOKEN,
@@ -84,6 +85,39 @@ def test_an_upgrade_that_waits_does_not_keep_a_person_from_asking() -> None:
         return plan(with_record(state, upgrade=upgrade)).reason
 
     assert (reason(""), reason("another"), reason(NAME)) == ("Upgrading", "Upgrading", "Recovering")
+
+
+BLOCKED = Upgrade(origin=VERSION, target="3.6.17", member="db-1")
+NO_IMAGE = PodProblem(reason="ErrImagePull", message="no such image")
+
+
+def blocked(asked: str = "", unavailable_for: float = PATIENCE + 1, **changes: Any) -> ClusterState:
+    """An upgrade has stopped one of three members, which does not start again, and another one is silent."""
+    state = replace(lost(asked=asked), unavailable_for=unavailable_for)
+    state = changed(state, "db-1", **{"problem": NO_IMAGE, **changes})
+    return with_record(state, upgrade=BLOCKED)
+
+
+@pytest.mark.parametrize("asked", ["", "another"])
+def test_an_upgrade_that_is_blocked_without_a_quorum_names_the_recovery_as_well(asked: str) -> None:
+    made = plan(blocked(asked))
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UpgradeBlocked")
+    assert made.message.startswith(f"db-1 does not come up at {VERSION}: ErrImagePull: no such image; ")
+    assert f"annotate the EtcdCluster with {RECOVER_ANNOTATION}={NAME} " in made.message
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(blocked(unavailable_for=PATIENCE), id="not for long"),
+        pytest.param(replace(blocked(), has_quorum=True), id="a quorum serves"),
+        pytest.param(blocked(problem=None, pod=None), id="the member is starting"),
+    ],
+)
+def test_no_recovery_is_named_beside_an_upgrade_that_may_end(state: ClusterState) -> None:
+    made = plan(state)
+    assert made.reason in ("Upgrading", "UpgradeBlocked")
+    assert RECOVER_ANNOTATION not in made.message
 
 
 def with_revisions(first: int) -> ClusterState:

@@ -23,7 +23,7 @@ import msgspec
 
 from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import Plan
+from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.members import Member
 from etcd_operator.core.recovery_actions import ReopenClients
 from etcd_operator.core.recovery_names import recovery_name
@@ -59,6 +59,8 @@ from etcd_operator.core.rules.seed import (
 )
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import seed_corrupt
+from etcd_operator.core.upgrade.member import PATIENCE as PATIENCE_OF_UPGRADES
+from etcd_operator.core.upgrade.state_machine import roll
 
 
 def recover(state: ClusterState) -> Plan | None:
@@ -79,6 +81,16 @@ def offer(state: ClusterState) -> Plan | None:
     if state.kind.can_prove_loss or state.has_quorum:
         return None
     return offline.read(state) or offered(state)
+
+
+def offer_beside_upgrade(state: ClusterState) -> Plan | None:
+    """Report the recovery, too, while an upgrade is blocked without a quorum: a person knows what helps."""
+    if state.unavailable_for <= PATIENCE_OF_UPGRADES:
+        return None
+    blocked, possible = roll(state), offer(state)
+    if blocked is None or blocked.stage is not Stage.HELD or possible is None or possible.actions:
+        return None
+    return replace(blocked, message=f"{blocked.message}; {possible.message}")
 
 
 def settle(state: ClusterState) -> Plan | None:
