@@ -24,7 +24,8 @@ AWS_HEADER = (
     + """\
 #
 # manifests/deployment.yaml for AWS: backups of coreos.com clusters are stored on EBS volumes, of the
-# StorageClass etcd-operator-backup-aws-ebs that the operator creates.
+# StorageClass etcd-operator-backup-aws-ebs that the operator creates. They need the EBS CSI driver
+# (ebs.csi.aws.com), to which Kubernetes passes on volumes of kubernetes.io/aws-ebs.
 #
 #   kubectl create -f manifests/examples/deployment-aws.yaml
 """
@@ -35,10 +36,13 @@ BARE_HEADER = (
     + """\
 #
 # manifests/deployment.yaml without the permission to write definitions and admission policies. Install them
-# first, and again with each upgrade, after the roles (see manifests/namespaced/README.md):
+# before this file:
 #
 #   kubectl apply --server-side -f manifests/crd -f manifests/policies
 #   kubectl create -f manifests/deployment-no-install.yaml
+#
+# To upgrade, apply the new version of this file first, then its definitions and policies. Before Kubernetes
+# 1.36, leave out manifests/policies/etcd-operator-resource-version.yaml (docs/older-kubernetes.md).
 """
 )
 DEFINITIONS = ("apiextensions.k8s.io", "admissionregistration.k8s.io")

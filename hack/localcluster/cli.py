@@ -61,7 +61,12 @@ def parser() -> argparse.ArgumentParser:
     )
     report.add_argument("--json", action="store_true", help="as JSON, for programs (docs/development.md)")
     _add(commands, "kubeconfig", _kubeconfig, "print the path of the kubeconfig")
-    listing = _add(commands, "images", _images, "list the images that the nodes have")
+    listing = _add(
+        commands,
+        "images",
+        _images,
+        "list the images that the nodes have; with --with stores, first load those of the stores",
+    )
     _add_extras(listing, "before that, build and load")
     load = _add(commands, "load-image", _load_image, "load an image archive into all nodes")
     load.add_argument("file", type=Path, help="a tar: OCI layout or docker-archive")

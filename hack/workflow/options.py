@@ -30,7 +30,10 @@ def parser(command: str, description: str) -> ArgumentParser:
     made.set_defaults(provider="local")
     made.add_argument("--name", help="name of the local cluster (default: $ETCD_OPERATOR_CLUSTER, else dev)")
     made.add_argument(
-        "--kubeconfig", type=Path, metavar="PATH", help="use this existing Kubernetes; requires --image"
+        "--kubeconfig",
+        type=Path,
+        metavar="PATH",
+        help="use this existing Kubernetes, on which nothing depends; requires --image",
     )
     made.add_argument(
         "--image",
