@@ -22,7 +22,7 @@ def listed(address: str) -> MemberList:
     """The member list of a quorum, from the member at that address."""
     channels = Channels()
     try:
-        return EtcdClient(channels, f"{address}:2379").member_list(linearizable=True)
+        return EtcdClient(channels, f"{address}:2379", deadline=LONG).member_list(linearizable=True)
     finally:
         channels.close()
 
