@@ -28,7 +28,7 @@ from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import BACKUPS, COREOS, ephemeral
 from unit.reconcile.jobs import Jobs, backup, ended
 from unit.storage import moto_s3
-from unit.storage.server import Server, closes, says, serving
+from unit.storage.server import Server, closes, says
 
 __all__ = ["endpoint", "etcd", "run"]
 
@@ -68,17 +68,13 @@ def logs() -> Iterator[StringIO]:
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A bucket; the environment has the credentials."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
     monkeypatch.setenv("AWS_SESSION_TOKEN", SESSION)
-    with serving(moto_s3.app()) as server:
-        moto_s3.reset("bucket")
+    with moto_s3.served(monkeypatch, ACCESS_KEY, SECRET_KEY) as server:
         yield server
 
 
 def url(server: Server, name: str = "") -> str:
-    query = f"endpoint={server.address}&disableSSL=true&region=us-east-1&s3ForcePathStyle=true"
-    return f"s3://bucket/{name}?{query}"
+    return f"s3://bucket/{name}?{moto_s3.query(server)}"
 
 
 def test_commands_print_log_and_store_no_secret(

@@ -11,7 +11,6 @@ from unit.backup_tool.support import FOLDER, request, tool
 from unit.engine.support import eventually
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.storage import moto_s3
-from unit.storage.server import serving
 
 FILE = "3.6.16_{:016x}_etcd.backup"
 
@@ -19,10 +18,7 @@ FILE = "3.6.16_{:016x}_etcd.backup"
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of a prefix in a bucket."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "planted-id")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "planted-secret")
-    with serving(moto_s3.app()) as server:
-        moto_s3.reset("bucket")
+    with moto_s3.served(monkeypatch) as server:
         yield f"s3://bucket/etcd/main/?endpoint={server.address}&disableSSL=true&region=us-east-1"
 
 

@@ -14,7 +14,6 @@ from unit.commands.conftest import Run
 from unit.etcd.support import eventually
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.storage import moto_s3
-from unit.storage.server import serving
 
 LARGE = snapshot(3, value=8 << 20)
 
@@ -22,11 +21,8 @@ LARGE = snapshot(3, value=8 << 20)
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The query that leads to a bucket called `bucket`."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "planted-id")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "planted-secret")
-    with serving(moto_s3.app()) as server:
-        moto_s3.reset("bucket")
-        yield f"?endpoint={server.address}&disableSSL=true&region=us-east-1&s3ForcePathStyle=true"
+    with moto_s3.served(monkeypatch) as server:
+        yield f"?{moto_s3.query(server)}"
 
 
 def test_from_a_backup_to_a_file(run: Run, endpoint: str, bucket: str, tmp_path: Path) -> None:

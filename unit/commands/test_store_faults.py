@@ -13,7 +13,7 @@ from unit.backup.samples import chunks, snapshot
 from unit.commands.conftest import Run
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.storage import moto_s3
-from unit.storage.server import Fault, Request, Server, closes, hangs, says, serving
+from unit.storage.server import Fault, Request, Server, closes, hangs, says
 
 LARGE = snapshot(3, value=6 << 20)
 """Sent in three parts."""
@@ -35,12 +35,8 @@ class Bucket:
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    with serving(moto_s3.app()) as server:
-        moto_s3.reset("bucket")
-        query = f"?endpoint={server.address}&disableSSL=true&region=us-east-1&s3ForcePathStyle=true"
-        yield Bucket(server, query)
+    with moto_s3.served(monkeypatch) as server:
+        yield Bucket(server, f"?{moto_s3.query(server)}")
 
 
 def states(run: Run, url: object) -> dict[str, str]:

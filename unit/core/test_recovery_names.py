@@ -5,17 +5,12 @@ import pytest
 from etcd_operator.api.persisted import Recovery, RestoredBackup
 from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.recovery_names import claims_kept_by, cluster_id_in, generation_in, recovery_name
+from unit.core.builders import first_recovery
 
-SURVIVOR = Recovery(
-    generation=12, survivor="db-1", revision=7, version="3.6.16", seed="db-3", token="uid-12", replaces="abc"
-)
-BACKUP = Recovery(
+SURVIVOR = first_recovery("db-3", "db-1", generation=12, replaces="abc")
+BACKUP = first_recovery(
+    "db-3",
     generation=3,
-    survivor="",
-    revision=7,
-    version="3.6.16",
-    seed="db-3",
-    token="uid-3",
     replaces="abc",
     backup=RestoredBackup(cluster="db", via="Object", name="nightly"),
 )

@@ -1,50 +1,13 @@
 """Two operators at once, as after a Lease that was lost unnoticed: one Job, one tool, the truth in status."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, REPLICA_SETS, SECRETS
-from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bench import Bench
 from unit.reconcile.bodies import BACKUPS, COREOS, ephemeral
-from unit.reconcile.disturbance import AtNthWrite
-from unit.reconcile.harness import Operator
 from unit.reconcile.jobs import Jobs, backup
 from unit.reconcile.test_backup_tool import BACKUP, CLAIM, TOOL, health
-
-
-def applied(made: Bench, plural: str) -> list[Any]:
-    """The names of the objects of this kind that were created."""
-    return [
-        each.request.body["metadata"]["name"]
-        for each in made.writes()
-        if each.request.plural == plural and each.request.method == "POST" and each.applied
-    ]
-
-
-def at_each_write(begin: Callable[[Bench], None], end: Callable[[Bench], None]) -> int:
-    """After each write of the first operator the second one does all that it would; how many writes."""
-    write, goes_on = 1, True
-    while goes_on:
-        with bench() as made:
-            made.start()
-            second = Operator(made.api, made.clock)
-            try:
-
-                def meanwhile(second: Operator = second) -> None:
-                    while second.run_pass():
-                        pass
-
-                hook = AtNthWrite(write, meanwhile)
-                hook.install(made, after=True)
-                begin(made)
-                end(made)
-                goes_on = hook.has_fired
-            finally:
-                second.kill()
-            write += 1
-    return write - 1
+from unit.reconcile.two_operators import applied, at_each_write
 
 
 @pytest.mark.exhaustive

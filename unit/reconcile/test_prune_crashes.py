@@ -6,10 +6,10 @@ from unit.fakes.apiserver import Json
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance
-from unit.reconcile.harness import Operator
 from unit.reconcile.job_crashes import Errand
 from unit.reconcile.jobs import Jobs, is_prune, schedule
 from unit.reconcile.schedule_steps import FIRST, created, status
+from unit.reconcile.two_operators import let_both_run, second_operator
 
 RETENTION: Json = {"maxCount": 2}
 
@@ -54,21 +54,14 @@ def test_each_backup_is_followed_by_one_prune_on_caches_that_lag_behind(skips: b
 
 def test_two_operators_at_once_never_run_two() -> None:
     with bench() as made:
+
+        def at_most_one() -> None:
+            assert len([job for job in Jobs(made).all() if is_prune(job)]) <= 1
+
         made.start()
-        first = made.operator
-        assert first is not None
-        second = Operator(made.api, made.clock)
-        try:
+        with second_operator(made) as second:
             made.create(*schedule(retention=RETENTION))
-            for _ in range(400):
-                first.schedule.advance(1.0)
-                second.schedule.advance(0.0)
-                _run_all(first, second)
-                assert len([job for job in Jobs(made).all() if is_prune(job)]) <= 1
-                while Jobs(made).run_all():
-                    _run_all(first, second)
-        finally:
-            second.kill()
+            let_both_run(made, second, 400, at_most_one)
         assert_pruned(made)
 
 
@@ -90,9 +83,3 @@ def test_an_edit_that_only_the_api_server_shows_is_respected() -> None:
         made.wait(5.0)
         (job,) = (each for each in jobs.all() if is_prune(each))
         assert "--max-count=7" in job["spec"]["template"]["spec"]["containers"][0]["args"]
-
-
-def _run_all(*operators: Operator) -> None:
-    """Passes of all operators until none is due."""
-    while sum(operator.run_pass() for operator in operators):
-        pass

@@ -1,7 +1,5 @@
 """Crashes, lost replies and refusals at each write of a schedule, and two operators: one backup per time."""
 
-from collections.abc import Callable
-
 import pytest
 
 from etcd_operator.keys import Key
@@ -9,11 +7,12 @@ from etcd_operator.kube import resources
 from unit.fakes.apiserver.kinds import JOBS
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
-from unit.reconcile.disturbance import DISTURBANCES, AtNthWrite, Disturbance
-from unit.reconcile.harness import Operator, objects_of
+from unit.reconcile.disturbance import DISTURBANCES, Disturbance
+from unit.reconcile.harness import objects_of
 from unit.reconcile.job_crashes import Errand
 from unit.reconcile.jobs import Jobs, schedule
 from unit.reconcile.schedule_steps import FIRST, SECOND, created, let_run, status
+from unit.reconcile.two_operators import applied, at_each_write, let_both_run, second_operator
 
 KEEPS = pytest.mark.parametrize("kept", [3, 0])
 """With 0, the EtcdBackup is deleted as soon as it has ended."""
@@ -35,15 +34,6 @@ def assert_completed(made: Bench, kept: int) -> None:
     assert found["lastBackup"]["phase"] == "Completed"
     assert made.names(BACKUPS) == ([FIRST] if kept else [])
     made.rest()
-
-
-def applied(made: Bench, plural: str) -> list[str]:
-    """The names of all objects of a kind that were created, whatever the reply was."""
-    return [
-        str(w.request.body["metadata"]["name"])
-        for w in made.writes()
-        if (w.request.method, w.request.plural) == ("POST", plural) and w.applied and w.code != 409
-    ]
 
 
 def errand(kept: int) -> Errand:
@@ -90,28 +80,12 @@ def test_an_operator_with_an_outdated_cache_repeats_nothing(kept: int) -> None:
         assert_completed(made, kept)
 
 
-def run_all(*operators: Operator) -> None:
-    """Passes of all operators until none is due."""
-    while sum(operator.run_pass() for operator in operators):
-        pass
-
-
 def test_two_operators_at_once_create_one_backup_for_each_time() -> None:
     with bench() as made:
         made.start()
-        first = made.operator
-        assert first is not None
-        second = Operator(made.api, made.clock)
-        try:
+        with second_operator(made) as second:
             made.create(*schedule())
-            for _ in range(700):
-                first.schedule.advance(1.0)
-                second.schedule.advance(0.0)
-                run_all(first, second)
-                while Jobs(made).run_all():
-                    run_all(first, second)
-        finally:
-            second.kill()
+            let_both_run(made, second, 700)
         assert set(applied(made, "etcdbackups")) == {FIRST, SECOND}
         assert len(applied(made, "etcdbackups")) == 2
         assert len(set(applied(made, "jobs"))) == 2
@@ -120,26 +94,17 @@ def test_two_operators_at_once_create_one_backup_for_each_time() -> None:
 
 
 def test_another_operator_that_acts_during_a_pass_changes_nothing() -> None:
-    """After each write of the first operator, the second one does all that it would."""
-    write, goes_on = 1, True
-    while goes_on:
-        with bench() as made:
-            made.start()
-            second = Operator(made.api, made.clock)
-            try:
-                meanwhile: Callable[[], None] = lambda second=second: run_all(second)  # type: ignore[misc] # noqa: E731
-                hook = AtNthWrite(write, meanwhile)
-                hook.install(made, after=True)
-                made.create(*schedule())
-                let_run((made, Jobs(made)), 400.0)
-                goes_on = hook.has_fired
-            finally:
-                second.kill()
-            assert set(applied(made, "etcdbackups")) == {FIRST}
-            assert len(set(applied(made, "jobs"))) == 1
-            assert status(made)["lastBackup"]["phase"] == "Completed"
-            write += 1
-    assert write > 6
+
+    def begin(made: Bench) -> None:
+        made.create(*schedule())
+
+    def end(made: Bench) -> None:
+        let_run((made, Jobs(made)), 400.0)
+        assert set(applied(made, "etcdbackups")) == {FIRST}
+        assert len(set(applied(made, "jobs"))) == 1
+        assert status(made)["lastBackup"]["phase"] == "Completed"
+
+    assert at_each_write(begin, end) > 5
 
 
 def test_a_backup_that_only_the_api_server_shows_is_not_joined_by_another() -> None:

@@ -1,10 +1,14 @@
 """moto's S3 as an app of our server. Its state is global."""
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from unit.storage.server import App, Request, Response
+import pytest
+
+from unit.storage.server import App, Request, Response, Server, serving
 
 
 def app() -> App:
@@ -24,6 +28,23 @@ def app() -> App:
         return Response(status=status[0], headers=headers, body=body)
 
     return respond
+
+
+@contextmanager
+def served(
+    monkeypatch: pytest.MonkeyPatch, access_key: str = "planted-id", secret_key: str = "planted-secret"
+) -> Iterator[Server]:
+    """A server with one empty bucket, called `bucket`; the environment has credentials for it."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", access_key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret_key)
+    with serving(app()) as server:
+        reset("bucket")
+        yield server
+
+
+def query(server: Server) -> str:
+    """The options of a URL by which the bucket is reached there."""
+    return f"endpoint={server.address}&disableSSL=true&region=us-east-1&s3ForcePathStyle=true"
 
 
 def reset(bucket: str) -> None:
