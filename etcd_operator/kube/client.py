@@ -43,6 +43,7 @@ OnRequest = Callable[[str, str, int, float], None]
 
 FIELD_MANAGER = "etcd-operator"
 PAGE_SIZE = 500
+_LIFE_GRACE = 30.0
 
 
 class PatchKind(Enum):
@@ -186,7 +187,10 @@ class Client:
     def open_watch(
         self, selection: Selection, *, resource_version: str, timeout_seconds: int, abort: Abort
     ) -> Stream:
-        """Open a stream of changes after `resource_version`, with bookmarks. For `watch.Watch`."""
+        """Open a stream of changes after `resource_version`, with bookmarks. For `watch.Watch`.
+
+        timeout_seconds: when the server is to end it; where it does not, this side does, a little later.
+        """
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -196,8 +200,11 @@ class Client:
         }
         call = Call("watch", selection.resource, Key(selection.namespace, ""), query=query, abort=abort)
         request = self._request(call, "GET")
+        life = timeout_seconds + _LIFE_GRACE
         opened = self._measured(
-            call.verb, str(call.resource), lambda: self.transport.stream(request, self.timeouts, abort)
+            call.verb,
+            str(call.resource),
+            lambda: self.transport.stream(request, self.timeouts, abort, life=life),
         )
         if isinstance(opened, Response):
             raise _failed(call.label, opened, is_write=False)

@@ -1,4 +1,5 @@
-"""urllib3 connections that report their socket, so that another thread can end the request on it.
+"""urllib3 connections that report their socket, so that another thread can end the request on it; what they
+read is limited by the deadline of the request.
 
 Why not `HTTPResponse.shutdown()`: it needs a response, so it cannot end a request whose response has not
 begun; and on TLS it calls `SSLSocket.shutdown`, which removes the TLS object while another thread reads
@@ -10,10 +11,13 @@ import socket
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from http.client import HTTPResponse
 from typing import Any
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+from etcd_operator.kube.deadline import Deadline, Limited
 
 
 class Abort:
@@ -53,6 +57,7 @@ class InFlight:
     """The connection of the request that this thread is making."""
 
     abort: Abort | None
+    deadline: Deadline
     sock: socket.socket | None = None
     reused: bool = False
 
@@ -69,13 +74,28 @@ in_flight = threading.local()
 socket, so a connection finds its request through the thread."""
 
 
+def _flight() -> InFlight | None:
+    return getattr(in_flight, "current", None)
+
+
 def _use(sock: Any, *, reused: bool) -> None:
-    flight: InFlight | None = getattr(in_flight, "current", None)
+    flight = _flight()
     if flight is not None:
         flight.use(sock, reused=reused)
 
 
+class _Response(HTTPResponse):
+    """Also the one of a proxy that is asked for a tunnel."""
+
+    def __init__(self, sock: Any, *args: Any, **kwargs: Any) -> None:
+        flight = _flight()
+        limited: Any = sock if flight is None else Limited(sock, flight.deadline)
+        super().__init__(limited, *args, **kwargs)
+
+
 class _PlainConnection(HTTPConnection):
+    response_class = _Response
+
     def connect(self) -> None:
         super().connect()
         _use(self.sock, reused=False)

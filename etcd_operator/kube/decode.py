@@ -63,11 +63,16 @@ class ServerVersion(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """An object that exists and does not fit its type, and why; labels: as far as they can be read."""
+    """An object that exists and does not fit its type, and why: the error names the field.
+
+    labels, uid, created (RFC 3339): as far as they can be read.
+    """
 
     key: Key
     labels: dict[str, str]
     error: str
+    uid: str = ""
+    created: str = ""
 
 
 class _Labels(msgspec.Struct):
@@ -76,6 +81,15 @@ class _Labels(msgspec.Struct):
 
 class _Labelled(msgspec.Struct):
     metadata: _Labels = msgspec.field(default_factory=_Labels)
+
+
+class _Origin(msgspec.Struct, rename="camel"):
+    uid: str = ""
+    creation_timestamp: str = ""
+
+
+class _Original(msgspec.Struct):
+    metadata: _Origin = msgspec.field(default_factory=_Origin)
 
 
 def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> Iterator[T | Unreadable]:
@@ -89,7 +103,14 @@ def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> 
 
 def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Unreadable:
     """Log that an object does not fit its type and is skipped; what is known of it: its key may be empty."""
-    found = Unreadable(key=partial(raw).key, labels=_labels(raw), error=str(error))
+    origin = _origin(raw)
+    found = Unreadable(
+        key=partial(raw).key,
+        labels=_labels(raw),
+        error=str(error),
+        uid=origin.uid,
+        created=origin.creation_timestamp,
+    )
     log.warning("object_unreadable", resource=str(resource), object=str(found.key), error=found.error)
     return found
 
@@ -107,3 +128,10 @@ def _labels(raw: msgspec.Raw) -> dict[str, str]:
         return read(raw, _Labelled).metadata.labels
     except msgspec.ValidationError:
         return {}
+
+
+def _origin(raw: msgspec.Raw) -> _Origin:
+    try:
+        return read(raw, _Original).metadata
+    except msgspec.ValidationError:
+        return _Origin()

@@ -2,7 +2,7 @@
 
 Promises
 - Handlers `(old, new)` are called one after another, in the informer's own thread, after the store has the
-  change. They should put a key on a queue and return.
+  change. They should put a key on a queue and return. So are those for objects that were never read.
 - An exception in a handler is logged and affects only that one call.
 - `caught_up` answers "has the cache seen my own write?" without waiting; deletions, bookmarks and lists
   count, since they also show which version the cache has reached.
@@ -24,7 +24,7 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.reflector import Reflector
 from etcd_operator.kube.resources import Selection
-from etcd_operator.kube.store import Index, OnChange, Store
+from etcd_operator.kube.store import Index, OnChange, OnUnreadable, Store
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -51,10 +51,13 @@ class Informer(Generic[T]):
         self.resource = selection.resource
         self.name = f"informer-{self.resource}"
         self._handlers: list[OnChange[T]] = []
+        self._unreadable_handlers: list[OnUnreadable] = []
         self._synced = threading.Event()
         self._on_crash = on_crash
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=False)
-        self.store: Store[T] = Store(indexes=indexes, on_change=self._report)
+        self.store: Store[T] = Store(
+            indexes=indexes, on_change=self._report, on_unreadable=self._report_unreadable
+        )
         self._reflector = Reflector(
             client,
             selection,
@@ -92,9 +95,13 @@ class Informer(Generic[T]):
 
     def add_handler(self, handler: OnChange[T]) -> None:
         """Call `handler` for every change. Only before `start`: later it would miss the first list."""
-        if self._thread.ident is not None:
-            raise RuntimeError(f"{self.name} has started: a new handler would miss the first list")
+        self._assert_not_started()
         self._handlers.append(handler)
+
+    def add_unreadable_handler(self, handler: OnUnreadable) -> None:
+        """Call `handler` with the key of an object that was never read, and exists now or not any more."""
+        self._assert_not_started()
+        self._unreadable_handlers.append(handler)
 
     def start(self) -> None:
         """Begin to list and watch in the informer's thread."""
@@ -128,12 +135,23 @@ class Informer(Generic[T]):
         known = value.metadata.resource_version if value is not None else ""
         return known.isdecimal() and int(known) >= resource_version
 
+    def _assert_not_started(self) -> None:
+        if self._thread.ident is not None:
+            raise RuntimeError(f"{self.name} has started: a new handler would miss the first list")
+
     def _report(self, old: T | None, new: T | None) -> None:
         for handler in self._handlers:
-            try:
-                handler(old, new)
-            except Exception:
-                log.exception("handler_crashed", informer=self.name)
+            self._guarded(handler, old, new)
+
+    def _report_unreadable(self, key: Key) -> None:
+        for handler in self._unreadable_handlers:
+            self._guarded(handler, key)
+
+    def _guarded(self, handler: Callable[..., None], *args: object) -> None:
+        try:
+            handler(*args)
+        except Exception:
+            log.exception("handler_crashed", informer=self.name)
 
     def _run(self) -> None:
         try:

@@ -176,7 +176,6 @@ class Reflector(Generic[T]):
             resource_version=self._position,
             timeout_seconds=int(shortest + (longest - shortest) * self._random()),
             abort=self._abort,
-            clock=self._clock,
         )
         watch.open()
         self._last_error = self._failing_since = None

@@ -12,7 +12,7 @@ Promises
   includes deletions.
 - An object that exists and cannot be read is never an absent one: it is in `unreadable` until it is read
   again or gone. Its last known value remains, and may be outdated; a change to that is reported as
-  `(old, old)`.
+  `(old, old)`. For one without a known value `on_unreadable` is called, when it turns so and when it is gone.
 - Values are returned without a copy: they must be immutable (frozen structs).
 
 Versions are compared as integers if both are (documented as comparable since Kubernetes 1.35, true of every
@@ -35,6 +35,9 @@ Index = Callable[[T], Iterable[str]]
 OnChange = Callable[[T | None, T | None], None]
 """`(old, new)`: None for an object that did not exist before or no longer exists."""
 
+OnUnreadable = Callable[[Key], None]
+"""An object that was never read exists now, or not any more."""
+
 
 def is_older(version: str, than: str) -> bool:
     """Whether a resourceVersion is known to precede another one."""
@@ -51,9 +54,11 @@ class Store(Generic[T]):
         *,
         indexes: Mapping[str, Index[T]] | None = None,
         on_change: OnChange[T] = lambda *_: None,
+        on_unreadable: OnUnreadable = lambda _: None,
     ) -> None:
         self._indexes = dict(indexes or {})
         self._on_change = on_change
+        self._on_unreadable = on_unreadable
         self._lock = threading.Lock()
         self._values: dict[Key, T] = {}
         self._found: dict[str, dict[str, set[Key]]] = {name: {} for name in self._indexes}
@@ -65,6 +70,11 @@ class Store(Generic[T]):
         """The objects that exist and cannot be read, ordered by key."""
         with self._lock:
             return tuple(self._unreadable[key] for key in sorted(self._unreadable))
+
+    def unreadable_at(self, key: Key) -> Unreadable | None:
+        """What is known of the object if it exists and cannot be read."""
+        with self._lock:
+            return self._unreadable.get(key)
 
     @property
     def version(self) -> str:
@@ -97,14 +107,17 @@ class Store(Generic[T]):
         fresh = {item.metadata.key: item for item in items}
         odd = {each.key: each for each in unreadable}
         with self._lock:
-            turned = [self._values[key] for key in (odd.keys() - self._unreadable) & self._values.keys()]
-            self._unreadable = odd
+            before, self._unreadable = self._unreadable, odd
+            turned = [self._values[key] for key in sorted((odd.keys() - before) & self._values.keys())]
+            never_read = sorted((odd.keys() ^ before.keys()) - self._values.keys() - fresh.keys())
             deleted = self._values.keys() - fresh.keys() - odd.keys()
             changes: list[tuple[T | None, T | None]] = [(self._drop(key), None) for key in sorted(deleted)]
             for key, item in fresh.items():
                 changes += self._set(key, item)
             self._version = version
         self._report([*changes, *((value, value) for value in turned)])
+        for key in never_read:
+            self._on_unreadable(key)
 
     def put(self, value: T) -> None:
         """Store an added or changed object, unless a newer one is known."""
@@ -125,12 +138,15 @@ class Store(Generic[T]):
             self._advance(version)
         if old is not None:
             self._on_change(old, old)
+        else:
+            self._on_unreadable(found.key)
 
     def remove(self, key: Key, version: str) -> None:
         """Forget an object that was deleted at `version`, unless a newer one is known."""
         with self._lock:
-            self._unreadable.pop(key, None)
+            was_unreadable = self._unreadable.pop(key, None) is not None
             old = self._values.get(key)
+            never_read = old is None and was_unreadable
             if old is not None and not is_older(version, old.metadata.resource_version):
                 self._drop(key)
             else:
@@ -138,6 +154,8 @@ class Store(Generic[T]):
             self._advance(version)
         if old is not None:
             self._on_change(old, None)
+        elif never_read:
+            self._on_unreadable(key)
 
     def advance(self, version: str) -> None:
         """Record that nothing else has happened up to `version` (a bookmark)."""

@@ -2,7 +2,7 @@
 
 Promises
 - Nothing waits without bound: connecting, each read, and a whole response have deadlines of their own
-  (a server that sends one byte per second exceeds the last one).
+  (a server that sends one byte per second exceeds the last one, also within the headers: `deadline`).
 - Only `Unavailable` leaves this module for a request without a complete response. For a write it reports
   `maybe_applied` unless no connection was established: once bytes may have left, nobody on this side can
   know.
@@ -25,6 +25,7 @@ from urllib3.response import BaseHTTPResponse
 from etcd_operator.clock import Clock, SystemClock
 from etcd_operator.errors import Unavailable
 from etcd_operator.kube.connections import POOLS, Abort, InFlight, in_flight
+from etcd_operator.kube.deadline import Deadline
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -40,7 +41,7 @@ class Timeouts:
     """In seconds: for the handshake, for each silence, for a whole response, for a silent stream.
 
     `read` is above the 30 s that an admission webhook may take, `total` is the API server's own
-    limit for a request, `silence` is explained in `watch`.
+    limit for a request (of a stream, it limits the headers), `silence` is explained in `watch`.
     """
 
     connect: float = 3.0
@@ -80,8 +81,8 @@ class Stream:
     def chunks(self) -> Iterator[bytes]:
         """The bytes as they come, until the server ends the response.
 
-        `TimeoutError` after a silence longer than the read deadline; `NoResponse` when the
-        connection breaks.
+        `TimeoutError` after a silence longer than the read deadline, or at the end of its life;
+        `NoResponse` when the connection breaks.
         """
         while chunk := self._read():
             yield chunk
@@ -90,7 +91,7 @@ class Stream:
         try:
             return self._response.read1(_CHUNK_BYTES)
         except urllib3.exceptions.ReadTimeoutError as error:
-            raise TimeoutError(f"{self._label}: silent") from error
+            raise TimeoutError(f"{self._label}: silent, or too old") from error
         except (HTTPError, OSError) as error:
             raise NoResponse(f"{self._label}: the stream broke: {_text(error)}") from error
 
@@ -124,65 +125,56 @@ class Transport:
 
     def exchange(self, request: Request, timeouts: Timeouts, abort: Abort | None = None) -> Response:
         """Send a request and read the whole response, of any status. `Unavailable` if none comes."""
-        flight = InFlight(abort)
+        flight = InFlight(abort, Deadline(self._clock))
         with self._guarded(flight, request):
             response = self._send(request, timeouts, flight)
-            return self._read_all(response, timeouts)
+            return _read_all(response)
 
-    def stream(self, request: Request, timeouts: Timeouts, abort: Abort) -> Response | Stream:
+    def stream(self, request: Request, timeouts: Timeouts, abort: Abort, *, life: float) -> Response | Stream:
         """Send a GET whose response is endless. A response that is not 200 is read whole.
 
-        The connection is not kept alive and never shared, so that cutting it affects no other request.
+        life: seconds after which the stream ends, whatever the server sends. The connection is not kept
+        alive and never shared, so that cutting it affects no other request.
         """
         headers = {**request.headers, "Connection": "close"}
         request = Request(method="GET", target=request.target, label=request.label, headers=headers)
-        flight = InFlight(abort)
+        flight = InFlight(abort, Deadline(self._clock))
         with self._guarded(flight, request, keep=True):
             response = self._send(request, timeouts, flight)
             if response.status != 200:
-                whole = self._read_all(response, timeouts)
+                whole = _read_all(response)
                 abort.hold(None)
                 return whole
+            flight.deadline.begin(life)
             if flight.sock is not None:
                 flight.sock.settimeout(timeouts.silence)
             return Stream(response, label=request.label, abort=abort)
 
     def _send(self, request: Request, timeouts: Timeouts, flight: InFlight) -> BaseHTTPResponse:
+        headers = {**self._headers(), **request.headers}
+        flight.deadline.begin(timeouts.total)
         try:
-            return self._send_once(request, timeouts, flight)
+            return self._send_once(request, headers, timeouts, flight)
         except ProtocolError as error:
             if not _may_repeat(request, flight, error):
                 raise
-        return self._send_once(request, timeouts, flight)
+        return self._send_once(request, headers, timeouts, flight)
 
-    def _send_once(self, request: Request, timeouts: Timeouts, flight: InFlight) -> BaseHTTPResponse:
+    def _send_once(
+        self, request: Request, headers: Mapping[str, str], timeouts: Timeouts, flight: InFlight
+    ) -> BaseHTTPResponse:
         if flight.abort is not None and flight.abort.triggered:
             raise NoResponse(f"{request.label}: stopped before it was sent")
         return self._pool.request(
             request.method,
             self._base_url + request.target,
             body=request.body,
-            headers={**self._headers(), **request.headers},
+            headers=headers,
             timeout=urllib3.Timeout(connect=timeouts.connect, read=timeouts.read),
             retries=False,
             redirect=False,
             preload_content=False,
         )
-
-    def _read_all(self, response: BaseHTTPResponse, timeouts: Timeouts) -> Response:
-        ends = self._clock.monotonic() + timeouts.total
-        body = bytearray()
-        try:
-            while chunk := response.read1(_CHUNK_BYTES):
-                body += chunk
-                if self._clock.monotonic() > ends:
-                    raise TimeoutError(f"the response took longer than {timeouts.total:g} s")
-        except BaseException:
-            response.close()  # half read: not to be reused
-            raise
-        finally:
-            response.release_conn()
-        return Response(status=response.status, headers=response.headers, body=bytes(body))
 
     @contextmanager
     def _guarded(self, flight: InFlight, request: Request, *, keep: bool = False) -> Iterator[None]:
@@ -194,11 +186,26 @@ class Transport:
             done = True
         except (HTTPError, OSError) as error:
             maybe = request.method != "GET" and flight.sock is not None
-            raise NoResponse(f"{request.label}: no response: {_text(error)}", maybe_applied=maybe) from error
+            late = f"it took longer than {flight.deadline.seconds:g} s" if flight.deadline.has_passed else ""
+            why = late or _text(error)
+            raise NoResponse(f"{request.label}: no response: {why}", maybe_applied=maybe) from error
         finally:
             in_flight.current = None
             if flight.abort is not None and not (keep and done):
                 flight.abort.hold(None)
+
+
+def _read_all(response: BaseHTTPResponse) -> Response:
+    body = bytearray()
+    try:
+        while chunk := response.read1(_CHUNK_BYTES):
+            body += chunk
+    except BaseException:
+        response.close()  # half read: not to be reused
+        raise
+    finally:
+        response.release_conn()
+    return Response(status=response.status, headers=response.headers, body=bytes(body))
 
 
 def _may_repeat(request: Request, flight: InFlight, error: ProtocolError) -> bool:

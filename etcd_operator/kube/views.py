@@ -10,6 +10,25 @@ import msgspec
 
 from etcd_operator.api.meta import ObjectMeta, Value, condition_of
 
+OUR_ANNOTATIONS = ("etcd.", "coreos.com/")
+"""How the names of all annotations begin that the operator reads or writes."""
+
+
+class _Lean(Value, frozen=True, kw_only=True):
+    """An object of which many are kept, for long: without the annotations of others, up to 256 KiB each.
+
+    So its annotations must not be written as a whole.
+    """
+
+    metadata: ObjectMeta
+
+    def __post_init__(self) -> None:
+        found = self.metadata.annotations
+        ours = {name: value for name, value in found.items() if name.startswith(OUR_ANNOTATIONS)}
+        if len(ours) < len(found):
+            metadata = msgspec.structs.replace(self.metadata, annotations=ours)
+            msgspec.structs.force_setattr(self, "metadata", metadata)
+
 
 class StateReason(Value, frozen=True, kw_only=True):
     """Why a container waits, or has ended and when; `message` is the end of its log where it failed."""
@@ -95,10 +114,9 @@ class PodSpec(Value, frozen=True, kw_only=True):
     ephemeral_containers: tuple[EphemeralContainer, ...] = ()
 
 
-class Pod(Value, frozen=True, kw_only=True):
+class Pod(_Lean, frozen=True, kw_only=True):
     """A member's pod."""
 
-    metadata: ObjectMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -179,10 +197,9 @@ class Written(Value, frozen=True, kw_only=True):
     metadata: ObjectMeta
 
 
-class Claim(Value, frozen=True, kw_only=True):
+class Claim(_Lean, frozen=True, kw_only=True):
     """A persistent volume claim."""
 
-    metadata: ObjectMeta
     status: ClaimStatus = ClaimStatus()
 
 
@@ -198,10 +215,9 @@ class ClaimSpec(Value, frozen=True, kw_only=True):
     resources: ClaimResources = ClaimResources()
 
 
-class BackupClaim(Value, frozen=True, kw_only=True):
+class BackupClaim(_Lean, frozen=True, kw_only=True):
     """The claim for backups of a cluster."""
 
-    metadata: ObjectMeta
     spec: ClaimSpec = ClaimSpec()
 
 
@@ -248,10 +264,9 @@ class ReplicaSet(Value, frozen=True, kw_only=True):
         return true_condition(self.status.conditions, "ReplicaFailure")
 
 
-class Job(Value, frozen=True, kw_only=True):
+class Job(_Lean, frozen=True, kw_only=True):
     """A Job: by its conditions `Complete` and `Failed`, whether it has ended, and how."""
 
-    metadata: ObjectMeta
     status: Conditions = Conditions()
 
 

@@ -25,7 +25,6 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from etcd_operator.clock import Clock
 from etcd_operator.decoding import read
 from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
@@ -37,8 +36,6 @@ from etcd_operator.kube.resources import Selection
 from etcd_operator.kube.transport import NoResponse, Stream
 
 T = TypeVar("T")
-
-_LIFE_GRACE = 30.0
 
 
 class EventType(StrEnum):
@@ -84,7 +81,6 @@ class Watch(Generic[T]):
     resource_version: str
     timeout_seconds: int
     abort: Abort
-    clock: Clock
     _stream: Stream | None = None
 
     def open(self) -> None:
@@ -113,7 +109,6 @@ class Watch(Generic[T]):
 
     def _lines(self, stream: Stream) -> Iterator[bytes]:
         """Complete lines only; whatever the last newline does not end is dropped."""
-        ends = self.clock.monotonic() + self.timeout_seconds + _LIFE_GRACE
         pending: list[bytes] = []
         for chunk in self._chunks(stream):
             *complete, rest = chunk.split(b"\n")
@@ -122,8 +117,6 @@ class Watch(Generic[T]):
                 pending.clear()
             if rest:
                 pending.append(rest)
-            if self.clock.monotonic() > ends:
-                return
 
     def _chunks(self, stream: Stream) -> Iterator[bytes]:
         try:

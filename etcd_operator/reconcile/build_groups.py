@@ -188,10 +188,13 @@ def _conflicting_cluster(other: Caches[Any], *, or_equal: bool) -> ConflictingCl
     """Which clusters of the other group take precedence: those that are older, or also equally old."""
 
     def is_before(key: Key, created: str) -> bool:
-        cluster = other.clusters.store.get(key)
-        if cluster is None:
+        cluster, unreadable = other.clusters.store.get(key), other.clusters.store.unreadable_at(key)
+        if cluster is not None:
+            made = cluster.metadata.creation_timestamp
+        elif unreadable is not None:
+            made = unreadable.created
+        else:
             return False
-        made = cluster.metadata.creation_timestamp
         return bool(made < created or (or_equal and made == created))
 
     return is_before

@@ -75,7 +75,13 @@ class Caches(Generic[Cluster]):
         return informer.store.by_index(BY_CLUSTER, str(key)) if informer is not None else ()
 
     def unreadable(self, key: Key) -> Iterator[str]:
-        """What belongs to a cluster, or may, and exists but cannot be read: each as a phrase."""
+        """What of a cluster exists but cannot be read, itself or what may belong to it: each as a phrase.
+
+        The cluster's own last known value may be outdated: it may be about to be deleted.
+        """
+        itself = self.clusters.store.unreadable_at(key)
+        if itself is not None:
+            yield f"{self.resource.kind} {key.name} ({itself.error})"
         for informer in (self.unlabelled, *self.parts()):
             for each in informer.store.unreadable:
                 if self._may_be_of(key, each):
@@ -115,6 +121,7 @@ class Caches(Generic[Cluster]):
                 on_part(old, new)
 
         self.clusters.add_handler(on_cluster)
+        self.clusters.add_unreadable_handler(enqueue)
         self.unlabelled.add_handler(partial(_on_unlabelled, enqueue))
         for informer in self.parts():
             informer.add_handler(on_budget if informer is self.budgets else on_part)

@@ -36,6 +36,7 @@ from etcd_operator.reconcile.observe import Observer
 from etcd_operator.reconcile.peers.status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.readiness import ReadinessWriter
+from etcd_operator.reconcile.unreadable import UNREADABLE, Unreadables
 from etcd_operator.reconcile.upgrade import UpgradeWatch, events_of
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.timestamps import timestamp
@@ -84,12 +85,17 @@ class ClusterReconciler(Generic[Cluster]):
     resync: float
     upgrades: UpgradeWatch
     failures: Failures
+    unreadables: Unreadables
     on_figures: Callable[[Key, ClusterFigures | None], None]
     peer_status: PeerStatusWriter | None = None
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
+        is_unreadable = self.unreadables.exists(key)
         cluster = self.caches.clusters.store.get(key)
+        if cluster is None and is_unreadable:
+            self.on_figures(key, ClusterFigures(is_available=None, held=UNREADABLE))
+            return Result()
         if cluster is None:
             self.observer.forget(key)
             self.failures.passed(key)
@@ -203,7 +209,12 @@ class _Pass(Generic[Cluster]):
         self._of.report(self._cluster, reason, message, reason in WARNINGS)
 
     def _write_status(self) -> None:
-        """Replace the status if it differs from the one last seen; a concurrent edit is a Conflict."""
+        """Replace the status if it differs from the one last seen; a concurrent edit is a Conflict.
+
+        What cannot be read is not replaced: its last known value is outdated, and the field may be in there.
+        """
+        if self._of.caches.clusters.store.unreadable_at(self._key) is not None:
+            return
         now = timestamp(self._of.clock.now())
         status = self._of.dialect.status(self._cluster, self._state, self._plan, now=now)
         before: RawObject = msgspec.to_builtins(self._cluster.status)

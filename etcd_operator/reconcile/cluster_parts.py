@@ -29,6 +29,7 @@ from etcd_operator.reconcile.readers import Readers
 from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.readings import Readings
 from etcd_operator.reconcile.reporters import cluster_reporter
+from etcd_operator.reconcile.unreadable import Unreadables
 from etcd_operator.reconcile.upgrade import UpgradeWatch
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
@@ -77,6 +78,7 @@ class Parts(Generic[Cluster]):
                 clock=wiring.clock, on_finished=wiring.on_upgrade, on_leaderless=wiring.on_leaderless
             ),
             failures=Failures(wiring.clock),
+            unreadables=Unreadables(objects=self.caches.clusters, recorder=wiring.recorder),
             on_figures=partial(wiring.on_cluster_figures, self.caches.resource.group),
             peer_status=self.peer_status,
         )

@@ -94,6 +94,7 @@ def wake_itself(
             again(value.metadata.key)
 
     owners.add_handler(on_owner)
+    owners.add_unreadable_handler(enqueue)
 
 
 def wake_owner(

@@ -33,6 +33,7 @@ from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.readings import Readings
 from etcd_operator.reconcile.replies import reply_of
 from etcd_operator.reconcile.slots import PagesNeeded
+from etcd_operator.reconcile.unreadable import UNREADABLE
 from etcd_operator.render.budget import is_as_desired
 from etcd_operator.render.urls import host_of
 from etcd_operator.timestamps import instant
@@ -150,7 +151,7 @@ class Observer(Generic[Cluster]):
         others = " and others" if len(found) > NAMED else ""
         names = f"{'; '.join(found[:NAMED])}{others}"
         message = f"objects of this cluster exist and cannot be read: {names}: nothing is changed"
-        return Unseen(reason="ObjectUnreadable", message=message)
+        return Unseen(reason=UNREADABLE, message=message)
 
     def forget(self, key: Key) -> None:
         """The cluster is deleted."""

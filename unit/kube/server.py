@@ -171,6 +171,17 @@ def _read(reader: Any) -> Asked | None:
     return Asked(method, parts.path, query, headers, body)
 
 
+def first_then(first: Script, then: Script) -> Script:
+    """One script for the first request, another for the rest."""
+    seen: list[Asked] = []
+
+    def script(asked: Asked, line: Line) -> None:
+        seen.append(asked)
+        (first if len(seen) == 1 else then)(asked, line)
+
+    return script
+
+
 @contextmanager
 def serving(script: Script, port: int = 0) -> Iterator[Server]:
     server = Server(script, port)

@@ -123,7 +123,9 @@ def test_a_list_whose_continue_token_expires_begins_again_without_pages() -> Non
 
 def test_one_odd_object_does_not_hide_the_others_in_a_list() -> None:
     odd = {"metadata": {"namespace": "default", "name": ["odd"]}}
-    nameless = {"metadata": {"namespace": "default", "name": "numbered", "resourceVersion": "5"}, "spec": 5}
+    origin = {"uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"a": "b"}}
+    numbered = {"namespace": "default", "name": "numbered", "resourceVersion": "5", **origin}
+    nameless = {"metadata": numbered, "spec": 5}
 
     class Spec(msgspec.Struct, frozen=True):
         a: int = 0
@@ -136,6 +138,8 @@ def test_one_odd_object_does_not_hide_the_others_in_a_list() -> None:
         found = client.list(PODS, WithSpec)
         assert [item.metadata.name for item in found.items] == ["a", "b"]
         assert [each.key for each in found.unreadable] == [Key("", ""), Key("default", "numbered")]
+        known = [(each.uid, each.created, each.labels) for each in found.unreadable]
+        assert known == [("", "", {}), ("u", "2026-01-01T00:00:00Z", {"a": "b"})]
         with pytest.raises(Conflict, match="default/numbered"):
             found.whole()
 

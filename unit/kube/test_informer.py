@@ -100,6 +100,24 @@ def test_it_has_synced_only_after_the_first_list_was_reported_to_the_handlers() 
         assert informer.has_synced
 
 
+def test_an_object_that_was_never_read_is_reported_to_its_own_handlers() -> None:
+    odd = {"metadata": {"namespace": "default", "name": "odd", "resourceVersion": "11", "labels": 5}}
+    with capture_logs() as logs, informing(steady(("ADDED", odd), ("ADDED", pod("b", 12)))) as informer:
+        seen: list[Key] = []
+
+        def broken(_key: Key) -> None:
+            raise RuntimeError("broken on purpose")
+
+        informer.add_unreadable_handler(broken)
+        informer.add_unreadable_handler(seen.append)
+        informer.start()
+        until(lambda: informer.store.get(Key("default", "b")) is not None)
+        assert seen == [Key("default", "odd")]
+        with pytest.raises(RuntimeError, match="has started"):
+            informer.add_unreadable_handler(seen.append)
+    assert "handler_crashed" in {entry["event"] for entry in logs}
+
+
 def test_a_handler_that_crashes_is_reported_and_costs_only_that_call() -> None:
     with capture_logs() as logs, informing(steady(("ADDED", pod("b", 11)))) as informer:
         seen: list[str] = []

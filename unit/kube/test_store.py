@@ -131,6 +131,37 @@ def test_what_turns_unreadable_is_reported_and_remembered_until_it_is_read_again
     assert not store.unreadable
 
 
+def test_an_object_that_was_never_read_is_reported_when_it_exists_and_when_it_is_gone() -> None:
+    changes: Reported = []
+    keys: list[str] = []
+    store = Store[Thing](
+        on_change=lambda old, new: changes.append((old, new)), on_unreadable=lambda key: keys.append(key.name)
+    )
+    store.put(thing("a", 1))
+    changes.clear()
+    store.replace([], "5", unreadable=[odd("c"), odd("b"), odd("a")])
+    assert (keys, changes) == (["b", "c"], [(thing("a", 1), thing("a", 1))])
+    store.turned_unreadable(odd("d"), "6")
+    store.turned_unreadable(odd("a"), "7")
+    assert keys == ["b", "c", "d"]
+    store.replace([thing("c", 8)], "9", unreadable=[odd("d"), odd("a")])
+    assert (keys, changes[-1]) == (["b", "c", "d", "b"], (None, thing("c", 8)))
+    store.remove(Key("default", "d"), "10")
+    store.remove(A, "11")
+    store.remove(Key("default", "never-known"), "12")
+    assert (keys, changes[-1]) == (["b", "c", "d", "b", "d"], (thing("a", 1), None))
+
+
+def test_what_is_known_of_an_unreadable_object_is_found_by_its_key() -> None:
+    store, _ = store_and_reports()
+    store.put(thing("a", 1))
+    assert store.unreadable_at(A) is None
+    store.turned_unreadable(odd("a"), "2")
+    assert store.unreadable_at(A) == odd("a")
+    store.put(thing("a", 3))
+    assert store.unreadable_at(A) is None
+
+
 def test_replace_is_the_truth_even_when_versions_went_back() -> None:
     store, _ = store_and_reports()
     store.put(thing("a", 100))

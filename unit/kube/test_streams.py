@@ -1,19 +1,15 @@
 """Streams of the transport: silence, refusals, aborts, and TLS."""
 
-import ssl
 import threading
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
-import trustme
 import urllib3
 
 from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.transport import NoResponse, Response, Stream, Transport
-from unit.kube.exchanges import READ, WRITE, hello, needs_ipv6, open_stream, took
-from unit.kube.server import AT_ONCE, BRISK, Asked, Line, Script, Server, connected, serving
+from unit.kube.exchanges import READ, WRITE, encrypted, hello, needs_ipv6, open_stream, took
+from unit.kube.server import AT_ONCE, BRISK, Asked, Line, connected, serving
 
 
 def test_a_stream_that_is_silent_for_too_long_times_out() -> None:
@@ -37,7 +33,7 @@ def test_a_stream_that_is_silent_for_too_long_times_out() -> None:
 
 def test_a_stream_that_is_refused_comes_back_as_a_whole_answer() -> None:
     with serving(lambda _, line: line.fail(410, "Expired")) as server, connected(server) as transport:
-        opened = transport.stream(READ, BRISK, Abort())
+        opened = transport.stream(READ, BRISK, Abort(), life=600.0)
         assert isinstance(opened, Response)
         assert opened.status == 410
 
@@ -54,24 +50,6 @@ def test_the_connection_of_a_stream_is_never_used_again() -> None:
             stream.close()
         assert server.connections == 2
         assert [asked.headers["connection"] for asked in server.asked] == ["close", "close"]
-
-
-@contextmanager
-def encrypted(script: Script, host: str = "127.0.0.1") -> Any:
-    """The same server behind TLS: one connection at a time is enough here."""
-    authority = trustme.CA()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(host).configure_cert(context)
-    server = Server(script, wrap=lambda sock: context.wrap_socket(sock, server_side=True), host=host)
-    server.start()
-    trusted = ssl.create_default_context()
-    authority.configure_trust(trusted)
-    pool = urllib3.PoolManager(ssl_context=trusted)
-    try:
-        yield server, Transport(pool=pool, base_url=server.url.replace("http:", "https:"))
-    finally:
-        pool.clear()
-        server.stop()
 
 
 def test_an_abort_ends_a_stream_over_tls_within_100_ms() -> None:

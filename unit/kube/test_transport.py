@@ -14,17 +14,6 @@ from unit.kube.exchanges import READ, WRITE, hello, open_stream, took
 from unit.kube.server import AT_ONCE, BRISK, Asked, Line, Script, connected, serving, until
 
 
-def first_then(first: Script, then: Script) -> Script:
-    """One script for the first request, another for the rest."""
-    seen: list[Asked] = []
-
-    def script(asked: Asked, line: Line) -> None:
-        seen.append(asked)
-        (first if len(seen) == 1 else then)(asked, line)
-
-    return script
-
-
 def second(odd: Script) -> Script:
     """A misbehaviour for the second request only."""
     seen: list[Asked] = []
@@ -131,24 +120,6 @@ def test_an_incomplete_answer_is_no_answer_and_bounded_in_time(odd: Callable[[Li
                 transport.exchange(request, quick)
             assert caught.value.maybe_applied == (request is WRITE)
             assert "\n" not in str(caught.value)
-
-
-def test_an_answer_that_drips_is_bounded_by_the_total() -> None:
-    def drip(_asked: Asked, line: Line) -> None:
-        line.head(200, {"Content-Length": "1000"})
-        while True:
-            line.send(b".")
-            threading.Event().wait(0.02)
-
-    quick = replace(BRISK, total=0.3)
-    with serving(first_then(drip, hello)) as server, connected(server) as transport:
-
-        def call() -> None:
-            with pytest.raises(NoResponse, match=r"longer than 0\.3 s"):
-                transport.exchange(READ, quick)
-
-        assert took(call) < AT_ONCE
-        assert transport.exchange(READ, BRISK).body == b"hello"  # and not the rest of what dripped
 
 
 def test_a_redirect_is_not_followed() -> None:

@@ -39,10 +39,11 @@ from unit.kube.things import LeapClock, Thing, in_thread
 @contextmanager
 def watching(script: Script, **options: Any) -> Iterator[tuple[Watch[Thing], Server]]:
     timeouts = options.pop("timeouts", BRISK)
-    with serving(script) as server, connected(server) as transport:
+    clock = options.pop("clock", SystemClock())
+    with serving(script) as server, connected(server, clock=clock) as transport:
         selection = Selection(resource=PODS, namespace="default", label_selector="app=etcd")
         client = Client(transport, timeouts=timeouts)
-        options = {"timeout_seconds": 300, "abort": Abort(), "clock": SystemClock(), **options}
+        options = {"timeout_seconds": 300, "abort": Abort(), **options}
         yield Watch(client, selection, Thing, resource_version="10", **options), server
 
 

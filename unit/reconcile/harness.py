@@ -12,6 +12,9 @@ from itertools import chain
 from typing import Any, TypeVar
 from uuid import uuid4
 
+import msgspec
+
+from etcd_operator.decoding import read
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.figures import BackupFigures, ClusterFigures, RestoreFigures
 from etcd_operator.keys import Key
@@ -52,6 +55,15 @@ def _keep(found: dict[tuple[str, Key], Found], of: str, key: Key, figures: Found
         found[of, key] = figures
 
 
+def _is_readable(obj: Json, informer: Informer[Any]) -> bool:
+    """Whether an object as stored fits the type of a cache."""
+    try:
+        read(msgspec.json.encode(obj), informer._reflector._decode)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
 class Operator:
     """One life of the operator; `dies_at`: see `Mortality`; `only`: its groups by name (default: all)."""
 
@@ -82,6 +94,7 @@ class Operator:
         self.restore_ends: list[str] = []
         self._shown: dict[Informer[Any], tuple[int, int | None]] = {}
         self._reported: dict[Informer[Any], dict[str, str]] = {}
+        self._never_read: dict[Informer[Any], set[Key]] = {}
         self._probing = 0
         wiring = Wiring(
             client=client,
@@ -115,8 +128,9 @@ class Operator:
         for group in self.cluster_groups:
             group.prober._guarded = partial(self._probe, group.prober._guarded)  # type: ignore[method-assign]
         for informer in self.informers:
-            self._reported[informer] = {}
-            informer.add_handler(partial(self._on_change, self._reported[informer]))
+            self._reported[informer], self._never_read[informer] = {}, set()
+            informer.add_handler(partial(self._on_change, informer))
+            informer.add_unreadable_handler(partial(self._on_unreadable, informer))
             informer.start()
         self._recorder.start()
         for informer in self.informers:
@@ -164,13 +178,24 @@ class Operator:
             group.prober.stop()
         self._recorder._thread.join(DEADLINE)
 
-    def _on_change(self, reported: dict[str, str], old: Any, new: Any) -> None:
+    def _on_change(self, informer: Informer[Any], old: Any, new: Any) -> None:
         """The last handler: the others have queued what this change concerns."""
+        reported = self._reported[informer]
         with self.schedule.changed:
             if old is not None:
                 reported.pop(old.metadata.uid, None)
             if new is not None:
                 reported[new.metadata.uid] = new.metadata.resource_version
+                self._never_read[informer].discard(new.metadata.key)
+            self.schedule.changed.notify_all()
+
+    def _on_unreadable(self, informer: Informer[Any], key: Key) -> None:
+        """The last handler of what was never read."""
+        with self.schedule.changed:
+            if informer.store.unreadable_at(key) is not None:
+                self._never_read[informer].add(key)
+            else:
+                self._never_read[informer].discard(key)
             self.schedule.changed.notify_all()
 
     def _probe(self, probe: Callable[..., None], *args: Any) -> None:
@@ -202,18 +227,21 @@ class Operator:
         if not self._is_served(informer):
             return True
         selection = informer._reflector._selection
-        odd = {(each.key.namespace, each.key.name) for each in informer.store.unreadable}
-        view = [
-            obj["metadata"]
+        odd = {each.key for each in informer.store.unreadable}
+        view = {
+            Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
             for obj in self._view(selection.resource)
             if selection.namespace in ("", obj["metadata"].get("namespace"))
             and matches_labels(selection.label_selector, obj)
-        ]
-        unread = {meta["uid"] for meta in view if (meta.get("namespace", ""), meta["name"]) in odd}
-        reported = {uid: v for uid, v in self._reported[informer].items() if uid not in unread}
-        return reported == {
-            meta["uid"]: meta["resourceVersion"] for meta in view if meta["uid"] not in unread
         }
+        if any(key not in view or _is_readable(view[key], informer) for key in odd):
+            return False
+        if self._never_read[informer] != {key for key in odd if informer.store.get(key) is None}:
+            return False
+        unread = {view[key]["metadata"]["uid"] for key in odd}
+        reported = {uid: v for uid, v in self._reported[informer].items() if uid not in unread}
+        metadata = [obj["metadata"] for key, obj in view.items() if key not in odd]
+        return reported == {meta["uid"]: meta["resourceVersion"] for meta in metadata}
 
     def _view(self, resource: Resource) -> list[Json]:
         """The objects that a LIST would give now."""

@@ -9,7 +9,7 @@ import pytest
 from etcd_operator.api.backups import BackupSource
 from etcd_operator.api.improbable import EtcdCluster
 from etcd_operator.core.backups.state import BackupPodState, SourceCluster
-from etcd_operator.keys import Key
+from etcd_operator.kube.store import Store
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.backups.observe import pod_state
 from etcd_operator.reconcile.backups.source import Sources
@@ -24,11 +24,11 @@ NAMES = ("c-0.c.team.svc:2379", "[fd00::1]:2379")
 
 def found(source: dict[str, str], cluster: dict[str, Any] | None = None) -> SourceCluster:
     """The source of a backup in the namespace `team`, where there is at most the cluster `c`."""
-    stored = {}
+    stored = Store[EtcdCluster]()
     if cluster is not None:
         document = {"metadata": {"name": "c", "namespace": "team"}, **cluster}
-        stored[Key("team", "c")] = msgspec.convert(document, EtcdCluster)
-    caches: Any = [SimpleNamespace(store=store) for store in ({}, stored)]
+        stored.put(msgspec.convert(document, EtcdCluster))
+    caches: Any = [SimpleNamespace(store=store) for store in (Store[EtcdCluster](), stored)]
     return Sources(clusters=tuple(caches)).find(msgspec.convert(source, BackupSource), "team")
 
 

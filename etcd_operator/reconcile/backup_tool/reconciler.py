@@ -68,6 +68,8 @@ class ToolReconciler:
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
+        if self.caches.clusters.store.unreadable_at(key) is not None:
+            return Result()  # it exists, and the pass over its members reports it
         cluster = self.caches.clusters.store.get(key)
         if cluster is None:
             self._forget(key)

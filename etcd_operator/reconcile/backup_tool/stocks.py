@@ -14,7 +14,7 @@ from etcd_operator.core.rules.from_backup import ASK_AGAIN
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import NO_STOCK, StockFacts, revision_named
-from etcd_operator.errors import OperatorError
+from etcd_operator.errors import Invalid, OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.backup_tool.caches import is_of_tool
@@ -71,7 +71,13 @@ class Stocks:
         return 0.0
 
     def _uses_claim(self, key: Key) -> bool:
-        """Whether a cluster has a backup tool that uses its claim for backups."""
+        """Whether a cluster has a backup tool that uses its claim for backups.
+
+        Raises Invalid for one that cannot be read: what is chosen is written down, and never chosen again.
+        """
+        unreadable = self.caches.clusters.store.unreadable_at(key)
+        if unreadable is not None:
+            raise Invalid(f"EtcdCluster {key.name} exists and cannot be read: {unreadable.error}")
         found = self.caches.clusters.store.get(key)
         policy = wanted(found.spec.get("backup")).policy if found is not None else None
         return policy is not None and policy.s3 is None

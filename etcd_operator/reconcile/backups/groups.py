@@ -24,6 +24,7 @@ from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.groups import Group, Wiring
 from etcd_operator.reconcile.jobs import JobCaches, job_caches
 from etcd_operator.reconcile.reporters import cluster_reporter
+from etcd_operator.reconcile.unreadable import Unreadables
 from etcd_operator.reconcile.waits import Waits
 
 Clusters = tuple[Informer[Any], ...]
@@ -64,6 +65,7 @@ def _backups(wiring: Wiring, caches: JobCaches[EtcdBackup], clusters: Clusters) 
         image=wiring.backup_image,
         repository=wiring.defaults.repository,
         failures=Failures(wiring.clock),
+        unreadables=Unreadables(objects=caches.owners, recorder=wiring.recorder),
     )
     controller = wiring.new_controller("improbable-backup", reconciler.reconcile)
     caches.wake(controller.enqueue, controller.restart)
@@ -77,6 +79,7 @@ def _schedules(wiring: Wiring, caches: ScheduleCaches) -> Group:
         observer=ScheduleObserver(caches=caches, clock=wiring.clock),
         recorder=wiring.recorder,
         failures=Failures(wiring.clock),
+        unreadables=Unreadables(objects=caches.schedules, recorder=wiring.recorder),
         figures=ScheduleFigures(on_figures=wiring.on_figures),
         pruner=Pruner(image=wiring.backup_image, failures=Failures(wiring.clock)),
     )

@@ -28,6 +28,7 @@ from etcd_operator.reconcile.backups.observe import BackupObserver, ObservedBack
 from etcd_operator.reconcile.failures import Failures, reason_of
 from etcd_operator.reconcile.jobs import JobCaches
 from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.reconcile.unreadable import Unreadables
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import backup_job
 from etcd_operator.timestamps import timestamp
@@ -48,9 +49,12 @@ class BackupReconciler:
     image: Callable[[], str]
     repository: str
     failures: Failures
+    unreadables: Unreadables
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
+        if self.unreadables.exists(key):
+            return Result()
         backup = self.caches.owners.store.get(key)
         if backup is None:
             return self._over(key)

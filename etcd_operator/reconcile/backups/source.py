@@ -28,7 +28,7 @@ class Sources:
         """
         if source.cluster_name:
             key = Key(namespace, source.cluster_name)
-            return _state(key, self._cluster(key))
+            return self._unreadable(key) or _state(key, self._cluster(key))
         host, address = _address(source.cluster_url)
         found = self._cluster(Key(namespace, host))
         endpoints = _endpoints(found) if found is not None else ()
@@ -39,6 +39,12 @@ class Sources:
         key = objects.key(source.cluster_name)
         found = (objects.find(informer.resource, key.name, AnyCluster) for informer in self.clusters)
         return _state(key, next((cluster for cluster in found if cluster is not None), None))
+
+    def _unreadable(self, key: Key) -> SourceCluster | None:
+        found = (informer.store.unreadable_at(key) for informer in self.clusters)
+        error = next((each.error for each in found if each is not None), "")
+        message = f"EtcdCluster {key.name} exists and cannot be read: {error}"
+        return SourceCluster(reason="SourceNotReady", message=message) if error else None
 
     def _cluster(self, key: Key) -> Any:
         found: Iterable[Any] = (informer.store.get(key) for informer in self.clusters)

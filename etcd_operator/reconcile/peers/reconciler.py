@@ -47,6 +47,8 @@ class PeerReconciler:
             return Result()
         if not self.writes.expectations.are_met(key):
             return Result(requeue_after=CATCH_UP, is_done=False)
+        if self.writes.caches.clusters.store.unreadable_at(cluster_of(peer)) is not None:
+            return Result(requeue_after=RETRY_HELD)  # it exists, and its own pass reports it
         try:
             return self._carry_out(key, peer)
         except (NameTaken, Forbidden, Invalid, CleanupFailed) as error:

@@ -13,6 +13,7 @@ from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.restores.observe import RestoreObserver
 from etcd_operator.reconcile.restores.progress import ProgressReader, restore_of
 from etcd_operator.reconcile.restores.reconciler import RestoreReconciler
+from etcd_operator.reconcile.unreadable import Unreadables
 from etcd_operator.reconcile.waits import Waits
 
 
@@ -41,6 +42,7 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
         image=wiring.backup_image,
         repository=wiring.defaults.repository,
         failures=Failures(wiring.clock),
+        unreadables=Unreadables(objects=caches.owners, recorder=wiring.recorder),
         gauges=RestoreGauges(
             clock=wiring.clock, on_figures=wiring.on_restore_figures, on_end=wiring.on_restore_end
         ),

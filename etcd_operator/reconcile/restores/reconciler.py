@@ -34,6 +34,7 @@ from etcd_operator.reconcile.jobs import JobCaches
 from etcd_operator.reconcile.objects import NameTaken, Objects
 from etcd_operator.reconcile.restores.figures import RestoreGauges
 from etcd_operator.reconcile.restores.observe import ObservedRestore, RestoreObserver
+from etcd_operator.reconcile.unreadable import Unreadables
 from etcd_operator.reconcile.writes import Writes, require_leadership
 from etcd_operator.render import restore_job, restored
 from etcd_operator.timestamps import timestamp
@@ -55,11 +56,14 @@ class RestoreReconciler:
     image: Callable[[], str]
     repository: str
     failures: Failures
+    unreadables: Unreadables
     gauges: RestoreGauges
     may_act: Callable[[], bool]
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
+        if self.unreadables.exists(key):
+            return Result()
         restore = self.caches.owners.store.get(key)
         if restore is None:
             return self._deleted(key)

@@ -42,7 +42,8 @@ class HealthReconciler:
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
         cluster = self.clusters.store.get(key)
-        if cluster is None or cluster.metadata.is_deleting:
+        is_unreadable = self.clusters.store.unreadable_at(key) is not None
+        if cluster is None or cluster.metadata.is_deleting or is_unreadable:
             return Result()
         return self.writes.pass_over(key, lambda objects: self._pass(cluster, objects))
 

@@ -34,6 +34,7 @@ from etcd_operator.reconcile.backups.schedules.pruner import Pruner
 from etcd_operator.reconcile.backups.schedules.readers import being_read
 from etcd_operator.reconcile.failures import Failures, reason_of
 from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.reconcile.unreadable import Unreadables
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import scheduled_backup as render
 
@@ -47,11 +48,14 @@ class ScheduleReconciler:
     observer: ScheduleObserver
     recorder: Recorder
     failures: Failures
+    unreadables: Unreadables
     figures: ScheduleFigures
     pruner: Pruner
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
+        if self.unreadables.exists(key):
+            return Result()
         schedule = self.caches.schedules.store.get(key)
         if schedule is None:
             self.failures.passed(key)

@@ -1,0 +1,41 @@
+"""What is kept of built-in objects."""
+
+import importlib
+import pkgutil
+from typing import Any
+
+import msgspec
+import pytest
+
+import etcd_operator
+from etcd_operator.api import coreos, improbable
+from etcd_operator.decoding import read
+from etcd_operator.kube.views import OUR_ANNOTATIONS, BackupClaim, Claim, Job, Pod
+from etcd_operator.render.steps import SKIP_STEPS
+
+OURS = {
+    improbable.TOKEN_ANNOTATION: "t",
+    coreos.VERSION_ANNOTATION: "3.6.16",
+    "coreos.com/initial-cluster": "c",
+}
+THEIRS = {"kubectl.kubernetes.io/last-applied-configuration": "x" * 10_000, "example.com/seen": "yes"}
+
+
+@pytest.mark.parametrize("kind", [Pod, Claim, BackupClaim, Job])
+@pytest.mark.parametrize("annotations", [{**THEIRS, **OURS}, OURS, THEIRS, {}])
+def test_only_our_annotations_are_kept(kind: type[Any], annotations: dict[str, str]) -> None:
+    metadata = {"name": "a", "uid": "u", "labels": {"app": "x"}, "annotations": annotations}
+    found = read(msgspec.json.encode({"metadata": metadata}), kind).metadata
+    assert found.annotations == {name: value for name, value in annotations.items() if name in OURS}
+    assert (found.name, found.uid, found.labels) == ("a", "u", {"app": "x"})
+
+
+def test_all_annotations_of_the_operator_count_as_ours() -> None:
+    found = {name for keys in (coreos.POD_KEYS, improbable.POD_KEYS) for name in keys.existing_only("a", "b")}
+    found |= SKIP_STEPS.keys()
+    for each in pkgutil.walk_packages(etcd_operator.__path__, "etcd_operator."):
+        if not each.name.endswith("__main__"):
+            module = vars(importlib.import_module(each.name))
+            found |= {value for name, value in module.items() if name.endswith("_ANNOTATION")}
+    assert len(found) > 20
+    assert {name for name in found if not name.startswith(OUR_ANNOTATIONS)} == set()

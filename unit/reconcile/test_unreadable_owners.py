@@ -1,0 +1,283 @@
+"""Objects with passes of their own that exist and cannot be read: they are not deleted."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from etcd_operator.keys import Key
+from unit.fakes.apiserver import Json, Kind
+from unit.fakes.apiserver.kinds import PODS, REPLICA_SETS
+from unit.reconcile.bench import Bench, bench, bootstrapped
+from unit.reconcile.bodies import (
+    BACKUPS,
+    COREOS,
+    IMPROBABLE,
+    MAKERS,
+    PEERS,
+    RESTORES,
+    SCHEDULES,
+    ephemeral,
+    persistent,
+)
+from unit.reconcile.expected import assert_finished
+from unit.reconcile.jobs import Made, backup, schedule
+from unit.reconcile.restoring import Restoring
+from unit.reconcile.restoring import restore as restored
+from unit.reconcile.schedule_steps import let_run
+from unit.reconcile.test_backup_tool import TOOL, backed_up
+from unit.reconcile.test_labels import identities
+from unit.reconcile.test_restore_at_creation import FROM_OLD, ON_VOLUME, fetch_of, members, world
+
+KNOWN_OR_NOT = pytest.mark.parametrize("is_new", [False, True], ids=["known before", "never seen"])
+UNREADABLE = "ObjectUnreadable"
+WHY = "Expected `array`, got `int` - at `$.status.endpoints`"
+
+
+def spoil(made: Bench, kind: Kind, name: str = "c", field: str = "endpoints", value: Any = 5) -> Json:
+    """As if it had been stored while the definition had another schema; what it was before."""
+    before = made.status(kind, name).get(field)
+    made.edit(kind, name, {"status": {field: value}}, subresource="status")
+    return {"status": {field: before}}
+
+
+def mend(made: Bench, kind: Kind, before: Json, name: str = "c") -> None:
+    made.edit(kind, name, before, subresource="status")
+
+
+def events(made: Bench, kind: Kind) -> list[tuple[str, str]]:
+    return [
+        (event["involvedObject"]["uid"], event["message"])
+        for event in made.events()
+        if event["reason"] == UNREADABLE and event["involvedObject"]["kind"] == kind.kind
+    ]
+
+
+def leaving(made: Bench) -> list[str]:
+    """The EtcdPeers whose deletion has begun."""
+    return [name for name in made.names(PEERS) if "deletionTimestamp" in made.get(PEERS, name)["metadata"]]
+
+
+def held(made: Bench, kind: Kind) -> str:
+    assert made.operator is not None
+    shown = made.operator.cluster_figures.get((kind.group, Key("default", "c")))
+    return shown.held if shown is not None else "not shown"
+
+
+@MAKERS
+@KNOWN_OR_NOT
+def test_nothing_of_a_cluster_that_cannot_be_read_is_changed(
+    make: Callable[..., Any], *, is_new: bool
+) -> None:
+    kind, body = make()
+    with bootstrapped(kind, body) as made:
+        before, uid = identities(made), made.get(kind, "c")["metadata"]["uid"]
+        if is_new:
+            made.kill()
+        good = spoil(made, kind)
+        made.edit(kind, "c", {"spec": {"size" if kind is COREOS else "replicas": 5}})
+        spoiled = made.get(kind, "c")
+        if is_new:
+            made.start()
+        made.wait(120.0)
+        writes = made.count_writes()
+        made.wait(60.0)
+        assert made.count_writes() == writes
+        assert identities(made) == before
+        assert made.get(kind, "c") == spoiled
+        assert events(made, kind) == [(uid, f"{WHY}: nothing is changed")]
+        assert held(made, kind) == UNREADABLE
+        mend(made, kind, good)
+        made.settle()
+        assert_finished(made, kind, 5)
+        assert held(made, kind) == ""
+
+
+@MAKERS
+@KNOWN_OR_NOT
+def test_a_pod_that_is_lost_meanwhile_is_replaced_once_its_cluster_is_read(
+    make: Callable[..., Any], *, is_new: bool
+) -> None:
+    kind, body = make()
+    with bootstrapped(kind, body) as made:
+        good = spoil(made, kind)
+        if is_new:
+            made.restart()
+        made.wait(30.0)
+        if kind is COREOS:  # a ReplicaSet of Kubernetes would make it again
+            made.delete(PODS, made.names(PODS)[0])
+        made.wait(120.0)
+        assert len(made.names(PODS)) == (2 if kind is COREOS else 3)
+        mend(made, kind, good)
+        made.run_until(lambda: len(made.names(PODS)) == 3)
+        made.settle()
+        assert_finished(made, kind, 3, numbers=(1, 2, 3) if kind is COREOS else ())
+
+
+@MAKERS
+@KNOWN_OR_NOT
+def test_a_cluster_that_is_deleted_before_it_is_read_is_shown_no_more(
+    make: Callable[..., Any], *, is_new: bool
+) -> None:
+    kind, body = make(size=1)
+    with bootstrapped(kind, body) as made:
+        spoil(made, kind)
+        if is_new:
+            made.restart()
+        made.wait(30.0)
+        assert held(made, kind) == UNREADABLE
+        made.delete(kind, "c")
+        made.drain()
+        assert held(made, kind) == "not shown"
+
+
+@MAKERS
+def test_a_cluster_that_cannot_be_read_and_has_no_objects_is_reported(make: Callable[..., Any]) -> None:
+    kind, body = make()
+    with bench(only=(kind.group,)) as made:
+        made.create(kind, body)
+        made.edit(kind, "c", {"status": {"endpoints": 5}}, subresource="status")
+        made.start()
+        made.wait(30.0)
+        assert len(events(made, kind)) == 1
+        assert not made.names(PODS)
+
+
+@KNOWN_OR_NOT
+def test_peers_of_a_cluster_that_cannot_be_read_are_not_called_handmade(*, is_new: bool) -> None:
+    with bootstrapped(*persistent()) as made:
+        good = spoil(made, IMPROBABLE)
+        if is_new:
+            made.restart()
+        made.wait(60.0)
+        statuses = [made.get(PEERS, name)["status"]["conditions"] for name in made.names(PEERS)]
+        assert {condition["reason"] for conditions in statuses for condition in conditions} == {"Healthy"}
+        mend(made, IMPROBABLE, good)
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+
+
+def test_a_removed_member_of_a_cluster_that_cannot_be_read_keeps_its_finalizer_until_it_is_read() -> None:
+    with bootstrapped(*persistent()) as made:
+        made.edit(IMPROBABLE, "c", {"spec": {"replicas": 2}})
+        made.run_until(lambda: leaving(made) != [])
+        (gone,) = leaving(made)
+        made.kill()
+        good = spoil(made, IMPROBABLE)
+        made.delete(REPLICA_SETS, gone)
+        made.start()
+        made.wait(60.0)
+        assert gone in made.names(PEERS)
+        mend(made, IMPROBABLE, good)
+        made.settle()
+        assert made.objects()["claims"] == ["c-0", "c-1"]
+
+
+def test_a_cluster_of_the_other_group_is_not_made_beside_one_that_cannot_be_read() -> None:
+    with bootstrapped(*persistent(), alone=False) as made:
+        before = identities(made)
+        made.kill()
+        made.clock.advance(10.0)
+        made.create(*ephemeral())
+        spoil(made, IMPROBABLE)
+        made.start()
+        made.wait(60.0)
+        assert made.reason(COREOS) == "NameConflict"
+        assert identities(made) == before
+
+
+def test_of_a_younger_cluster_that_cannot_be_read_an_older_one_takes_no_notice() -> None:
+    with bootstrapped(*ephemeral(), alone=False) as made:
+        before = identities(made)
+        made.clock.advance(10.0)
+        made.create(*persistent())
+        made.wait(30.0)
+        spoil(made, IMPROBABLE)
+        made.restart()
+        made.settle((COREOS, "c"))
+        assert identities(made) == before
+
+
+@KNOWN_OR_NOT
+def test_the_backup_tool_of_a_cluster_that_cannot_be_read_goes_on(*, is_new: bool) -> None:
+    with bench() as made:
+        backed_up(made)
+        shown = dict(made.operator.figures) if made.operator is not None else {}
+        good = spoil(made, COREOS)
+        made.edit(COREOS, "c", {"spec": {"backup": None}})
+        if is_new:
+            made.restart()
+        made.wait(120.0)
+        assert TOOL in made.names(REPLICA_SETS)
+        assert made.operator is not None
+        assert made.operator.figures.keys() == (set() if is_new else shown.keys())
+        mend(made, COREOS, good)
+        made.run_until(lambda: TOOL not in made.names(REPLICA_SETS))
+
+
+def test_a_restore_at_creation_waits_until_the_cluster_of_the_backup_is_read() -> None:
+    with world() as made:
+        made.create(*ephemeral("old", size=1, backup=ON_VOLUME))
+        made.settle((COREOS, "old"))
+        made.kill()
+        good = spoil(made, COREOS, "old")
+        made.create(*ephemeral(restore=FROM_OLD))
+        made.start()
+        made.wait(60.0)
+        assert [name for name in members(made) if name.startswith("c-")] == []
+        assert "EtcdCluster old exists and cannot be read" in made.condition(COREOS, "Degraded")["message"]
+        mend(made, COREOS, good, "old")
+        assert "old-pvc" not in str(fetch_of(made))
+
+
+@KNOWN_OR_NOT
+def test_a_schedule_that_cannot_be_read_makes_no_backup_and_stays_shown(made: Made, *, is_new: bool) -> None:
+    world, _ = made
+    world.create(*schedule())
+    let_run(made, 600.0)
+    assert world.operator is not None
+    shown = dict(world.operator.figures)
+    assert shown
+    good = spoil(world, SCHEDULES, "s", "conditions")
+    before = world.names(BACKUPS)
+    if is_new:
+        world.restart()
+    world.wait(900.0)
+    assert world.names(BACKUPS) == before
+    assert len(events(world, SCHEDULES)) == 1
+    assert world.operator.figures == ({} if is_new else shown)
+    mend(world, SCHEDULES, good, "s")
+    let_run(made, 600.0)
+    assert world.names(BACKUPS) != before
+
+
+@KNOWN_OR_NOT
+def test_a_restore_that_cannot_be_read_goes_on_once_it_is(*, is_new: bool) -> None:
+    with bench() as world:
+        world.start()
+        made = Restoring(world)
+        world.create(*restored())
+        world.run_until(lambda: made.phase == "Pending")
+        good = spoil(world, RESTORES, "r", "conditions")
+        assert world.operator is not None
+        shown = dict(world.operator.restore_figures)
+        assert shown
+        if is_new:
+            world.restart()
+        world.wait(120.0)
+        assert len(events(world, RESTORES)) == 1
+        assert world.operator.restore_figures == ({} if is_new else shown)
+        mend(world, RESTORES, good, "r")
+        made.until_ended()
+
+
+def test_the_source_of_a_backup_that_cannot_be_read_is_not_an_unknown_one(made: Made) -> None:
+    world, _ = made
+    world.create(*persistent(size=1))
+    world.settle()
+    spoil(world, IMPROBABLE)
+    world.create(*backup(source={"clusterName": "c"}))
+    world.wait(30.0)
+    found = world.condition(BACKUPS, "Complete", "one")
+    assert (found["status"], found["reason"]) == ("False", "SourceNotReady")
+    assert WHY in found["message"]
