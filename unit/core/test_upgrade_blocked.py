@@ -9,7 +9,7 @@ from etcd_operator.api.persisted import Upgrade
 from etcd_operator.core.actions import CreateMember, ReplaceMember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.persistent import PERSISTENT
-from etcd_operator.core.plan import plan
+from etcd_operator.core.members import PodProblem
 from etcd_operator.core.starts import Joining, Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import is_blocked
@@ -25,6 +25,7 @@ from unit.core.builders import (
     pod,
     silent,
 )
+from unit.core.protected import plan
 from unit.core.upgrade_states import (
     BOTH,
     DELETED_CLAIM,

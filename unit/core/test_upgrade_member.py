@@ -9,12 +9,12 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.membership_actions import RemoveMember
-from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import AddReader
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import PATIENCE
 from etcd_operator.core.upgrade.state_machine import roll
-from unit.core.builders import IMAGE_PROBLEM, answer, changed, down, persistent, pod
+from unit.core.builders import IMAGE_PROBLEM, answer, changed, down, peer, persistent, pod
+from unit.core.protected import plan
 from unit.core.upgrade_states import (
     BOTH,
     NEW,
