@@ -16,6 +16,12 @@ from etcd_operator.core.upgrade.step import Step, planned, waiting_for
 BLOCKED_RECHECK = 1.0
 """Seconds between observations of a member that does not come up; its pod's own events come first."""
 
+LATE = 120.0
+"""Seconds after which a member that does not serve is reported, although nothing shows what keeps it away."""
+
+PULL_FAILURES = frozenset({"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"})
+"""Reasons for which a container waits that has no image: nothing but another version helps."""
+
 PATIENCE = 30.0
 """Seconds without a quorum after which an upgrading member that runs is not what keeps the quorum away."""
 
@@ -100,8 +106,7 @@ def may_fail_by_version(state: ClusterState, member: Member) -> bool:
 def is_blocked(state: ClusterState, member: Member) -> bool:
     """Whether a member does not run at a version that is no longer desired, and may run at the one that is.
 
-    One that this upgrade has restarted may. Any other one only if its process crashes, and by a patch only:
-    what keeps it down may be something else, and its log may be one that the new version cannot read.
+    One that this upgrade has restarted may. Any other one only where `_may_be_kept_down` by its version.
     A learner joins at the version that the others run, whose image may be missing by now. It may run any.
     """
     if not _fails_to_start(state, member) or would_lose_data(state, member):
@@ -114,7 +119,23 @@ def is_blocked(state: ClusterState, member: Member) -> bool:
     upgrade = state.persisted.upgrade
     if upgrade is not None and requested != upgrade.origin:
         return True
-    return member.pod is not None and member.pod.has_restarted and minor(requested) == minor(wanted)
+    return _may_be_kept_down(state, member)
+
+
+def _may_be_kept_down(state: ClusterState, member: Member) -> bool:
+    """Whether another version may help a member that no upgrade on record has restarted.
+
+    Its image is missing, or its process crashes, and no minor version further: what keeps it down may be
+    something else, and its log may be one that the new version cannot read. Back only to the minor version
+    that runs: the resource may have been created again in the middle of an upgrade, which nobody knows of.
+    """
+    has_no_image = member.problem is not None and member.problem.reason in PULL_FAILURES
+    if not has_no_image and not (member.pod is not None and member.pod.has_restarted):
+        return False
+    running, requested, wanted = state.lowest_version, member.requested_version, state.desired.version
+    if minor(requested) == minor(wanted):
+        return True
+    return running is not None and running.minor == minor(wanted) < minor(requested)
 
 
 def _fails_to_start(state: ClusterState, member: Member) -> bool:
