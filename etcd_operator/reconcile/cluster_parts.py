@@ -28,7 +28,7 @@ from etcd_operator.reconcile.readers import Readers
 from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.readings import Readings, cluster_of
 from etcd_operator.reconcile.reporters import cluster_reporter
-from etcd_operator.reconcile.upgrade import UpgradeWatch
+from etcd_operator.reconcile.upgrade import Awaited, UpgradeWatch
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
 
@@ -102,6 +102,7 @@ class Parts(Generic[Cluster]):
                 clock=wiring.clock,
                 may_act=wiring.may_act,
             ),
+            awaited=Awaited(clock=wiring.clock),
             stock_of=self.stock_of,
             backups_of=self.backups_of,
             readings=self.readings,

@@ -48,7 +48,47 @@ def await_upgrading(state: ClusterState, upgrade: Upgrade, member: Member) -> St
         )
     if member.is_running and state.unavailable_for > PATIENCE:
         return None  # the quorum lacks other members
+    if state.awaited_for > LATE:
+        return _late(state, upgrade, member)
     return Step(message=waiting_for(member.name, wanted))
+
+
+def _late(state: ClusterState, upgrade: Upgrade, member: Member) -> Step:
+    """Report a member that is waited for in vain: what is observed of it, and where a person finds more."""
+    version = member.requested_version or state.desired.version
+    way_out = f"; {_way_out(state, upgrade, version)}" if not _is_going(member) else ""
+    return Step(
+        reason="UpgradeBlocked",
+        message=f"{member.name} has not served at {version} for more than {LATE / 60:.0f} minutes: "
+        f"{_found(member, version)}; the other members are not touched{way_out}",
+        is_held=True,
+        pause=BLOCKED_RECHECK,
+    )
+
+
+def _is_going(member: Member) -> bool:
+    return member.has_terminating_peer or (member.pod is not None and member.pod.is_terminating)
+
+
+def _found(member: Member, version: str) -> str:
+    """What is known of a member that does not serve, as a sentence for people."""
+    if _is_going(member):
+        return (
+            "its former pod has not ended, as when its node does not report to Kubernetes, or a finalizer "
+            "keeps it: see `kubectl get pods -o wide`; it starts when that pod is gone"
+        )
+    if member.pod is None:
+        return "it has no pod: see the Events of its EtcdPeer and its ReplicaSet"
+    if not member.is_running:
+        return "its container does not start: see the Events of its pod"
+    if member.answer is None:
+        return "it runs, but does not answer: see its log"
+    if member.answer.version != version:
+        return (
+            f"it runs {member.answer.version}: its container was not started again, or an admission policy "
+            "or webhook has changed the image"
+        )
+    return "it follows no leader, or reports an error: see its log"
 
 
 def _way_out(state: ClusterState, upgrade: Upgrade, requested: str) -> str:
@@ -111,7 +151,7 @@ def is_blocked(state: ClusterState, member: Member) -> bool:
     """
     if not _fails_to_start(state, member) or would_lose_data(state, member):
         return False
-    requested, wanted = member.requested_version, state.desired.version
+    requested = member.requested_version
     if lacks_snapshot(state.desired, requested):
         return False
     if member.entry is not None and member.entry.is_learner:
