@@ -50,6 +50,7 @@ class ClusterState:
     is_version_hidden: no page that has it could be read.
     stock: what its backup tool has; backups: its EtcdBackups. Known only where one may be restored.
     absence: for how long members have been missed; counted only where that can begin a recovery.
+    awaited_for: seconds for which this process has seen the upgrading member not to serve, at one version.
     served_for: seconds for which this process has seen a quorum; counted only after a recovery without a
     person.
     """
@@ -76,6 +77,7 @@ class ClusterState:
     is_version_hidden: bool = False
     stock: StockFacts = NO_STOCK
     absence: Absence = NO_ABSENCE
+    awaited_for: float = 0.0
     served_for: float = 0.0
     backups: BackupFacts = NO_BACKUPS
 

@@ -198,7 +198,7 @@ def _degraded(state: ClusterState, plan: Plan) -> Verdict:
     if state.corrupt:
         return True, *data_corrupt(state)
     upgrade = state.persisted.upgrade
-    on_purpose = upgrade.member if upgrade is not None else ""
+    on_purpose = upgrade.member if upgrade is not None and not state.desired.is_paused else ""
     expected = [v for v in state.all_voters if v.name != on_purpose and v not in state.leaving]
     unhealthy = [v.name for v in expected if not v.is_healthy]
     if unhealthy and plan.reason != "Creating":

@@ -137,6 +137,7 @@ class Actor(Generic[Cluster]):
                     if membership.add_learner(self._peer_url(scope, action.name)):
                         report("MemberAdded", f"added member {action.name} as a learner")
                 case Promote():
+                    _assert_stays(scope, scope.member(action.name), _pod_of)
                     if membership.promote(action.member_id):
                         report("MemberPromoted", f"promoted {action.name} to a voter")
                 case MoveLeader():
@@ -184,7 +185,7 @@ class Actor(Generic[Cluster]):
         if len(state.voters) > 1 and state.by_name[name].is_healthy:
             if not self._membership(state).lists(name, self._peer_url(scope, name)):
                 raise Conflict(f"{name} is no longer a member: not upgrading it")
-            _assert_still_there(scope, name, lambda voter: voter.pod)
+            _assert_still_there(scope, name, _pod_of)
         try:
             self.members(scope).replace(action)
         finally:
@@ -239,9 +240,15 @@ def _assert_bootstraps(scope: Scope, resource: resources.Resource) -> None:
         raise Conflict(f"{desired.name} was bootstrapped since it was observed: trying again")
 
 
-def _assert_still_there(
-    scope: Scope, leaving: str, part: Callable[[Member], PodFacts | ClaimFacts | None]
-) -> None:
+Part = Callable[[Member], PodFacts | ClaimFacts | None]
+"""One object of a member."""
+
+
+def _pod_of(member: Member) -> PodFacts | None:
+    return member.pod
+
+
+def _assert_still_there(scope: Scope, leaving: str, part: Part) -> None:
     """Raises Conflict if this part of another healthy voter is being deleted since it was observed.
 
     A cache is always a moment behind. Three voters tolerate the loss of one: if a pod is being deleted while
@@ -250,10 +257,19 @@ def _assert_still_there(
     deleted when it was observed is part of the plan.
     """
     for voter in scope.state.healthy_voters:
-        seen = part(voter)
-        if voter.name == leaving or seen is None or seen.is_terminating:
-            continue
-        resource = resources.PODS if isinstance(seen, PodFacts) else resources.CLAIMS
-        found = scope.objects.find(resource, seen.name, Written)
-        if found is None or found.metadata.uid != seen.uid or found.metadata.is_deleting:
-            raise Conflict(f"{voter.name} is being deleted since it was observed: trying again")
+        if voter.name != leaving:
+            _assert_stays(scope, voter, part)
+
+
+def _assert_stays(scope: Scope, member: Member, part: Part) -> None:
+    """Raises Conflict if this part of a member is being deleted since it was observed.
+
+    A learner, too: a voter that ends at once costs a cluster of one its quorum.
+    """
+    seen = part(member)
+    if seen is None or seen.is_terminating:
+        return
+    resource = resources.PODS if isinstance(seen, PodFacts) else resources.CLAIMS
+    found = scope.objects.find(resource, seen.name, Written)
+    if found is None or found.metadata.uid != seen.uid or found.metadata.is_deleting:
+        raise Conflict(f"{member.name} is being deleted since it was observed: trying again")

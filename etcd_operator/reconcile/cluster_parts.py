@@ -30,7 +30,7 @@ from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.readings import Readings
 from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.reconcile.unreadable import Unreadables
-from etcd_operator.reconcile.upgrade import UpgradeWatch
+from etcd_operator.reconcile.upgrade import Awaited, UpgradeWatch
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
 
@@ -105,6 +105,7 @@ class Parts(Generic[Cluster]):
                 clock=wiring.clock,
                 may_act=wiring.may_act,
             ),
+            awaited=Awaited(clock=wiring.clock),
             stock_of=self.stock_of,
             backups_of=self.backups_of,
             readings=self.readings,

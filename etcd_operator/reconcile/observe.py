@@ -34,6 +34,7 @@ from etcd_operator.reconcile.readings import Readings
 from etcd_operator.reconcile.replies import reply_of
 from etcd_operator.reconcile.slots import PagesNeeded
 from etcd_operator.reconcile.unreadable import UNREADABLE
+from etcd_operator.reconcile.upgrade import Awaited
 from etcd_operator.render.budget import is_as_desired
 from etcd_operator.render.urls import host_of
 from etcd_operator.timestamps import instant
@@ -73,6 +74,7 @@ class Observer(Generic[Cluster]):
     is_node_lost: IsNodeLost
     owns_pod: OwnsPod
     absences: Absences
+    awaited: Awaited
     readings: Readings
     stock_of: Callable[[Cluster, ClusterState], StockFacts] = no_stock
     backups_of: Callable[[Cluster, ClusterState], BackupFacts] = no_backups
@@ -122,6 +124,7 @@ class Observer(Generic[Cluster]):
             state,
             absence=self.absences.missed_for(key, state),
             served_for=self.absences.served_for(key, state),
+            awaited_for=self.awaited.seconds(key, state),
         )
         return self._with_backups(cluster, state)
 
@@ -157,6 +160,7 @@ class Observer(Generic[Cluster]):
         """The cluster is deleted."""
         self.prober.forget(key)
         self.absences.forget(key)
+        self.awaited.forget(key)
         self.readings.forget(key)
 
     def _with_node(self, desired: DesiredCluster, member: Member) -> Member:

@@ -9,6 +9,9 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.state import ClusterState
 from etcd_operator.keys import Key
 
+LONGEST_GAP = 60.0
+"""Seconds between two passes; after a longer one, as where another operator led, counts begin again."""
+
 Seconds = Callable[[float], None]
 """Called with a duration in seconds."""
 
@@ -54,3 +57,28 @@ class UpgradeWatch:
         if upgrade.since:
             began = datetime.fromisoformat(upgrade.since)
             self.on_finished((self.clock.now() - began).total_seconds())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Awaited:
+    """For how long the upgrading member of each cluster has been waited for; in memory, as in `Waits`."""
+
+    clock: Clock
+    _counts: dict[Key, tuple[str, float, float]] = field(default_factory=dict)
+
+    def seconds(self, key: Key, state: ClusterState) -> float:
+        """Since passes have seen the member not to serve, at the version that it is to run now."""
+        member = state.upgrading_member
+        if member is None:
+            self.forget(key)
+            return 0.0
+        what, now = f"{member.name} {member.requested_version}", self.clock.monotonic()
+        known, since, last = self._counts.get(key, ("", now, now))
+        if known != what or now - last > LONGEST_GAP:
+            since = now
+        self._counts[key] = (what, since, now)
+        return now - since
+
+    def forget(self, key: Key) -> None:
+        """Nothing is waited for."""
+        self._counts.pop(key, None)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.api.persisted import Upgrade
 from etcd_operator.core.actions import AnnotateVoters, SetExistingOnly, Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.claims import set_existing_only
@@ -12,6 +13,7 @@ from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     CLUSTER_ID,
     NAMES,
+    VERSION,
     answer,
     bootstrapped,
     bootstrapping,
@@ -23,6 +25,7 @@ from unit.core.builders import (
     peer,
     persistent,
     voting,
+    with_record,
 )
 
 
@@ -126,4 +129,38 @@ NEVER_SET = [
 
 @pytest.mark.parametrize("state", NEVER_SET)
 def test_nothing_is_set_existing_only(state: ClusterState) -> None:
+    assert set_existing_only(state) is None
+
+
+def _left_over(**changes: Any) -> ClusterState:
+    """A claim names a version that its member does not run."""
+    return changed(bootstrapped(**changes), "db-1", claim=old_claim("db-1", version="3.6.99"))
+
+
+def test_a_version_that_an_upgrade_left_on_a_claim_is_put_right() -> None:
+    """It was interrupted before it deleted the EtcdPeer, and taken back."""
+    made = plan(_left_over())
+
+    (action,) = made.actions
+    assert isinstance(action, SetExistingOnly)
+    assert action.name == "db-1"
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(
+            with_record(_left_over(), upgrade=Upgrade(origin=VERSION, target="3.6.99", member="db-1")),
+            id="it is the version to start next",
+        ),
+        pytest.param(
+            changed(_left_over(), "db-1", answer=answer("db-1", version="3.6.99")), id="its member runs it"
+        ),
+        pytest.param(changed(_left_over(), "db-1", answer=None), id="its member does not answer"),
+        pytest.param(
+            changed(bootstrapped(), "db-1", claim=old_claim("db-1", version=VERSION)), id="it is right"
+        ),
+    ],
+)
+def test_a_version_on_a_claim_that_may_be_meant_is_left_alone(state: ClusterState) -> None:
     assert set_existing_only(state) is None

@@ -1,10 +1,11 @@
 """How many members an eviction must leave, and when that changes."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from etcd_operator.core.actions import KeepBudget
+from etcd_operator.core.actions import KeepBudget, ReplaceMember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.membership_actions import AddLearner, RemoveMember
 from etcd_operator.core.plan import plan
@@ -12,16 +13,20 @@ from etcd_operator.core.rules.protect import budget, min_available
 from etcd_operator.core.state import ClusterState
 from unit.core.adoptions import adopting, silent_external
 from unit.core.builders import (
+    IMAGE_PROBLEM,
     annotated,
     bootstrapped,
     bootstrapping,
+    changed,
     down,
     entry,
     ephemeral,
     not_bootstrapped,
     persistent,
+    pod,
     serving,
 )
+from unit.core.upgrade_states import NEW, OLD, away, led_by, names, to_upgrade
 
 BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
 
@@ -85,7 +90,7 @@ def test_it_is_raised_before_the_first_learner_joins(cluster: DesiredCluster) ->
 
 @BOTH
 def test_it_is_lowered_only_when_the_voters_are_fewer(cluster: DesiredCluster) -> None:
-    state = _asked(bootstrapped(cluster, voters=3), 1)
+    state = _asked(bootstrapped(cluster, voters=3, budget=3), 1)
 
     first = plan(state)
     then = plan(annotated(replace(state, members=state.members[:1])))
@@ -93,6 +98,102 @@ def test_it_is_lowered_only_when_the_voters_are_fewer(cluster: DesiredCluster) -
     assert any(isinstance(action, RemoveMember) for action in first.actions)
     assert not any(isinstance(action, KeepBudget) for action in first.actions)
     assert then.actions == (KeepBudget(min_available=1),)
+
+
+def _removed(state: ClusterState, name: str, **changes: Any) -> ClusterState:
+    """`state` after etcd has removed a member whose pod is still there."""
+    listed = tuple(entry(member.name) for member in state.members if member.name != name)
+    for member in state.members:
+        if member.answer is not None:
+            state = changed(state, member.name, answer=replace(member.answer, members=listed))
+    member = state.by_name[name]
+    gone = replace(member, entry=None, answer=None, pod=replace(member.pod or pod(name), **changes))
+    return annotated(changed(state, name, entry=None, answer=None, pod=gone.pod))
+
+
+@BOTH
+@pytest.mark.parametrize(("voters", "size", "asked"), [(3, 2, 3), (3, 1, 3), (5, 4, 4), (7, 3, 5)])
+def test_it_asks_for_one_more_before_a_voter_that_counts_is_removed(
+    cluster: DesiredCluster, voters: int, size: int, asked: int
+) -> None:
+    """Kubernetes does not know of the removal for a moment: two of three voters would have to go on alone."""
+    state = _asked(bootstrapped(cluster, voters=voters), size)
+
+    first = plan(state)
+    then = plan(replace(state, budget=asked))
+
+    assert first.actions == (KeepBudget(min_available=asked),)
+    assert any(isinstance(action, RemoveMember) for action in then.actions)
+
+
+@pytest.mark.parametrize("voters", [2, 4, 6])
+def test_an_even_number_of_voters_needs_no_more(voters: int) -> None:
+    state = _asked(bootstrapped(ephemeral(), voters=voters), voters - 1)
+
+    assert any(isinstance(action, RemoveMember) for action in plan(state).actions)
+
+
+def test_a_voter_that_does_not_serve_does_not_count_and_is_removed_at_once() -> None:
+    state = down(_asked(bootstrapped(ephemeral(), voters=3), 2), "db-0001")
+    hidden = replace(state.by_name["db-0001"].pod or pod("db-0001"), serves=False)
+
+    assert any(
+        isinstance(action, RemoveMember) for action in plan(changed(state, "db-0001", pod=hidden)).actions
+    )
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("changes", "asked"), [({}, 3), ({"serves": False}, 2), ({"is_terminating": True}, 2)]
+)
+def test_it_is_not_lowered_while_the_pod_of_a_removed_member_counts(
+    cluster: DesiredCluster, changes: dict[str, bool], asked: int
+) -> None:
+    state = _asked(bootstrapped(cluster, voters=3, budget=3), 2)
+    name = state.members[-1].name
+    made = budget(_removed(state, name, **changes))
+
+    assert (made.actions if made is not None else ()) == (
+        () if asked == 3 else (KeepBudget(min_available=asked),)
+    )
+
+
+@BOTH
+@pytest.mark.parametrize(("voters", "asked"), [(3, 3), (4, 4), (5, 4), (7, 5)])
+def test_it_asks_for_one_more_before_an_upgrade_stops_a_member(
+    cluster: DesiredCluster, voters: int, asked: int
+) -> None:
+    """A kubelet reports a second or two later that the container has ended."""
+    state = to_upgrade(replace(cluster, size=voters), runs=(OLD,) * voters)
+    highest = names(state)[-1]
+
+    assert plan(state).actions == (KeepBudget(min_available=asked),)
+    raised = replace(state, budget=asked)
+    assert plan(raised).actions[1:] == (ReplaceMember(name=highest, version=NEW),)
+    led = led_by(state, highest)
+    assert plan(led).actions == (KeepBudget(min_available=asked),)
+
+
+@pytest.mark.parametrize("voters", [1, 2])
+def test_where_each_member_counts_an_upgrade_needs_no_more(voters: int) -> None:
+    state = to_upgrade(ephemeral(size=voters), runs=(OLD,) * voters)
+
+    assert any(isinstance(action, ReplaceMember) for action in plan(state).actions)
+
+
+def test_it_asks_for_one_more_until_the_upgrade_has_ended_or_is_blocked() -> None:
+    """In between it would be two more writes for each member. A blocked upgrade may last for days."""
+    raised = replace(away(), budget=3)
+    assert budget(raised) is None
+    assert budget(replace(to_upgrade(runs=(NEW, NEW, NEW), upgrading="db-0000"), budget=3)) is None
+
+    hidden = replace(raised.by_name["db-0002"].pod or pod("db-0002"), serves=False)
+    blocked = changed(raised, "db-0002", pod=hidden, problem=IMAGE_PROBLEM)
+    ended = replace(to_upgrade(runs=(NEW, NEW, NEW)), budget=3)
+    for state in (blocked, ended):
+        made = budget(state)
+        assert made is not None
+        assert made.actions == (KeepBudget(min_available=2),)
 
 
 def test_a_lost_member_is_removed_whatever_the_budget_is() -> None:

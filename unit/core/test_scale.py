@@ -8,7 +8,6 @@ import pytest
 from etcd_operator.core.actions import CreateMember, CreateMemberService, DeleteMember, Remember, Stage
 from etcd_operator.core.members import Member
 from etcd_operator.core.membership_actions import AddLearner, MoveLeader, RemoveMember
-from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.learner import finish as finish_learner
 from etcd_operator.core.rules.scale import down as shrink
 from etcd_operator.core.rules.scale import orphaned_objects, up
@@ -31,6 +30,7 @@ from unit.core.builders import (
     with_record,
     without,
 )
+from unit.core.protected import plan
 from unit.core.sizes import kinds, sized, with_learner, with_members
 
 

@@ -30,6 +30,7 @@ from unit.core.builders import (
     persistent,
     with_record,
 )
+from unit.core.upgrade_states import away
 
 PAUSED = persistent(is_paused=True)
 INVALID = persistent(problem="no size")
@@ -51,6 +52,14 @@ CASES = [
     ),
     pytest.param(
         not_bootstrapped(PAUSED), "False", "False", "False", "AsExpected", id="a pause is no trouble"
+    ),
+    pytest.param(
+        replace(away(), desired=replace(away().desired, is_paused=True)),
+        "True",
+        "False",
+        "True",
+        "MemberUnhealthy",
+        id="a member that an upgrade stopped before a pause stays away",
     ),
     pytest.param(not_bootstrapped(INVALID), "False", "False", "True", "InvalidSpec", id="an invalid spec is"),
     pytest.param(

@@ -9,10 +9,10 @@ from etcd_operator.core.actions import CreateMember, ReplaceMember, Stage
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member
 from etcd_operator.core.membership_actions import AddLearner, MoveLeader, RemoveMember
-from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.state_machine import refused, roll
 from unit.core.builders import answering, bootstrapped, changed, down, old_claim, persistent, pod, with_record
+from unit.core.protected import plan
 from unit.core.upgrade_states import (
     BOTH,
     CRASH,

@@ -9,7 +9,7 @@ from etcd_operator.api.persisted import Upgrade
 from etcd_operator.core.actions import CreateMember, ReplaceMember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.persistent import PERSISTENT
-from etcd_operator.core.plan import plan
+from etcd_operator.core.members import PodProblem
 from etcd_operator.core.starts import Joining, Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import is_blocked
@@ -25,6 +25,7 @@ from unit.core.builders import (
     pod,
     silent,
 )
+from unit.core.protected import plan
 from unit.core.upgrade_states import (
     BOTH,
     DELETED_CLAIM,
@@ -117,10 +118,63 @@ def test_a_member_that_crashed_before_an_upgrade_is_taken_no_minor_further() -> 
 
 def test_a_member_whose_pod_has_no_node_delays_even_a_patch() -> None:
     state = _crashed(persistent(), 2, upgrading=None, wanted="3.5.36")
-    pending = pod("db-2", is_running=False, has_run=False, problem=IMAGE_PROBLEM)
+    no_node = PodProblem(reason="Unschedulable", message="no node is free")
+    pending = pod("db-2", is_running=False, has_run=False, problem=no_node)
 
     assert plan(state).actions
-    assert plan(changed(state, "db-2", pod=pending)).reason == "UpgradeWaiting"
+    made = plan(changed(state, "db-2", pod=pending, problem=no_node))
+    assert made.reason == "UpgradeWaiting"
+    assert made.message.endswith("waits for db-2 (no answer; Unschedulable: no node is free)")
+
+
+def _without_image(cluster: DesiredCluster, *numbers: int, requested: str, wanted: str) -> ClusterState:
+    """Members whose new pods cannot pull the image of `requested`; no upgrade is on record."""
+    state = to_upgrade(cluster, wanted=wanted)
+    for number in numbers:
+        name = names(state)[number]
+        state = at(state, name, OLD, requested=requested)
+        pending = replace(state.by_name[name].pod or pod(name), is_running=False, has_run=False)
+        state = changed(state, name, answer=None, pod=pending, problem=IMAGE_PROBLEM)
+    return replace(state, has_quorum=len(numbers) < 2)
+
+
+@BOTH
+def test_a_member_whose_image_has_gone_is_tried_at_a_patch_that_is_desired(cluster: DesiredCluster) -> None:
+    """Its registry no longer has the old one: no upgrade could ever begin."""
+    state = _without_image(cluster, 1, requested=OLD, wanted=NEW)
+    middle = names(state)[1]
+
+    assert plan(state).actions[-1] == ReplaceMember(name=middle, version=NEW)
+    further = _without_image(cluster, 1, requested=OLD, wanted="3.6.16")
+    made = plan(further)
+    assert (made.actions, made.reason) == ((), "UpgradeWaiting")
+    assert made.message.endswith(f"waits for {middle} (no answer; ErrImagePull: no such image)")
+
+
+def test_all_members_of_a_resumed_cluster_whose_image_has_gone_are_tried_one_after_the_other() -> None:
+    """It was created again, and its claims name a version that no registry has any more."""
+    state = _without_image(persistent(), 0, 1, 2, requested=OLD, wanted=NEW)
+    for name in names(state):
+        state = changed(state, name, entry=None)
+
+    assert plan(state).actions[-1] == ReplaceMember(name="db-2", version=NEW)
+
+
+@BOTH
+@pytest.mark.parametrize("crashes", [True, False], ids=["it crashes", "its image cannot be pulled"])
+def test_a_member_that_an_upgrade_took_further_before_it_was_forgotten_is_taken_back(
+    cluster: DesiredCluster, *, crashes: bool
+) -> None:
+    """The resource was created again in the middle of an upgrade, at the version that the others run."""
+    state = _without_image(cluster, 2, requested="3.6.16", wanted=OLD)
+    highest = names(state)[2]
+    if crashes:
+        state = crashing(at(state, highest, "3.6.16"), highest)
+
+    assert plan(state).actions[-1] == ReplaceMember(name=highest, version=OLD)
+    for name in names(state):
+        state = changed(state, name, answer=None)
+    assert plan(replace(state, has_quorum=False)).actions == ()
 
 
 def test_a_member_whose_log_may_be_old_is_not_tried_at_3_7() -> None:

@@ -7,12 +7,20 @@ import pytest
 from etcd_operator.api.persisted import Upgrade
 from etcd_operator.core.actions import PadLog, ReplaceMember, Stage
 from etcd_operator.core.membership_actions import AddLearner
-from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.preflight import LAG, PAD
 from etcd_operator.core.upgrade.state_machine import roll
 from unit.core.builders import answer, answering, changed, down, entry, persistent, pod
-from unit.core.upgrade_states import DELETED_CLAIM, NEW, OLD, at, led_by, remembered, to_upgrade
+from unit.core.protected import plan
+from unit.core.upgrade_states import (
+    DELETED_CLAIM,
+    NEW,
+    OLD,
+    at,
+    led_by,
+    remembered,
+    to_upgrade,
+)
 
 
 def _lagging(behind: int) -> ClusterState:

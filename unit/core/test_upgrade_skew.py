@@ -4,11 +4,15 @@ import pytest
 from semver import Version
 
 from etcd_operator.core.actions import CreateMember, Stage
-from etcd_operator.core.plan import plan
 from etcd_operator.core.upgrade.skew import joining_version, refusal
 from etcd_operator.core.upgrade.state_machine import refused
 from unit.core.builders import down
-from unit.core.upgrade_states import NEW, OLD, to_upgrade
+from unit.core.protected import plan
+from unit.core.upgrade_states import (
+    NEW,
+    OLD,
+    to_upgrade,
+)
 
 REFUSED = [
     ("3.6.16", "3.6.15", "cannot go back"),

@@ -15,12 +15,13 @@ from etcd_operator.core.actions import (
     ReplaceMember,
     SetExistingOnly,
 )
-from etcd_operator.core.membership_actions import AddLearner, RemoveMember
+from etcd_operator.core.membership_actions import AddLearner, Promote, RemoveMember
 from etcd_operator.core.starts import Bootstrapping
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict
 from etcd_operator.keys import Key
 from unit.fakes.apiserver import Kind
+from unit.fakes.apiserver.faults import Request, no_fault
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import COREOS, IMPROBABLE, PEERS, ephemeral, persistent
@@ -143,6 +144,51 @@ def test_no_member_is_stopped_while_another_one_is_being_deleted(kind: Kind, bod
         with pytest.raises(Conflict, match=f"{other.name} is being deleted"):
             acts.act(ReplaceMember(name=last.name, version="3.6.17"))
         assert (made.objects(), made.api.objects.select(PODS)) == before
+
+
+def test_a_member_that_another_operator_has_restarted_since_is_not_restarted() -> None:
+    """The act is late: the version in the spec has changed since, and another member may be away by now."""
+    with bootstrapped(*ephemeral(size=3)) as made:
+        acts = Acts(made, COREOS)
+        made.edit(PODS, "c-0002", {"metadata": {"annotations": {"etcd.version": "3.6.18"}}})
+        before = made.api.objects.select(PODS)
+        with pytest.raises(Conflict, match="has changed since it was observed"):
+            acts.act(ReplaceMember(name="c-0002", version="3.6.17"))
+        made.delete(PODS, "c-0002", grace=0)
+        with pytest.raises(Conflict, match="has changed since it was observed"):
+            acts.act(ReplaceMember(name="c-0002", version="3.6.17"))
+        assert made.api.objects.select(PODS) == before[:2]
+
+
+def test_a_restart_that_arrives_late_is_refused() -> None:
+    """It was sent before another operator restarted the member: nobody can take it back."""
+    with bootstrapped(*ephemeral(size=3)) as made:
+        acts = Acts(made, COREOS)
+
+        def overtaking(request: Request) -> None:
+            if request.plural == "pods" and request.method == "PATCH":
+                made.api.before = no_fault
+                made.edit(PODS, "c-0002", {"metadata": {"annotations": {"etcd.version": "3.6.18"}}})
+
+        made.api.before = overtaking
+        with pytest.raises(Conflict):
+            acts.act(ReplaceMember(name="c-0002", version="3.6.17"))
+        assert made.get(PODS, "c-0002")["metadata"]["annotations"]["etcd.version"] == "3.6.18"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [persistent(size=3), ephemeral(size=3)], ids=["persistent", "ephemeral"]
+)
+def test_no_learner_is_promoted_that_is_being_deleted(kind: Kind, body: Any) -> None:
+    """It would be a voter that ends at once: of a cluster of one that costs the quorum."""
+    with bootstrapped(kind, body) as made:
+        acts = Acts(made, kind)
+        last = acts.state.members[-1]
+        assert last.pod is not None
+        made.edit(PODS, last.pod.name, {"metadata": {"finalizers": ["test/held"]}})
+        made.delete(PODS, last.pod.name)
+        with pytest.raises(Conflict, match=f"{last.name} is being deleted"):
+            acts.act(Promote(name=last.name, member_id=last.id))
 
 
 def test_no_member_is_added_to_a_list_that_has_changed() -> None:

@@ -2,10 +2,11 @@
 
 import pytest
 
-from unit.fakes.apiserver import Kind
-from unit.fakes.apiserver.kinds import PODS
-from unit.reconcile.bench import bootstrapped
-from unit.reconcile.bodies import COREOS, IMPROBABLE
+from unit.fakes.apiserver import Answer, Json, Kind
+from unit.fakes.apiserver.faults import Request, no_fault
+from unit.fakes.apiserver.kinds import CLAIMS, PODS
+from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, PEERS
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.upgrades import (
@@ -18,6 +19,7 @@ from unit.reconcile.upgrades import (
     of,
     set_version,
     versions,
+    wait_in_vain,
 )
 
 
@@ -179,6 +181,102 @@ def test_a_bootstrap_whose_image_is_missing_continues_at_another_version(kind: K
         made.edit(kind, "d", {"spec": {"version": "3.5.35"}})
         made.settle()
         assert made.status(kind, "d")["currentVersion"] == "3.5.35"
+
+
+@BOTH
+def test_a_member_that_hangs_after_its_restart_is_reported(kind: Kind) -> None:
+    with bootstrapped(*of(kind, "3.6.16")) as made:
+        set_version(made, kind, "3.6.17")
+        made.run_until(lambda: "3.6.17" in versions(made))
+        made.etcd.etcd.freeze(last(kind))
+        wait_in_vain(made)
+        assert made.reason(kind) == "UpgradeBlocked"
+        assert "it runs, but does not answer" in made.condition(kind, "Degraded")["message"]
+        made.etcd.etcd.thaw(last(kind))
+        made.settle()
+        assert_finished(made, kind, 3, version="3.6.17")
+
+
+def test_a_member_whose_node_is_cut_off_while_it_is_restarted_is_reported() -> None:
+    with bootstrapped(*of(IMPROBABLE, "3.6.16")) as made:
+        (node,) = (running.node for running in made.world.running if running.pod.startswith("c-2"))
+        made.world.up.discard(node)
+        set_version(made, IMPROBABLE, "3.6.17")
+        wait_in_vain(made)
+        assert made.reason(IMPROBABLE) == "UpgradeBlocked"
+        message = made.condition(IMPROBABLE, "Degraded")["message"]
+        assert "its former pod has not ended" in message
+        assert "takes this one back" not in message
+        made.world.up.add(node)
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3, version="3.6.17")
+
+
+def test_an_image_that_a_policy_changes_back_is_reported() -> None:
+    def pinning(kind: Kind, obj: Json) -> None:
+        if kind == PODS:
+            for container in obj["spec"]["containers"]:
+                container["image"] = image("3.6.16")
+
+    with bootstrapped(*of(COREOS, "3.6.16")) as made:
+        made.api.objects.mutate = pinning
+        set_version(made, COREOS, "3.6.17")
+        wait_in_vain(made)
+        assert made.reason(COREOS) == "UpgradeBlocked"
+        assert "it runs 3.6.16" in made.condition(COREOS, "Degraded")["message"]
+        set_version(made, COREOS, "3.6.16")
+        made.settle()
+        assert_finished(made, COREOS, 3)
+
+
+def test_an_upgrade_that_is_interrupted_and_taken_back_leaves_no_version_on_a_claim() -> None:
+    """The EtcdPeer would be made again at that version when it is deleted, which nobody desires any more."""
+    with bootstrapped(*of(IMPROBABLE, "3.6.16")) as made:
+
+        def refusing(request: Request) -> Answer | None:
+            is_deletion = request.plural == "etcdpeers" and request.method == "DELETE"
+            return Answer(code=500, reason="InternalError") if is_deletion else None
+
+        made.world.unpullable.add(image("3.6.99"))
+        made.api.before = refusing
+        set_version(made, IMPROBABLE, "3.6.99")
+        made.run_until(lambda: version_on_claim(made, "c-2") == "3.6.99")
+        set_version(made, IMPROBABLE, "3.6.16")
+        made.settle()
+        made.api.before = no_fault
+        assert version_on_claim(made, "c-2") == "3.6.16"
+        made.delete(PEERS, "c-2")
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+
+
+def version_on_claim(made: Bench, name: str) -> str:
+    """The version that an EtcdPeer is made again with."""
+    return str(made.get(CLAIMS, name)["metadata"]["annotations"].get("etcd.improbable.io/version", ""))
+
+
+def test_a_cluster_that_is_created_again_while_an_upgrade_is_blocked_takes_the_member_back() -> None:
+    with bootstrapped(*of(IMPROBABLE, "3.6.16")) as made:
+        made.world.unpullable.add(image("3.6.99"))
+        set_version(made, IMPROBABLE, "3.6.99")
+        made.run_until(lambda: made.reason(IMPROBABLE) == "UpgradeBlocked")
+        made.delete(IMPROBABLE, "c")
+        made.drain()
+        made.create(*of(IMPROBABLE, "3.6.16"))
+        made.settle()
+        assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
+        assert_finished(made, IMPROBABLE, 3)
+
+
+def test_a_cluster_whose_image_has_gone_resumes_at_a_later_patch() -> None:
+    with bootstrapped(*of(IMPROBABLE, "3.6.16")) as made:
+        made.delete(IMPROBABLE, "c")
+        made.drain()
+        made.world.unpullable.add(image("3.6.16"))
+        made.create(*of(IMPROBABLE, "3.6.17"))
+        made.settle()
+        assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
+        assert_finished(made, IMPROBABLE, 3, version="3.6.17")
 
 
 WORST = "the reply is lost and it dies"

@@ -78,7 +78,7 @@ def _set_existing_only(
     """
     if member.peer is None or member.answer is None:
         return None
-    if member.peer.is_existing_only and (member.claim is None or member.claim.member_id):
+    if member.peer.is_existing_only and (member.claim is None or _says_what_it_is(state, member)):
         return None
     return SetExistingOnly(
         name=member.name,
@@ -87,3 +87,16 @@ def _set_existing_only(
         voters=voters,
         revision=revision,
     )
+
+
+def _says_what_it_is(state: ClusterState, member: Member) -> bool:
+    """Whether a claim records its member, and the version that runs on it.
+
+    An upgrade that was interrupted, and then taken back, may have left another version: the EtcdPeer would be
+    made again at that one. While an upgrade is on record, the version is the one to start next.
+    """
+    claim, requested = member.claim, member.requested_version
+    if claim is None or not claim.member_id:
+        return False
+    is_settled = state.persisted.upgrade is None and member.serves_requested_version
+    return not is_settled or claim.version in ("", requested)

@@ -16,6 +16,12 @@ from etcd_operator.core.upgrade.step import Step, planned, waiting_for
 BLOCKED_RECHECK = 1.0
 """Seconds between observations of a member that does not come up; its pod's own events come first."""
 
+LATE = 120.0
+"""Seconds after which a member that does not serve is reported, although nothing shows what keeps it away."""
+
+PULL_FAILURES = frozenset({"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"})
+"""Reasons for which a container waits that has no image: nothing but another version helps."""
+
 PATIENCE = 30.0
 """Seconds without a quorum after which an upgrading member that runs is not what keeps the quorum away."""
 
@@ -42,7 +48,47 @@ def await_upgrading(state: ClusterState, upgrade: Upgrade, member: Member) -> St
         )
     if member.is_running and state.unavailable_for > PATIENCE:
         return None  # the quorum lacks other members
+    if state.awaited_for > LATE:
+        return _late(state, upgrade, member)
     return Step(message=waiting_for(member.name, wanted))
+
+
+def _late(state: ClusterState, upgrade: Upgrade, member: Member) -> Step:
+    """Report a member that is waited for in vain: what is observed of it, and where a person finds more."""
+    version = member.requested_version or state.desired.version
+    way_out = f"; {_way_out(state, upgrade, version)}" if not _is_going(member) else ""
+    return Step(
+        reason="UpgradeBlocked",
+        message=f"{member.name} has not served at {version} for more than {LATE / 60:.0f} minutes: "
+        f"{_found(member, version)}; the other members are not touched{way_out}",
+        is_held=True,
+        pause=BLOCKED_RECHECK,
+    )
+
+
+def _is_going(member: Member) -> bool:
+    return member.has_terminating_peer or (member.pod is not None and member.pod.is_terminating)
+
+
+def _found(member: Member, version: str) -> str:
+    """What is known of a member that does not serve, as a sentence for people."""
+    if _is_going(member):
+        return (
+            "its former pod has not ended, as when its node does not report to Kubernetes, or a finalizer "
+            "keeps it: see `kubectl get pods -o wide`; it starts when that pod is gone"
+        )
+    if member.pod is None:
+        return "it has no pod: see the Events of its EtcdPeer and its ReplicaSet"
+    if not member.is_running:
+        return "its container does not start: see the Events of its pod"
+    if member.answer is None:
+        return "it runs, but does not answer: see its log"
+    if member.answer.version != version:
+        return (
+            f"it runs {member.answer.version}: its container was not started again, or an admission policy "
+            "or webhook has changed the image"
+        )
+    return "it follows no leader, or reports an error: see its log"
 
 
 def _way_out(state: ClusterState, upgrade: Upgrade, requested: str) -> str:
@@ -100,13 +146,12 @@ def may_fail_by_version(state: ClusterState, member: Member) -> bool:
 def is_blocked(state: ClusterState, member: Member) -> bool:
     """Whether a member does not run at a version that is no longer desired, and may run at the one that is.
 
-    One that this upgrade has restarted may. Any other one only if its process crashes, and by a patch only:
-    what keeps it down may be something else, and its log may be one that the new version cannot read.
+    One that this upgrade has restarted may. Any other one only where `_may_be_kept_down` by its version.
     A learner joins at the version that the others run, whose image may be missing by now. It may run any.
     """
     if not _fails_to_start(state, member) or would_lose_data(state, member):
         return False
-    requested, wanted = member.requested_version, state.desired.version
+    requested = member.requested_version
     if lacks_snapshot(state.desired, requested):
         return False
     if member.entry is not None and member.entry.is_learner:
@@ -114,7 +159,23 @@ def is_blocked(state: ClusterState, member: Member) -> bool:
     upgrade = state.persisted.upgrade
     if upgrade is not None and requested != upgrade.origin:
         return True
-    return member.pod is not None and member.pod.has_restarted and minor(requested) == minor(wanted)
+    return _may_be_kept_down(state, member)
+
+
+def _may_be_kept_down(state: ClusterState, member: Member) -> bool:
+    """Whether another version may help a member that no upgrade on record has restarted.
+
+    Its image is missing, or its process crashes, and no minor version further: what keeps it down may be
+    something else, and its log may be one that the new version cannot read. Back only to the minor version
+    that runs: the resource may have been created again in the middle of an upgrade, which nobody knows of.
+    """
+    has_no_image = member.problem is not None and member.problem.reason in PULL_FAILURES
+    if not has_no_image and not (member.pod is not None and member.pod.has_restarted):
+        return False
+    running, requested, wanted = state.lowest_version, member.requested_version, state.desired.version
+    if minor(requested) == minor(wanted):
+        return True
+    return running is not None and running.minor == minor(wanted) < minor(requested)
 
 
 def _fails_to_start(state: ClusterState, member: Member) -> bool:

@@ -47,7 +47,7 @@ def unhealthy(state: ClusterState) -> str:
         if answer is not None and answer.errors:
             return f"{member.name}, which reports {', '.join(answer.errors)}"
         if answer is None or not member.is_healthy:
-            return f"{member.name} ({member.health.value})"
+            return f"{member.name} ({_health(member)})"
         if member.entry.is_learner:
             return f"{member.name}, which does not vote yet"
         if member.pod is not None and member.pod.is_terminating:
@@ -57,6 +57,11 @@ def unhealthy(state: ClusterState) -> str:
         if {entry.id for entry in answer.members} != listed or answer.member_id != member.entry.id:
             return f"{member.name}, which lists other members than the rest"
     return "" if state.leader is not None else "a leader"
+
+
+def _health(member: Member) -> str:
+    found, problem = member.health.value, member.problem
+    return found if problem is None else f"{found}; {problem.reason}: {problem.message}"
 
 
 def would_lose_data(state: ClusterState, member: Member) -> bool:

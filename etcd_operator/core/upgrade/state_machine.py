@@ -31,7 +31,7 @@ from etcd_operator.core.upgrade.step import Step, planned, waiting_for
 
 def roll(state: ClusterState) -> Plan | None:
     """The next step of the upgrade that is under way or desired."""
-    step = _next_step(state)
+    step = next_step(state)
     return planned(state, step) if step is not None else None
 
 
@@ -41,7 +41,8 @@ def refused(state: ClusterState) -> Plan | None:
     return Plan.hold("UpgradeRefused", why) if why else None
 
 
-def _next_step(state: ClusterState) -> Step | None:
+def next_step(state: ClusterState) -> Step | None:
+    """What the upgrade does next, or waits for, if no other rule comes before it; None if there is none."""
     if not state.persisted.is_bootstrapped or skew_refusal(state):
         return None
     upgrade, upgrading = state.persisted.upgrade, state.upgrading_member

@@ -36,12 +36,14 @@ def _identity(scope: Scope, action: SetExistingOnly | AnnotateVoters, claim: Cla
     }
     if isinstance(action, AnnotateVoters):
         return voters
-    if (claim.cluster_id, claim.member_id) == (action.cluster_id, action.member_id):
+    version = scope.state.by_name[action.name].requested_version
+    known = (claim.cluster_id, claim.member_id, claim.version or version)
+    if known == (action.cluster_id, action.member_id, version):
         return {}
     return {
         improbable.CLUSTER_ID_ANNOTATION: action.cluster_id,
         improbable.MEMBER_ID_ANNOTATION: action.member_id,
-        improbable.VERSION_ANNOTATION: scope.state.by_name[action.name].requested_version,
+        improbable.VERSION_ANNOTATION: version,
         **voters,
     }
 

@@ -35,13 +35,23 @@ class EphemeralMembers:
         self.scope.create(resources.PODS, body, "PodCreated")
 
     def replace(self, action: ReplaceMember) -> None:
-        """Change the image of the running pod: the kubelet restarts the container, the volume as it is."""
+        """Change the image of the running pod: the kubelet restarts the container, the volume as it is.
+
+        Only of the pod as it is now: a request that is applied late, after another operator has gone on,
+        would restart this member while another one is away.
+        """
         pod = self.scope.state.by_name[action.name].pod
         if pod is None or pod.is_terminating:
             raise Conflict(f"the pod of {action.name} is being deleted: not upgrading it")
+        found = self.scope.objects.find(resources.PODS, pod.name, Written)
+        if found is None or found.metadata.annotations.get(coreos.VERSION_ANNOTATION, "") != pod.version:
+            raise Conflict(f"the pod of {action.name} has changed since it was observed: not upgrading it")
         image = self.scope.desired.at(action.version).image
         change: RawObject = {
-            "metadata": {"annotations": {coreos.VERSION_ANNOTATION: action.version}},
+            "metadata": {
+                "annotations": {coreos.VERSION_ANNOTATION: action.version},
+                "resourceVersion": found.metadata.resource_version,
+            },
             "spec": {"containers": [{"name": CONTAINER, "image": image}]},
         }
         self.scope.objects.merge(resources.PODS, pod, change, kind=PatchKind.STRATEGIC)

@@ -73,7 +73,9 @@ class Collector:
                     below, dependent, {"ownerReferences": [o for o in owners if o["uid"] != meta["uid"]]}
                 )
             elif not dependent["metadata"].get("deletionTimestamp"):
-                self._remove(below, dependent)
+                # in the foreground, too: the first owner waits for all that is below it
+                has_own = bool(_dependents(dependent["metadata"]["uid"], objects))
+                self._remove(below, dependent, propagation="Foreground" if has_own else "Background")
         if "orphan" in held or not dependents:
             self._change(place, obj, {"finalizers": [f for f in meta["finalizers"] if f not in held]})
 
@@ -85,9 +87,10 @@ class Collector:
         if not inside:
             self._store.remove(place)
 
-    def _remove(self, place: Place, obj: Json) -> None:
-        if self._store.find(self._kind(place), place.namespace, place.name) is not None:
-            self._delete(self._kind(place), place.namespace, place.name, uid=obj["metadata"]["uid"])
+    def _remove(self, place: Place, obj: Json, propagation: str = "Background") -> None:
+        kind, uid = self._kind(place), obj["metadata"]["uid"]
+        if self._store.find(kind, place.namespace, place.name) is not None:
+            self._delete(kind, place.namespace, place.name, uid=uid, propagation=propagation)
 
     def _change(self, place: Place, obj: Json, fields: Json) -> None:
         new = copied(obj)
