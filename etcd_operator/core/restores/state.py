@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.api.restores import RestoreFailure, Verified
+from etcd_operator.api.restores import RecordedBackup, RestoreFailure, Verified
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores.result import Progress, Report
 
@@ -81,12 +81,12 @@ class ClusterState(Enum):
 class SourceState:
     """Where the backup is: its URL, or why there is none yet.
 
-    is_missing: there is no such EtcdBackup. is_final: waiting does not help. sha256: of the snapshot that the
-    EtcdBackup has stored; empty if that is not known.
+    is_missing: there is no such EtcdBackup. is_final: waiting does not help. backup: the EtcdBackup that has
+    stored it, as recorded, or to be recorded; None if the source is no EtcdBackup.
     """
 
     url: str = ""
-    sha256: str = ""
+    backup: RecordedBackup | None = None
     reason: str = ""
     message: str = ""
     is_missing: bool = False
@@ -97,13 +97,19 @@ class SourceState:
 class RestoreState:
     """What was observed of one EtcdRestore.
 
-    problem: what is wrong with its spec. template_version: of etcd, as the template has it; may be empty.
+    created: when the EtcdRestore was (RFC 3339). problem: what is wrong with its spec.
+    template_version: of etcd, as the template has it; may be empty.
     storage: bytes that each claim requests; None for a quantity that is not a whole number of a unit.
     in_the_way: claims of the new cluster's name that are somebody else's; going: those that are being
     deleted. snapshot, failure: of the status. waited: seconds for which passes have seen the restore.
     """
 
     name: str
+    @property
+    def sha256(self) -> str:
+        """Of the snapshot that an EtcdBackup has stored; empty if that is not known."""
+        return self.backup.sha256 if self.backup is not None else ""
+
     cluster_name: str = ""
     phase: str = ""
     is_deleting: bool = False
@@ -116,6 +122,7 @@ class RestoreState:
     in_the_way: tuple[str, ...] = ()
     going: tuple[str, ...] = ()
     snapshot: Verified | None = None
+    created: str = ""
     failure: RestoreFailure | None = None
     check: JobState | None = None
     members: tuple[MemberState, ...] = ()
