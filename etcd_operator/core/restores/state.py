@@ -12,6 +12,16 @@ PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Evictions:
+    """How many pods of a Job were evicted, and the last one of them, with the kubelet's reason."""
+
+    count: int
+    pod: str
+    node: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
     """A Job of this very EtcdRestore, and its newest pod.
 
@@ -19,7 +29,8 @@ class JobState:
     Kubernetes says it. report: of its newest pod that reported. why: why it failed, as Kubernetes says it.
     claim_uid: of the claim to which it restores; empty if it does not say.
     progress: what its pod last reported; None while none is known.
-    pod, node: its newest pod, and the node that this was assigned to; empty without one.
+    pod, node: its newest pod, and the node that this was assigned to; empty without one. evictions: of its
+    pods; None if none was evicted.
     """
 
     name: str
@@ -35,6 +46,7 @@ class JobState:
     progress: Progress | None = None
     pod: str = ""
     node: str = ""
+    evictions: Evictions | None = None
 
 
 class ClaimState(Enum):
@@ -92,6 +104,11 @@ class SourceState:
     is_missing: bool = False
     is_final: bool = False
 
+    @property
+    def sha256(self) -> str:
+        """Of the snapshot that an EtcdBackup has stored; empty if that is not known."""
+        return self.backup.sha256 if self.backup is not None else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreState:
@@ -105,11 +122,7 @@ class RestoreState:
     """
 
     name: str
-    @property
-    def sha256(self) -> str:
-        """Of the snapshot that an EtcdBackup has stored; empty if that is not known."""
-        return self.backup.sha256 if self.backup is not None else ""
-
+    created: str = ""
     cluster_name: str = ""
     phase: str = ""
     is_deleting: bool = False
@@ -122,7 +135,6 @@ class RestoreState:
     in_the_way: tuple[str, ...] = ()
     going: tuple[str, ...] = ()
     snapshot: Verified | None = None
-    created: str = ""
     failure: RestoreFailure | None = None
     check: JobState | None = None
     members: tuple[MemberState, ...] = ()
