@@ -66,6 +66,8 @@ class PodFacts:
     is_finished: it will never run again. is_on_lost_node: its node has been silent for too long.
     node: where it runs, if it was made so long ago that its node may have been silent for too long.
     is_assigned: the scheduler has chosen its node; without one nothing of it has ever run.
+    creating_for: seconds since then, as long as none of its containers was started and Kubernetes reports no
+    reason; 0 for all others.
     is_gated: it has the readiness gate. serves: the condition of that gate, None while it is not set.
     is_existing_only: a new process in it starts from its data only. has_no_data: its last process reported
     that it found none. has_broken_data: its last process reported that it cannot read what it found.
@@ -89,6 +91,7 @@ class PodFacts:
     is_on_lost_node: bool = False
     node: str = ""
     is_assigned: bool = True
+    creating_for: float = 0.0
     is_terminating: bool = False
     is_gated: bool = False
     serves: bool | None = None
