@@ -176,6 +176,7 @@ class Member:
     problem: what keeps it from running.
     snapshots: raft snapshots that its process has saved; None where that was not needed, or not readable.
     reading: what was read of its data, now that it answers nobody; unreadable: why that cannot be read.
+    followed_a_leader: its reader has found that since the quorum was lost; the operator does not reach it.
     endpoint: where a member that has no pod of ours serves clients (`host:port`).
     """
 
@@ -194,6 +195,7 @@ class Member:
     snapshots: int | None = None
     reading: Reading | None = None
     unreadable: str = ""
+    followed_a_leader: bool = False
     endpoint: str = ""
 
     @property
