@@ -45,7 +45,7 @@ def _improbable_cluster() -> Manifest:
     _fill_storage(schema)
     _fill_pod_template(schema)
     at(schema, "spec")["properties"]["affinity"] = piece("Affinity")
-    _keep_access(schema)
+    _keep_access(schema, "status.recovery.backup")
     return _definition(
         improbable.API_VERSION,
         _names("EtcdCluster", shortNames=["etcd"]),
@@ -59,9 +59,9 @@ def _improbable_cluster() -> Manifest:
     )
 
 
-def _keep_access(schema: Schema) -> None:
+def _keep_access(schema: Schema, backup: str) -> None:
     """The persisted spec of an EtcdBackup: the API server has checked it as that."""
-    at(schema, "status.recovery.backup.spec")["x-kubernetes-preserve-unknown-fields"] = True
+    at(schema, f"{backup}.spec")["x-kubernetes-preserve-unknown-fields"] = True
 
 
 def _peer() -> Manifest:
@@ -117,6 +117,7 @@ def _restore() -> Manifest:
     _fill_storage(schema, restore_validations.TEMPLATE)
     _fill_pod_template(schema, restore_validations.TEMPLATE)
     at(schema, restore_validations.TEMPLATE)["properties"]["affinity"] = piece("Affinity")
+    _keep_access(schema, "status.backup")
     return _definition(
         improbable.API_VERSION,
         _names(restores.KIND),
@@ -134,7 +135,7 @@ def _coreos_cluster() -> Manifest:
     schema = _object(of_type(coreos.ClusterSpec), of_type(coreos.ClusterStatus))
     spec = at(schema, "spec")
     schema["properties"]["size"] = dict(at(spec, "size"))
-    _keep_access(schema)
+    _keep_access(schema, "status.recovery.backup")
     at(spec, "pod")["properties"]["securityContext"] = piece("PodSecurityContext")
     spec["properties"]["backup"] = of_type(coreos_backup.BackupPolicy)
     for field, kind in UNSUPPORTED_FIELDS.items():

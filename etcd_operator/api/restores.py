@@ -168,11 +168,24 @@ class Verified(Value, frozen=True, kw_only=True):
     etcd_version: str = ""
 
 
+class RecordedBackup(Value, frozen=True, kw_only=True):
+    """The EtcdBackup that is restored, as it was when that began: it may be deleted, or replaced, meanwhile.
+
+    sha256: of the snapshot that it has stored; empty if it does not say. spec: for its access to the store.
+    """
+
+    uid: str
+    sha256: str = ""
+    spec: RawObject = {}
+
+
 class RestoreStatus(Value, frozen=True, kw_only=True):
     """The status of an EtcdRestore.
 
-    snapshot, version, failure are persisted state. version: of etcd, of the new EtcdCluster. cluster_id: of
-    the new cluster. progress: `45%`; empty after a failure.
+    url, backup, snapshot, version, revision_bump, failure are persisted state. backup: None unless the source
+    is an EtcdBackup. version: of etcd, of the new EtcdCluster. revision_bump: how much higher its revisions
+    are than those of the backup; 0 while the backup is not verified. cluster_id: of the new cluster.
+    progress: `45%`; empty after a failure.
     """
 
     observed_generation: int = 0
@@ -180,8 +193,10 @@ class RestoreStatus(Value, frozen=True, kw_only=True):
     start_time: str = ""
     completion_time: str = ""
     url: str = ""
+    backup: RecordedBackup | None = None
     snapshot: Verified | None = None
     version: str = ""
+    revision_bump: int = 0
     cluster_id: str = msgspec.field(default="", name="clusterID")
     failure: RestoreFailure | None = None
     progress: str = ""

@@ -76,6 +76,8 @@ class PodFacts:
     is_finished: it will never run again. is_on_lost_node: its node has been silent for too long.
     node: where it runs, if it was made so long ago that its node may have been silent for too long.
     is_assigned: the scheduler has chosen its node; without one nothing of it has ever run.
+    creating_for: seconds since then, as long as none of its containers was started and Kubernetes reports no
+    reason; 0 for all others.
     is_gated: it has the readiness gate. serves: the condition of that gate, None while it is not set.
     is_existing_only: a new process in it starts from its data only. has_no_data: its last process reported
     that it found none. has_broken_data: its last process reported that it cannot read what it found.
@@ -99,6 +101,7 @@ class PodFacts:
     is_on_lost_node: bool = False
     node: str = ""
     is_assigned: bool = True
+    creating_for: float = 0.0
     is_terminating: bool = False
     is_gated: bool = False
     serves: bool | None = None
@@ -183,6 +186,7 @@ class Member:
     problem: what keeps it from running.
     snapshots: raft snapshots that its process has saved; None where that was not needed, or not readable.
     reading: what was read of its data, now that it answers nobody; unreadable: why that cannot be read.
+    followed_a_leader: its reader has found that since the quorum was lost; the operator does not reach it.
     endpoint: where a member that has no pod of ours serves clients (`host:port`).
     """
 
@@ -201,6 +205,7 @@ class Member:
     snapshots: int | None = None
     reading: Reading | None = None
     unreadable: str = ""
+    followed_a_leader: bool = False
     endpoint: str = ""
 
     @property

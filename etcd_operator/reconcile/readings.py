@@ -9,7 +9,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.members import Member, PodFacts
 from etcd_operator.core.reading import ReaderFacts, Reading
 from etcd_operator.core.replies import Answer, EtcdMember
-from etcd_operator.core.rules.offline import kept_from
+from etcd_operator.core.rules.offline import has_found_leader, kept_from
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
@@ -70,7 +70,12 @@ class Readings:
         if pod.reader is None or not pod.is_running:
             return member
         if pod.reader.has_ended:
-            return replace(member, unreadable=kept_from(pod.reader, self._seconds_since(pod.reader.ended_at)))
+            ended = self._seconds_since(pod.reader.ended_at), state.unavailable_for
+            return replace(
+                member,
+                unreadable=kept_from(pod.reader, *ended),
+                followed_a_leader=has_found_leader(pod.reader, *ended),
+            )
         return self._asked_about(key, state, member, pod, pod.reader)
 
     def _seconds_since(self, time: str) -> float:

@@ -16,7 +16,6 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, KIND, UID_LABEL
 from etcd_operator.core.backups.spec import url_in_pod
-from etcd_operator.core.revisions import bump_at
 from etcd_operator.render import job as job_of
 from etcd_operator.render.apart import REQUIRED, required_terms, spread_among, terms_among
 from etcd_operator.render.backup_job import REPORT, container, keys_flag, pod, programs
@@ -68,15 +67,15 @@ def job(  # noqa: PLR0913 -- all that a Job depends on
     etcd_image: str,
     url: str,
     sha256: str,
-    revision: int,
+    bump: int,
     claim_uid: str,
 ) -> RawObject:
-    """The Job that restores `member` to its claim. sha256, revision: of the snapshot that was verified.
+    """The Job that restores `member` to its claim. sha256: of the snapshot that was verified.
 
-    claim_uid: of the claim, so that another one of that name is not taken for it.
+    bump: how much higher the revisions of the new cluster are, the same for all members. claim_uid: of the
+    claim, so that another one of that name is not taken for it.
     """
-    bump = f"--bump-revision={bump_at(metadata.creation_timestamp, revision)}"
-    flags = [*keys_flag(access), *flags_of(member, sha256), bump]
+    flags = [*keys_flag(access), *flags_of(member, sha256), f"--bump-revision={bump}"]
     spec = restoring_pod(access, member, url, flags, image=image, etcd_image=etcd_image)
     # The member reads what this pod writes, and runs where its volume is.
     spec["securityContext"] = as_etcd(security(template).pod)

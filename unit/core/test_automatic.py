@@ -41,7 +41,14 @@ def with_silent_voter(state: ClusterState) -> ClusterState:
     return replace(state, members=(*state.members, voter))
 
 
+def beside_follower(state: ClusterState) -> ClusterState:
+    """A member that has no vote by any list, and never had one here, follows the leader of others."""
+    other = silent(state.desired, "db-9", pod=pod("db-9"), followed_a_leader=True)
+    return replace(state, members=(*state.members, other))
+
+
 COUNTED = [
+    pytest.param(beside_follower(persistents.lost()), {"db-0", "db-1"}, id="a leader of another cluster"),
     pytest.param(persistents.lost(), {"db-0", "db-1"}, id="persistent: those that do not answer"),
     pytest.param(persistents.lost(5, 0, 1, 3), {"db-0", "db-1", "db-3"}, id="three of five"),
     pytest.param(silenced(3, 0, 1), {"db-0000", "db-0001"}, id="ephemeral: their pods exist"),
@@ -88,6 +95,14 @@ NOT_COUNTED = [
     pytest.param(automatic(persistents.lost(3, 0, 1, 2)), id="nobody answers"),
     pytest.param(automatic(persistents.lost(3, 0)), id="those that answer may be electing"),
     pytest.param(led(automatic(persistents.lost())), id="a survivor names a leader"),
+    pytest.param(
+        changed(automatic(persistents.lost()), "db-0", followed_a_leader=True),
+        id="a silent one followed a leader since",
+    ),
+    pytest.param(
+        changed(automatic(silenced(3, 0, 1)), "db-0001", followed_a_leader=True),
+        id="so did an ephemeral one",
+    ),
     pytest.param(with_desired(automatic(persistents.lost()), is_paused=True), id="paused"),
     pytest.param(with_desired(automatic(persistents.lost()), is_deleting=True), id="being deleted"),
     pytest.param(with_record(automatic(persistents.lost()), cluster_id=""), id="never served"),
@@ -210,6 +225,12 @@ def test_the_message_reports_why_it_does_not_begin() -> None:
     )
     uncounted = replace(automatic(persistents.lost()), absence=Absence())
     assert "by itself" not in plan(uncounted).message
+    led = changed(uncounted, "db-1", followed_a_leader=True)
+    assert "; it does not begin by itself, because db-1 followed a leader after the quorum was lost" in (
+        plan(led).message
+    )
+    elsewhere = beside_follower(automatic(persistents.lost(), AFTER - 1.0))
+    assert "it begins by itself after 10 min" in plan(elsewhere).message
 
 
 # afterwards

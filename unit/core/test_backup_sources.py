@@ -117,10 +117,10 @@ def test_the_newest_source_is_taken_and_none_while_it_is_not_known(state: Cluste
     assert source_of(state) == source
 
 
-def test_a_backup_that_is_being_stored_is_given_up_by_a_person_only() -> None:
+def test_a_backup_that_may_be_being_stored_is_given_up_by_a_person_only() -> None:
     made = plan(beside(Stock()))
     assert (made.stage, made.actions) == (Stage.HELD, ())
-    assert "is storing a backup that was begun before the loss" in made.message
+    assert "lists what is stored, or still stores a backup that was begun before the loss" in made.message
     assert "remove spec.backup to recover from db-0002" in made.message
 
 

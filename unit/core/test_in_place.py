@@ -20,6 +20,8 @@ from etcd_operator.core.recovery_actions import (
     ReopenClients,
     SetSeedExistingOnly,
 )
+from etcd_operator.core.restores.evictions import LONGEST_PAUSE
+from etcd_operator.core.restores.state import Evictions
 from etcd_operator.core.rules.filling import START_PATIENCE
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
@@ -113,8 +115,21 @@ def test_each_step_follows_from_what_there_is(state: ClusterState, expected: obj
     assert plan(state).actions == (expected,)
 
 
+EVICTED = Evictions(count=2, pod="db-seed-2", node="n1", message="low on disk")
 WAITS = [
     pytest.param(sight(job=job()), {}, "the Job db-seed restores it", id="the Job runs"),
+    pytest.param(
+        sight(job=job(evictions=EVICTED)),
+        {},
+        "2 pods of the Job db-seed were evicted",
+        id="its pods are evicted, and the next one runs",
+    ),
+    pytest.param(
+        sight(job=job(is_running=False, waited=START_PATIENCE, evictions=EVICTED)),
+        {},
+        "2 pods of the Job db-seed were evicted",
+        id="Kubernetes pauses before the next pod",
+    ),
     pytest.param(
         sight(job=job(is_running=False, waits_for="no Secret")),
         {},
@@ -139,6 +154,18 @@ ENDS = [
         filling(live(NAME, backups=sight(job=job(is_running=False, waited=START_PATIENCE, waits_for="x")))),
         "NotStarted",
         id="the pod never starts",
+    ),
+    pytest.param(
+        filling(
+            live(
+                NAME,
+                backups=sight(
+                    job=job(is_running=False, waited=START_PATIENCE + LONGEST_PAUSE, evictions=EVICTED)
+                ),
+            )
+        ),
+        "NotStarted",
+        id="no pod follows those that were evicted",
     ),
     pytest.param(
         filling(live(NAME), claim=LOST_CLAIM), "the volume of its claim db-3 is gone", id="its volume"

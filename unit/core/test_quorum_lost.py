@@ -199,7 +199,7 @@ HELD = [
             lost(3, 0, 1, 2), answer=answer("db-0007", is_learner=True, revision=7), pod=pod("db-0007")
         ),
         "QuorumLost",
-        "db-0007 may still have the data",
+        "db-0007 may have a part of the data only, without a vote: no quorum",
         id="only a learner is left: it may have received only a part",
     ),
     pytest.param(
@@ -327,7 +327,23 @@ def test_members_of_a_cluster_that_was_given_up_keep_no_recovery_away() -> None:
     assert remembered.persisted.recovery.survivor == "db-0003"
 
 
-def test_they_are_not_advised_to_elect_a_leader() -> None:
+def test_they_are_neither_taken_for_silent_nor_advised_to_elect_a_leader() -> None:
     made = plan(beside_given_up())
     assert (made.stage, made.actions) == (Stage.HELD, ())
     assert "do not elect" not in made.message
+    assert "do not answer" not in made.message
+    assert made.message.startswith(
+        "db-0000, db-0001 answer for an etcd cluster that an earlier recovery gave up, and are not recovered "
+        "from (to go on without their data: kubectl delete pod db-0000 db-0001, with --force where the node "
+        "never responds again): no quorum answers"
+    )
+
+
+def test_they_are_named_beside_those_that_are_silent() -> None:
+    state = beside_given_up(3)
+    for name in ("db-0000", "db-0001"):
+        state = changed(state, name, pod=pod(name))
+    made = plan(down(state, "db-0003", pod=pod("db-0003", is_running=False)))
+    assert (made.stage, made.actions) == (Stage.HELD, ())
+    assert made.message.startswith("db-0003 may still have the data, but do not answer; db-0000, db-0001 ")
+    assert "kubectl delete pod db-0000 db-0001): no quorum" in made.message

@@ -74,6 +74,20 @@ def test_a_survivor_that_keeps_a_seed_waiting_is_named_and_waited_for_in_peace()
     assert (made.requeue_after, plan(recovering()).requeue_after) == (RECHECK, SEED_POLL)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "age"), [(119.9, ""), (120.0, "2 min"), (299.0, "2 min"), (300.0, "5 min"), (1e6, "1 d")]
+)
+def test_a_seed_that_is_not_started_for_long_is_reported_with_its_age_in_steps(
+    seconds: float, age: str
+) -> None:
+    made = plan(recovering(pod=pod("db-0003", is_running=False, creating_for=seconds)))
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "Recovering")
+    assert ("db-0003 has been ContainerCreating for more than" in made.message) == bool(age)
+    assert age in made.message
+    assert plan(recovering(pod=None)).actions, "one that is lost is not reported"
+
+
 def test_what_keeps_a_seed_from_running_is_reported() -> None:
     state = recovering(problem=PodProblem(reason="ErrImagePull", message="no such image"))
 

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from etcd_operator.api.restores import RestoreFailure, RestoreStatus
+from etcd_operator.api.restores import RecordedBackup, RestoreFailure, RestoreStatus
 from etcd_operator.core.restores.result import RestoreReport
-from etcd_operator.core.restores.state import ClaimState, RestoreState, TargetCluster
+from etcd_operator.core.restores.state import ClaimState, RestoreState, SourceState, TargetCluster
 from etcd_operator.core.restores.status import status
+from etcd_operator.core.revisions import bump_at
 from unit.core.restore_states import BEGUN, DONE, MARKED, RUNS, SNAPSHOT, VERIFIED, members, planned
 
 
@@ -31,6 +32,19 @@ def test_the_status_of_a_restore_that_goes_on() -> None:
     assert [member.phase for member in written(state, found).members] == ["Restoring", "Restoring"]
     assert written(state, found).version == "3.6.16", "what was recorded first counts"
     assert written(state, RestoreStatus(snapshot=SNAPSHOT)).version == "3.7.3"
+
+
+def test_what_was_recorded_when_it_began_is_kept() -> None:
+    """Also where the source cannot be read any more, and by an operator that raises revisions otherwise."""
+    recorded = RecordedBackup(uid="first", sha256=SNAPSHOT.sha256, spec={"a": 1})
+    began = replace(BEGUN, source=replace(BEGUN.source, backup=recorded))
+    found = written(replace(began, check=replace(DONE, report=RestoreReport(snapshot=SNAPSHOT))))
+    assert (found.backup, found.revision_bump) == (recorded, bump_at(BEGUN.created, SNAPSHOT.revision))
+    other = SourceState(url="s3://b/two.db", backup=RecordedBackup(uid="other"))
+    for source in (other, SourceState(reason="UnknownBackup", message="it cannot be read")):
+        later = written(replace(VERIFIED, source=source, created="2026-11-23T00:00:00Z"), found)
+        assert (later.url, later.backup, later.revision_bump) == (found.url, recorded, found.revision_bump)
+    assert found.revision_bump > 0
 
 
 def test_the_status_at_the_end() -> None:

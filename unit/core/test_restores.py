@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.api.restores import RestoreFailure, RestoreStatus, Verified
+from etcd_operator.api.restores import RecordedBackup, RestoreFailure, RestoreStatus, Verified
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import result
 from etcd_operator.core.restores.actions import Act
@@ -122,6 +122,16 @@ def test_what_was_verified_is_recorded() -> None:
     made = planned(replace(BEGUN, check=replace(DONE, report=RestoreReport(snapshot=SNAPSHOT))))
     assert made.snapshot == SNAPSHOT
     assert made.message == "verified: revision 7, 3 keys, all hashes match"
+
+
+@pytest.mark.parametrize(("sha256", "reason"), [("", ""), ("ab" * 32, ""), ("cd" * 32, "Replaced")])
+def test_what_was_verified_is_what_the_etcdbackup_has_stored(sha256: str, reason: str) -> None:
+    source = replace(BEGUN.source, backup=RecordedBackup(uid="u", sha256=sha256))
+    made = planned(
+        replace(BEGUN, source=source, check=replace(DONE, report=RestoreReport(snapshot=SNAPSHOT)))
+    )
+    assert (made.failure.reason if made.failure is not None else "") == reason
+    assert (made.snapshot is None) == bool(reason)
 
 
 def test_a_pod_that_never_runs_is_given_up() -> None:

@@ -2,7 +2,8 @@
 
 What runs inside a pod is the test's: `on_start` is called with each container that starts (also when it is
 restarted with another image), `on_stop` with each that ends; neither raises. Pods run on nodes that are `up`.
-An image in `unpullable` cannot be pulled: a container that is to run it ends and waits.
+An image in `unpullable` cannot be pulled: a container that is to run it ends and waits. The volumes of a pod
+whose name begins as one in `unmountable` cannot be mounted: it is created without end.
 Not modelled: scheduling constraints, probes, restarts by exit code, Jobs.
 """
 
@@ -64,6 +65,7 @@ class Kubelets:
     ) -> None:
         self.up = set(nodes)
         self.unpullable: set[str] = set()
+        self.unmountable: set[str] = set()
         self._objects = api.objects
         self._nodes = nodes
         self._on_start, self._on_stop, self._on_init = on_start, on_stop, on_init
@@ -132,6 +134,9 @@ class Kubelets:
         meta = pod["metadata"]
         if not pod["spec"].get("nodeName"):
             self._assign(pod, node)
+        if any(meta["name"].startswith(name) for name in self.unmountable):
+            self._report(self._objects.get(PODS, meta["namespace"], meta["name"]), _creating(pod))
+            return
         ip = pod["status"].get("podIP") or self._addresses.new()
         running = rendered(pod, ip, node, 0)
         done, failure = self._on_init(running)
@@ -218,6 +223,16 @@ class Kubelets:
         namespace = pod["metadata"]["namespace"]
         found = {claim["metadata"]["name"]: claim for claim in self._objects.select(CLAIMS, namespace)}
         return all(name in found and found[name]["status"]["phase"] == "Bound" for name in claims_of(pod))
+
+
+def _creating(pod: Json) -> Json:
+    """As long as its volumes are not mounted: no address, and no container has a reason but this one."""
+    steps = pod["spec"].get("initContainers") or ()
+    waiting = {"waiting": {"reason": "PodInitializing" if steps else "ContainerCreating"}}
+    found = {"phase": "Pending", "containerStatuses": [{"name": main_of(pod)["name"], "state": waiting}]}
+    if steps:
+        found["initContainerStatuses"] = [{"name": step["name"], "state": waiting} for step in steps]
+    return found
 
 
 def _init_status(pod: Json, done: int, failure: str, report: str) -> Json:

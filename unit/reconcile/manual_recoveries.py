@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from etcd_operator.api.persisted import REVISION_BUMP
 from etcd_operator.core.rules.recovery_request import SILENCE
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
-from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bench import PEER_LABEL, Bench, bootstrapped
 from unit.reconcile.bodies import IMPROBABLE, persistent
 from unit.reconcile.expected import assert_finished
 
@@ -14,6 +14,12 @@ RECOVER = "etcd.improbable.io/recover"
 TOKEN = "etcd.improbable.io/cluster-token"
 NAME = "c0de/c-2/1"
 LOST = ("the reply is lost and it dies", "the reply is lost and it lives on")
+
+
+def pod_of(made: Bench, name: str) -> str:
+    """The name of the pod of a member, also of an ephemeral one."""
+    found = made.api.objects.select(PODS, labels=f"{PEER_LABEL}={name}")
+    return str(found[0]["metadata"]["name"]) if found else name
 
 
 def lose(made: Bench, *numbers: int) -> None:

@@ -5,11 +5,14 @@ from typing import Any
 import pytest
 
 from etcd_operator.core.rules.automatic import SETTLED
+from etcd_operator.core.rules.offline import CLOCKS, READ_MAJORITY_AFTER
+from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER
 from etcd_operator.reconcile.absences import LONGEST_GAP
+from etcd_operator.reconcile.readings import PATIENCE
 from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import IMPROBABLE, persistent
-from unit.reconcile.manual_recoveries import ask, assert_recovered, is_reason, lose, message
+from unit.reconcile.manual_recoveries import ask, assert_recovered, is_reason, lose, message, pod_of
 
 AFTER = 16
 AUTOMATIC: dict[str, Any] = {"recovery": "Automatic", "recoveryAfterSeconds": AFTER}
@@ -48,6 +51,25 @@ def test_after_the_time_the_newest_survivor_is_recovered_and_all_claims_are_kept
         assert loss["message"].endswith("started automatically (spec.recovery: Automatic)")
         (event,) = (e for e in made.events() if e["reason"] == "RecoveryStarted")
         assert "c-0 (silent), c-1 (silent) given up without a request, after 1" in event["message"]
+
+
+def test_members_that_follow_a_leader_unseen_are_not_given_up() -> None:
+    """They may acknowledge writes of clients that reach them."""
+    after = int(READ_MAJORITY_AFTER) + 60
+    with bootstrapped(*persistent(recovery="Automatic", recoveryAfterSeconds=after)) as made:
+        freeze(made, 0, 1)
+        made.wait(READ_MAJORITY_AFTER + 10.0)
+        for name in ("c-0", "c-1"):
+            made.world.end_added("default", pod_of(made, name), FOLLOWED_A_LEADER)
+        made.wait(after * 2.0)
+        assert not has_begun(made)
+        assert "; it does not begin by itself, because c-0, c-1 followed a leader after the" in message(made)
+        thaw(made, 0, 1)
+        made.settle()
+        made.wait(CLOCKS + 10.0)
+        freeze(made, 0, 1)
+        made.wait(after + PATIENCE + 10.0)
+        assert has_begun(made), "what was found in an earlier loss shows nothing of this one"
 
 
 def test_members_whose_claims_are_gone_are_waited_for_as_long() -> None:

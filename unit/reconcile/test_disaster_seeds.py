@@ -1,5 +1,6 @@
 """The seed of a recovery beside backups: how it starts, and what follows one that is lost."""
 
+from etcd_operator.core.rules.slow_seed import CREATING
 from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.bodies import COREOS
 from unit.reconcile.disasters import assert_restored, backed_up, members, recovery, store
@@ -26,6 +27,28 @@ def test_the_seed_has_two_steps_and_only_the_token_of_the_tool() -> None:
         assert members(made) == ["c-0003"]
         started = [each for each in made.event_reasons() if each.startswith("RecoveryStarted")]
         assert started == ["RecoveryStarted"], "waiting is no Event: too many would hide later ones"
+
+
+def test_a_seed_whose_volume_cannot_be_mounted_is_reported_and_left_alone() -> None:
+    """A missing Secret, for example. Kubernetes goes on trying."""
+    with backed_up() as made:
+        name = store(made)
+        made.world.unmountable.add("c-0003")
+        lose(made, 0, 1, 2)
+        made.run_until(lambda: "c-0003" in members(made))
+        made.wait(CREATING[0] - 10.0)
+        said = str(made.condition(COREOS, "Degraded")["message"])
+        assert "ContainerCreating" not in said
+        made.wait(20.0)
+        said = str(made.condition(COREOS, "Degraded")["message"])
+        assert "; the pod c-0003 has been ContainerCreating for more than 2 min: `kubectl describe" in said
+        writes = len(made.writes())
+        made.wait(CREATING[1] - CREATING[0] - 20.0)
+        assert len(made.writes()) == writes, "its age is no reason to write in each pass"
+        assert members(made) == ["c-0003"]
+        made.world.unmountable.clear()
+        made.settle()
+        assert_restored(made, name, 3, 4, 5)
 
 
 def test_a_seed_that_is_lost_is_followed_by_another() -> None:

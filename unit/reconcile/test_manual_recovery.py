@@ -3,6 +3,7 @@
 import pytest
 
 from etcd_operator.core.rules.recovery_request import SILENCE
+from etcd_operator.core.rules.slow_seed import CREATING
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
 from unit.reconcile.bench import PEER_LABEL, bootstrapped
@@ -252,6 +253,20 @@ def test_a_quorum_that_comes_back_before_the_seed_serves_is_kept() -> None:
         ask(made)
         made.run_until(is_reason(made, "RecoveryRefused"))
         assert f"{RECOVER}=c0de/c-2/2" in message(made)
+
+
+def test_a_seed_whose_volume_cannot_be_attached_is_reported_and_left_alone() -> None:
+    with bootstrapped(*persistent(size=3)) as made:
+        made.world.unmountable.add("c-3")
+        lost_for_long(made)
+        ask(made)
+        made.run_until(lambda: "c-3" in made.objects()["pods"])
+        made.wait(CREATING[1] + 10.0)
+        assert "has been ContainerCreating for more than 5 min" in message(made)
+        assert made.objects()["peers"] == ["c-0", "c-1", "c-2", "c-3"]
+        made.world.unmountable.clear()
+        made.settle()
+        assert_recovered(made)
 
 
 def test_a_seed_that_somebody_deletes_is_followed_by_another_that_is_asked_for() -> None:

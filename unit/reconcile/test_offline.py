@@ -12,7 +12,7 @@ from etcd_operator.reconcile.readings import Readings
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile import quorum_losses as ephemerals
-from unit.reconcile.bench import PEER_LABEL, Bench, bootstrapped
+from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import COREOS, IMPROBABLE, ephemeral, persistent
 from unit.reconcile.disturbance import DISTURBANCES, run_or_die
 from unit.reconcile.manual_recoveries import (
@@ -23,6 +23,7 @@ from unit.reconcile.manual_recoveries import (
     is_reason,
     lose,
     message,
+    pod_of,
     until_recovered,
 )
 from unit.reconcile.tools import OWN_IMAGE
@@ -31,11 +32,6 @@ from unit.reconcile.tools import OWN_IMAGE
 def restart(made: Bench, name: str) -> None:
     """Its container restarts in its pod, as after a loss of power: it finds no quorum and answers nobody."""
     made.world.restart("default", pod_of(made, name))
-
-
-def pod_of(made: Bench, name: str) -> str:
-    found = made.api.objects.select(PODS, labels=f"{PEER_LABEL}={name}")
-    return str(found[0]["metadata"]["name"]) if found else name
 
 
 def readers(made: Bench, name: str) -> list[str]:

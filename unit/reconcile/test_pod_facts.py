@@ -10,7 +10,7 @@ import pytest
 from etcd_operator.core.members import PodFacts, PodProblem
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.members.pod_facts import NOT_ITS_OWN, pod_facts
-from unit.reconcile.pods import BACK_OFF, NOW, OLD, RUNNING, YOUNG, annotated, pod
+from unit.reconcile.pods import BACK_OFF, NOW, OLD, RUNNING, YOUNG, annotated, ended, pod
 
 LOG_TAILS = [
     (
@@ -187,6 +187,53 @@ def test_a_member_whose_gate_is_closed_is_on_a_node_that_lives() -> None:
     }
 
     assert not pod_facts(pod(RUNNING, conditions=[closed]), now=NOW).is_on_lost_node
+
+
+CREATING = {"name": "fetch", "state": {"waiting": {"reason": "PodInitializing"}}}
+SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:07:30Z"}
+
+
+def assigned(*, created: str = OLD, **status: Any) -> Pod:
+    """A pod with a node, of which the kubelet has reported this."""
+    found = pod(created=created, **{"containerStatuses": [], **status})
+    return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, node_name="node-1"))
+
+
+@pytest.mark.parametrize(
+    ("found", "seconds"),
+    [
+        pytest.param(assigned(conditions=[SCHEDULED]), 150.0, id="the kubelet reports nothing"),
+        pytest.param(assigned(), 600.0, id="nobody wrote when it was scheduled"),
+        pytest.param(
+            assigned(initContainerStatuses=[CREATING], conditions=[SCHEDULED]), 150.0, id="initializing"
+        ),
+        pytest.param(
+            assigned(containerStatuses=[{"name": "etcd", "state": {"waiting": {"reason": "ErrImagePull"}}}]),
+            0.0,
+            id="Kubernetes gives a reason",
+        ),
+        pytest.param(
+            assigned(initContainerStatuses=[{"name": "fetch", "state": {"running": {}}}, CREATING]),
+            0.0,
+            id="its first step runs",
+        ),
+        pytest.param(
+            assigned(initContainerStatuses=[{"name": "fetch", "state": ended("", 0)}, CREATING]),
+            0.0,
+            id="its first step has ended",
+        ),
+        pytest.param(
+            assigned(containerStatuses=[{**CREATING, "restartCount": 1}]),
+            0.0,
+            id="it ran before its node did",
+        ),
+        pytest.param(assigned(phase="Failed"), 0.0, id="it will never run"),
+        pytest.param(pod(), 0.0, id="it has no node"),
+        pytest.param(assigned(created="2026-01-01T00:11:00Z"), 0.0, id="by a clock ahead of ours"),
+    ],
+)
+def test_for_how_long_a_pod_has_been_prepared(found: Pod, seconds: float) -> None:
+    assert pod_facts(found, now=NOW).creating_for == seconds
 
 
 GROUPS = pytest.mark.parametrize("group", ["coreos.com", "etcd.improbable.io"])

@@ -226,22 +226,6 @@ def test_from_an_etcdbackup_with_its_access(made: Restoring) -> None:
     assert made.status["url"] == "file:///one.db"
 
 
-def test_the_etcdbackup_is_deleted_while_it_is_verified(made: Restoring) -> None:
-    """What it stored is there still: the message says how to restore that."""
-    made.made.create(*backup("one"))
-    jobs = Jobs(made.made)
-    made.made.run_until(lambda: bool(jobs.all()))
-    jobs.run(jobs.one(), STORED)
-    made.made.create(*restore(source={"backupName": "one"}))
-    made.made.run_until(lambda: bool(made.named("r-verify")))
-    made.made.delete(BACKUPS, "one")
-    made.until_ended("Failed")
-    assert made.reason == "UnknownBackup"
-    url = made.status["url"]
-    assert url.startswith("s3://")
-    assert made.message.startswith(f"EtcdBackup one was deleted: to restore {url}, name that in spec.source.")
-
-
 def test_an_etcdbackup_that_does_not_come_or_failed(made: Restoring) -> None:
     made.made.create(*restore(source={"backupName": "one"}))
     made.made.wait(70.0)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from etcd_operator.api.restores import RestoreFailure
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.core.restores import texts
+from etcd_operator.core.restores import evictions, texts
 from etcd_operator.core.restores.actions import Act, RestorePlan, ended, failed, going
 from etcd_operator.core.restores.result import failure
 from etcd_operator.core.restores.state import (
@@ -231,12 +231,19 @@ def _await(jobs: tuple[JobState, ...], reason: str, message: str) -> RestorePlan
             why = failure(job.report, why=job.why or "it was deleted", job=job.name)
             return failed(why.reason, why.message)
     waiting = [job for job in jobs if not job.is_running]
-    late = [job for job in waiting if job.waited >= START_PATIENCE]
+    late = [job for job in waiting if job.waited >= _patience(job)]
     if late:
-        minutes = round(START_PATIENCE / 60)
+        minutes = round(_patience(late[0]) / 60)
         message = f"no pod of the Job {late[0].name} ran for {minutes} minutes: {late[0].waits_for}"
         return failed("NotStarted", message)
+    left = max(min((_patience(job) - job.waited for job in waiting), default=PROGRESS_POLL), SOON)
+    evicted = evictions.repeated(jobs)
+    if evicted:
+        return going("PodEvicted", f"{message}; {evicted}", requeue_after=min(left, PROGRESS_POLL))
     if waiting:
-        left = max(min(START_PATIENCE - job.waited for job in waiting), SOON)
         return going("PodPending", f"{message}; {waiting[0].waits_for}", requeue_after=min(left, 60.0))
     return going(reason, message, requeue_after=PROGRESS_POLL)
+
+
+def _patience(job: JobState) -> float:
+    return evictions.patience(job, START_PATIENCE)

@@ -3,12 +3,22 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.api.restores import RestoreFailure, Verified
+from etcd_operator.api.restores import RecordedBackup, RestoreFailure, Verified
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores.result import Progress, RestoreReport
 
 PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
 """The phases. The last two are final."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evictions:
+    """How many pods of a Job were evicted, and the last one of them, with the kubelet's reason."""
+
+    count: int
+    pod: str
+    node: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +29,8 @@ class JobState:
     Kubernetes says it. report: of its newest pod that reported. why: why it failed, as Kubernetes says it.
     claim_uid: of the claim to which it restores; empty if it does not say.
     progress: what its pod last reported; None while none is known.
-    pod, node: its newest pod, and the node that this was assigned to; empty without one.
+    pod, node: its newest pod, and the node that this was assigned to; empty without one. evictions: of its
+    pods; None if none was evicted.
     """
 
     name: str
@@ -35,6 +46,7 @@ class JobState:
     progress: Progress | None = None
     pod: str = ""
     node: str = ""
+    evictions: Evictions | None = None
 
 
 class ClaimState(Enum):
@@ -81,29 +93,36 @@ class TargetCluster(Enum):
 class SourceState:
     """Where the backup is: its URL, or why there is none yet.
 
-    is_missing: there is no such EtcdBackup. is_final: waiting does not help. sha256: of the snapshot that the
-    EtcdBackup has stored; empty if that is not known.
+    is_missing: there is no such EtcdBackup. is_final: waiting does not help. backup: the EtcdBackup that has
+    stored it, as recorded, or to be recorded; None if the source is no EtcdBackup.
     """
 
     url: str = ""
-    sha256: str = ""
+    backup: RecordedBackup | None = None
     reason: str = ""
     message: str = ""
     is_missing: bool = False
     is_final: bool = False
+
+    @property
+    def sha256(self) -> str:
+        """Of the snapshot that an EtcdBackup has stored; empty if that is not known."""
+        return self.backup.sha256 if self.backup is not None else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreState:
     """What was observed of one EtcdRestore.
 
-    problem: what is wrong with its spec. template_version: of etcd, as the template has it; may be empty.
+    created: when the EtcdRestore was (RFC 3339). problem: what is wrong with its spec.
+    template_version: of etcd, as the template has it; may be empty.
     storage: bytes that each claim requests; None for a quantity that is not a whole number of a unit.
     in_the_way: claims of the new cluster's name that are somebody else's; going: those that are being
     deleted. snapshot, failure: of the status. waited: seconds for which passes have seen the restore.
     """
 
     name: str
+    created: str = ""
     cluster_name: str = ""
     phase: str = ""
     is_deleting: bool = False

@@ -7,6 +7,7 @@ from etcd_operator.api.restores import RestoreStatus
 from etcd_operator.core.restores import progress
 from etcd_operator.core.restores.actions import RestorePlan
 from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, RestoreState
+from etcd_operator.core.revisions import bump_at
 
 COMPLETE, FAILURE = "Complete", "Failed"
 CONDITIONS = frozenset({COMPLETE, FAILURE})
@@ -34,13 +35,15 @@ def status(
         phase=plan.phase,
         start_time=previous.start_time or now,
         url=previous.url or state.source.url,
+        backup=previous.backup or state.source.backup,
         snapshot=snapshot,
         failure=failure,
         conditions=merge_conditions(previous.conditions, _conditions(plan, generation), now, own=CONDITIONS),
     )
     if snapshot is not None:
         version = previous.version or state.template_version or snapshot.etcd_version
-        written = msgspec.structs.replace(written, version=version)
+        bump = previous.revision_bump or bump_at(state.created, snapshot.revision)
+        written = msgspec.structs.replace(written, version=version, revision_bump=bump)
     if plan.phase == COMPLETED:
         written = msgspec.structs.replace(written, cluster_id=cluster_id, progress="100%")
     if plan.phase == FAILED:

@@ -20,7 +20,8 @@ SETTLED = 3600.0
 def missed(state: ClusterState) -> frozenset[str]:
     """The voters whose silence counts; none while a quorum answers or may come about, or a person decides.
 
-    While no member answers, the operator cannot distinguish a loss from a failure of its own network.
+    While no member answers, the operator cannot distinguish a loss from a failure of its own network. Nor
+    where one that is silent followed a leader since: a quorum may serve clients that reach it.
     """
     left = responders(state)
     led = any(member.answer is not None and member.answer.leader for member in left)
@@ -30,7 +31,14 @@ def missed(state: ClusterState) -> frozenset[str]:
         return frozenset()
     voters = {name for responder in left for name in voters_of(state, responder)}
     voters |= {member.name for member in state.members if left and member.has_voted}
+    if voters.intersection(_followers(state)):
+        return frozenset()
     return frozenset(voters - known(state))
+
+
+def _followers(state: ClusterState) -> tuple[str, ...]:
+    """Those that followed a leader since the quorum was lost, as far as the operator knows it."""
+    return tuple(member.name for member in state.members if member.followed_a_leader)
 
 
 def _is_held(state: ClusterState) -> bool:
@@ -68,6 +76,12 @@ def outlook(state: ClusterState) -> str:
         return (
             "; it does not begin by itself, because an earlier recovery did, and the cluster has not served "
             f"for {duration(int(SETTLED))} since"
+        )
+    followers = ", ".join(_followers(state))
+    if followers and not state.absence.since:
+        return (
+            f"; it does not begin by itself, because {followers} followed a leader after the quorum was "
+            "lost, and may serve clients where the operator does not reach it"
         )
     if not state.absence.since:
         return ""

@@ -13,7 +13,7 @@ from etcd_operator.core.actions import Action, Plan
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.recovery_actions import DropFilling, FillSeed
-from etcd_operator.core.restores import result
+from etcd_operator.core.restores import evictions, result
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.recovery_ending import is_stuck, waits_for
 from etcd_operator.core.rules.seed import SEED_POLL, create_seed, reason_of, under_way
@@ -55,11 +55,15 @@ def _begin(recovery: Recovery, claim: ClaimFacts | None) -> Plan:
 
 
 def _await(recovery: Recovery, job: JobState) -> Plan | RestoreFailure:
+    patience = evictions.patience(job, START_PATIENCE)
+    evicted = evictions.repeated([job])
+    if evicted and (job.is_running or job.waited < patience):
+        return _wait(recovery, evicted)
     if job.is_running:
         return _wait(recovery, f"the Job {job.name} restores it")
-    if job.waited < START_PATIENCE:
+    if job.waited < patience:
         return _wait(recovery, f"the Job {job.name} has not started: {job.waits_for}")
-    minutes = round(START_PATIENCE / 60)
+    minutes = round(patience / 60)
     message = f"no pod of the Job {job.name} ran for {minutes} minutes: {job.waits_for}"
     return RestoreFailure(reason="NotStarted", message=message)
 

@@ -3,8 +3,8 @@
 A backup counts only as its tool has verified it since the loss: no backup of this cluster can be begun
 without a quorum, so what is found then is final. One that was begun before, and is still being stored, has
 every write that was acknowledged by then, so it is waited for; a tool that makes no progress gives it up by
-itself. It is newer than a survivor if it is of the same etcd
-cluster and has a higher revision. Every survivor has more than any backup of an earlier etcd cluster.
+itself. It is newer than a survivor if it is of the same etcd cluster and has a higher revision. Every
+survivor has more than any backup of an earlier etcd cluster.
 """
 
 from etcd_operator.core.actions import Plan
@@ -32,7 +32,7 @@ def newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup | Plan |
     if report is None:
         return _wait_beside(state, survivor.name, revision)
     if not report.is_listed:
-        return _wait_until_stored(survivor.name)
+        return _wait_until_listed(survivor.name)
     if not _has_more(state, report.candidate, revision):
         return None  # so has no other: there is no need to wait until it is read
     if not report.is_checked:
@@ -46,11 +46,11 @@ def _has_more(state: ClusterState, backup: VerifiedBackup | None, revision: int)
     return backup.revision > revision and can_restore(backup.etcd_version)
 
 
-def _wait_until_stored(name: str) -> Plan:
+def _wait_until_listed(name: str) -> Plan:
     return held(
         "BackupPending",
-        "no quorum can return; the backup tool is storing a backup that was begun before the loss: waiting "
-        f"for it; remove spec.backup to recover from {name}",
+        "no quorum can return; the backup tool lists what is stored, or still stores a backup that was begun "
+        f"before the loss: waiting for it; remove spec.backup to recover from {name}",
     )
 
 

@@ -27,10 +27,15 @@ class Left:
         return tuple(member for member in self.remaining.values() if self._is_known(member))
 
     def _is_known(self, member: Member) -> bool:
-        report = member.report
-        if report is None or not report.members:
-            return False
-        return report.cluster_id not in self.state.persisted.given_up
+        return member.report is not None and bool(member.report.members) and not self._is_given_up(member)
+
+    def _is_given_up(self, member: Member) -> bool:
+        return member.report is not None and member.report.cluster_id in self.state.persisted.given_up
+
+    @property
+    def given_up(self) -> tuple[Member, ...]:
+        """Those of the remaining that answer for an etcd cluster that was given up."""
+        return tuple(member for member in self.remaining.values() if self._is_given_up(member))
 
     def may_elect(self, responder: Member) -> bool:
         """Whether the voters that this member lists may still be a majority."""

@@ -57,6 +57,7 @@ from etcd_operator.core.rules.seed import (
     under_way,
     was_found_to_serve,
 )
+from etcd_operator.core.rules.slow_seed import creating
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import seed_corrupt
 from etcd_operator.core.upgrade.member import PATIENCE as PATIENCE_OF_UPGRADES
@@ -237,7 +238,7 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member, left: lis
     silent_for = seed.silent_for if seed.pod is not None else state.unavailable_for
     if state.backups.is_closed and silent_for >= PATIENCE:
         message += f"; {seed.name} does not answer; {give_up(state, recovery)}"
-    return Plan.wait(reason_of(recovery), message, requeue_after=SEED_POLL)
+    return Plan.wait(reason_of(recovery), f"{message}{creating(seed)}", requeue_after=SEED_POLL)
 
 
 def _let_clients_in(recovery: Recovery) -> Plan:

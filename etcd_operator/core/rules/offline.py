@@ -3,7 +3,7 @@
 An etcd answers only after it has followed a leader once. What it has is read by a container that is added to
 its pod (`render.survivor_reader`). It changes nothing, but it remains in the pod, so none is added for an
 election, a restart, or while so many members run that they will elect a leader by themselves; nor after one
-that has found a leader; and each other one that has ended doubles the time until the next.
+that has found a leader in this loss; and each other one that has ended doubles the time until the next.
 """
 
 from etcd_operator.core.actions import Plan
@@ -23,6 +23,9 @@ READ_AGAIN = 1.0
 
 REST = 30.0
 """Seconds from the end of the second reader of a pod to the third. The first is followed at once."""
+
+CLOCKS = 60.0
+"""Seconds by which the clock of a node may differ from that of the operator."""
 
 MOST_DOUBLED = 10
 """How often that time is doubled at most: to nine hours."""
@@ -68,9 +71,17 @@ def unreadable(state: ClusterState) -> str:
     )
 
 
-def kept_from(reader: ReaderFacts, ended_for: float) -> str:
+def has_found_leader(reader: ReaderFacts, ended_for: float, unavailable_for: float) -> bool:
+    """Whether a reader found, since the quorum was lost, that its member followed a leader.
+
+    ended_for: seconds since its end, by two clocks. What one found in an earlier loss shows nothing now.
+    """
+    return reader.found_leader and ended_for <= unavailable_for + CLOCKS
+
+
+def kept_from(reader: ReaderFacts, ended_for: float, unavailable_for: float) -> str:
     """Why no other reader follows one that has ended so many seconds ago; empty if one may."""
-    if reader.found_leader:
+    if has_found_leader(reader, ended_for, unavailable_for):
         return "it follows a leader: check that the operator reaches its port 2379"
     if reader.number == 1 or ended_for >= REST * 2 ** min(reader.number - 2, MOST_DOUBLED):
         return ""

@@ -48,6 +48,7 @@ from etcd_operator.core.rules.seed import (
     serves,
     under_way,
 )
+from etcd_operator.core.rules.slow_seed import creating
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import can_restore
 
@@ -226,4 +227,4 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan |
             f"recovering from {recovery.survivor or 'a backup'}: {seed.name}: {seed.problem.message}; "
             "delete its pod to begin again",
         )
-    return Plan.wait(reason_of(recovery), message, requeue_after=poll)
+    return Plan.wait(reason_of(recovery), f"{message}{creating(seed)}", requeue_after=poll)

@@ -9,6 +9,8 @@ other side of a network partition (docs/decisions/007).
 With `spec.recovery: Automatic` the user accepts another rule for members that are silent: `rules.given_up`.
 """
 
+from collections.abc import Iterable, Sequence
+
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.rules.automatic import outlook
@@ -48,14 +50,36 @@ def _is_for_the_upgrade(state: ClusterState, left: Left) -> bool:
 
 
 def _unheard(left: Left) -> Plan:
-    names = ", ".join(
-        name if member.problem is None else f"{name} ({member.problem.reason})"
-        for name, member in left.remaining.items()
-    )
+    """Nobody is left whose member list counts."""
+    silent = [member for member in left.remaining.values() if member.report is None]
+    partial = [m for m in left.remaining.values() if m.report is not None and m not in left.given_up]
+    said = [
+        f"{_named(silent)} may still have the data, but do not answer" if silent else "",
+        f"{_named(partial)} may have a part of the data only, without a vote" if partial else "",
+        _beside(left.given_up),
+    ]
     return held(
         "QuorumLost",
-        f"{names} may still have the data, but do not answer: no quorum answers, nothing is changed"
-        f"{_why(left)}; docs/operations.md describes how to read such data by hand",
+        f"{'; '.join(filter(None, said))}: no quorum answers, nothing is changed{_why(left)}; "
+        "docs/operations.md describes how to read such data by hand",
+    )
+
+
+def _named(members: Iterable[Member]) -> str:
+    return ", ".join(m.name if m.problem is None else f"{m.name} ({m.problem.reason})" for m in members)
+
+
+def _beside(given_up: Sequence[Member]) -> str:
+    """Who answers for an etcd cluster that was given up: as long as they may run, no backup is restored."""
+    if not given_up:
+        return ""
+    pods = [member.pod for member in given_up if member.pod is not None]
+    names = " ".join(pod.name for pod in pods)
+    is_going = any(pod.is_terminating for pod in pods)
+    force = ", with --force where the node never responds again" if is_going else ""
+    return (
+        f"{_named(given_up)} answer for an etcd cluster that an earlier recovery gave up, and are not "
+        f"recovered from (to go on without their data: kubectl delete pod {names}{force})"
     )
 
 

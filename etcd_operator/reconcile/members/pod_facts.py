@@ -6,14 +6,15 @@ from typing import Any
 import msgspec
 
 from etcd_operator.api import coreos, improbable
-from etcd_operator.api.meta import Value, condition_of
+from etcd_operator.api.meta import condition_of
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.core.members import FetchedBackup, PodFacts, PodProblem
+from etcd_operator.core.members import PodFacts, PodProblem
 from etcd_operator.core.reading import ReaderFacts
 from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER
-from etcd_operator.decoding import decoder, reported
+from etcd_operator.decoding import decoder
 from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod, StateReason
-from etcd_operator.render.steps import FETCH, SKIP_STEPS
+from etcd_operator.reconcile.members.step_facts import QUOTED, failure_of, fetched_by, has_fetched
+from etcd_operator.render.steps import SKIP_STEPS
 from etcd_operator.render.survivor_reader import READER, TOKEN_VARIABLE
 from etcd_operator.timestamps import instant
 
@@ -30,9 +31,6 @@ PASSING_REASONS = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 SCHEDULING_GRACE = timedelta(seconds=5)
 """A pod is unschedulable for a moment while its claim is bound; only later is it a problem."""
-
-QUOTED = 300
-"""Characters of etcd's log that are quoted at most."""
 
 LOST_NODE_GRACE = timedelta(seconds=60)
 """How long a node may be silent before ephemeral members on it are given up."""
@@ -90,6 +88,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         is_on_lost_node=state.running is not None and _is_forsaken(pod, now),
         node=pod.spec.node_name if now - instant(pod.metadata.creation_timestamp) > LOST_NODE_GRACE else "",
         is_assigned=bool(pod.spec.node_name),
+        creating_for=_creating_for(pod, now),
         is_terminating=pod.metadata.is_deleting,
         is_gated=keys is not None,
         serves=_serves(pod, keys) if keys is not None else None,
@@ -98,7 +97,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         has_broken_data=status is not None and _reports(status, BROKEN_DATA),
         can_never_join=status is not None and _reports(status, NEVER_LET_IN),
         has_fetched=has_fetched(pod),
-        fetched=_fetched(pod, now),
+        fetched=fetched_by(pod, now),
         is_final_seed=pod.metadata.annotations.items() >= SKIP_STEPS.items(),
         started_lately=_started_lately(state, now),
         problem=_REFUSAL if has_no_data and state.running is None else _problem(pod, state, now),
@@ -169,45 +168,6 @@ def _failure_tail(status: ContainerStatus) -> str:
     return ending.message if ending is not None and ending.exit_code != 0 else ""
 
 
-def has_fetched(pod: Pod) -> bool:
-    """Whether the first step of a seed has ended well (see `render.steps`)."""
-    ended = pod.ended(FETCH)
-    return ended is not None and ended.reason == "Completed"
-
-
-def _fetched(pod: Pod, now: datetime) -> FetchedBackup | None:
-    """What the first step of a seed reported, if it has fetched a backup (see `commands.seed`)."""
-    ended = pod.ended(FETCH)
-    report = reported(ended.message, _StepReport) if ended is not None else None
-    if report is None or not report.name:
-        return None
-    return FetchedBackup(
-        name=report.name,
-        time=report.time,
-        revision=report.revision,
-        sha256=report.sha256,
-        age=max(0, int((now - instant(report.time)).total_seconds())) if report.time else 0,
-    )
-
-
-class _StepReport(Value, frozen=True, kw_only=True):
-    """As `etcd-operator seed` writes it."""
-
-    name: str = ""
-    time: str = ""
-    revision: int = 0
-    sha256: str = ""
-    error: str = ""
-
-
-def _step_failure(pod: Pod) -> str:
-    """Why the first step of a seed failed, as it reported it; empty where it reports nothing."""
-    step = pod.init_container(FETCH)
-    ended = (step.state.terminated or step.last_state.terminated) if step is not None else None
-    report = reported(ended.message, _StepReport) if ended is not None else None
-    return report.error[:QUOTED] if report is not None else ""
-
-
 def _started_lately(state: ContainerState, now: datetime) -> bool:
     """Whether its process has just been started; by a clock that is ahead of ours nobody waits."""
     if state.running is None:
@@ -236,7 +196,7 @@ def _problem(pod: Pod, state: ContainerState, now: datetime) -> PodProblem | Non
         )
     for waiting in (*(c.state.waiting for c in pod.status.init_container_statuses), state.waiting):
         if waiting is not None and waiting.reason not in PASSING_REASONS:
-            last = _step_failure(pod) or _last_failure(pod)
+            last = failure_of(pod) or _last_failure(pod)
             if last.endswith(NO_RIGHTS):
                 return PodProblem(reason="PermissionDenied", message=f"{last}: {NOT_ITS_OWN}")
             return PodProblem(reason=waiting.reason, message=last or waiting.message or waiting.reason)
@@ -244,6 +204,27 @@ def _problem(pod: Pod, state: ContainerState, now: datetime) -> PodProblem | Non
     if unscheduled is not None and now - instant(pod.metadata.creation_timestamp) > SCHEDULING_GRACE:
         return PodProblem(reason=unscheduled.reason or "Unschedulable", message=unscheduled.message)
     return None
+
+
+def _creating_for(pod: Pod, now: datetime) -> float:
+    """For how long the kubelet has prepared a pod: volumes, Secrets, its network, the first image.
+
+    While it tries, it gives the reasons in Events only. By a clock that is ahead of ours no time has passed.
+    """
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    if not pod.spec.node_name or pod.is_finished or not all(_is_created(each) for each in statuses):
+        return 0.0
+    scheduled = condition_of(pod.status.conditions, "PodScheduled")
+    since = scheduled.last_transition_time if scheduled is not None else ""
+    return max(0.0, (now - instant(since or pod.metadata.creation_timestamp)).total_seconds())
+
+
+def _is_created(status: ContainerStatus) -> bool:
+    """Whether a container was never started, and is not kept from it by anything that has a name."""
+    if status.state.running is not None or status.state.terminated is not None:
+        return False
+    waiting = status.state.waiting
+    return status.restart_count == 0 and (waiting is None or waiting.reason in PASSING_REASONS)
 
 
 def _last_failure(pod: Pod) -> str:

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, EtcdRestore
+from etcd_operator.core.backups.result import LONGEST_MESSAGE
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import result
 from etcd_operator.core.restores.result import Progress, RestoreReport
-from etcd_operator.core.restores.state import JobState
+from etcd_operator.core.restores.state import Evictions, JobState
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ContainerStatus, Job, Pod, StateReason
@@ -67,6 +68,7 @@ class JobReader:
             claim_uid=job.metadata.annotations.get(CLAIM_UID_ANNOTATION, ""),
             pod=pods[-1].metadata.name if pods else "",
             node=pods[-1].spec.node_name if pods else "",
+            evictions=_evictions(pods),
         )
 
     def in_turn(self, key: Key, jobs: Iterable[JobState]) -> None:
@@ -146,5 +148,25 @@ def _waits_for(job: Job, pods: tuple[Pod, ...]) -> str:
     if not pods:
         return f"its pod does not exist yet, see `kubectl describe job {job.metadata.name}`"
     pod = pods[-1]
+    if _is_evicted(pod):
+        return f"the pod {pod.metadata.name} was evicted: {_said(pod)}; waiting for the next one"
     states = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     return pod.waits_for(*states) or f"waiting for the pod {pod.metadata.name} to start"
+
+
+def _evictions(pods: tuple[Pod, ...]) -> Evictions | None:
+    """The pods that a kubelet ended to get room on its node; Kubernetes keeps them as long as their Job."""
+    found = [pod for pod in pods if _is_evicted(pod)]
+    if not found:
+        return None
+    last = found[-1]
+    return Evictions(count=len(found), pod=last.metadata.name, node=last.spec.node_name, message=_said(last))
+
+
+def _is_evicted(pod: Pod) -> bool:
+    return pod.status.phase == "Failed" and pod.status.reason == "Evicted"
+
+
+def _said(pod: Pod) -> str:
+    """The kubelet's message, as a part of a sentence."""
+    return pod.status.message.rstrip(" .")[:LONGEST_MESSAGE] or "the kubelet does not say why"

@@ -7,26 +7,19 @@ may be touched because a cache did not show it.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from etcd_operator.api.backups import BackupSpec, EtcdBackup
+from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.api.restores import KIND, UID_ANNOTATION, EtcdRestore, RestoreSpec
-from etcd_operator.core.backups.state import COMPLETED as STORED
-from etcd_operator.core.backups.state import FAILED as NOT_STORED
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import spec as specs
-from etcd_operator.core.restores.state import (
-    ClaimState,
-    MemberState,
-    RestoreState,
-    SourceState,
-    TargetCluster,
-)
+from etcd_operator.core.restores.state import ClaimState, MemberState, RestoreState, TargetCluster
 from etcd_operator.decoding import parsed
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Claim, Written
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.restores.jobs import JobReader
+from etcd_operator.reconcile.restores.source import source_of
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render import restored
 from etcd_operator.render.restore_job import check_name, job_name
@@ -68,6 +61,7 @@ class RestoreObserver:
         status, metadata = restore.status, restore.metadata
         state = RestoreState(
             name=key.name,
+            created=metadata.creation_timestamp,
             phase=status.phase,
             is_deleting=metadata.is_deleting,
             problem=wrong,
@@ -81,10 +75,10 @@ class RestoreObserver:
     def _observed(
         self, key: Key, restore: EtcdRestore, spec: RestoreSpec, state: RestoreState, objects: Objects
     ) -> ObservedRestore:
-        metadata, template = restore.metadata, spec.cluster_template
+        metadata, status, template = restore.metadata, restore.status, spec.cluster_template
         members = restored.members(metadata, template)
         claims = _claims(objects, template.cluster_name, members)
-        source, access = _source(spec, restore.status.url, objects)
+        source, access = source_of(spec, status, objects)
         ours = {
             m.name: claims[m.name]
             for m in members
@@ -184,29 +178,3 @@ def _cluster(objects: Objects, name: str, uid: str) -> TargetCluster:
     if any(not each.metadata.is_deleting for each in found):
         return TargetCluster.FOREIGN
     return TargetCluster.TERMINATING if found else TargetCluster.ABSENT
-
-
-def _source(spec: RestoreSpec, known: str, objects: Objects) -> tuple[SourceState, BackupSpec | None]:
-    """Where the backup is, and how it is reached. known: where it was, if the EtcdBackup was found before."""
-    if not spec.source.backup_name:
-        return SourceState(url=specs.url_of(spec.source)), specs.access(spec)
-    name = spec.source.backup_name
-    backup = objects.find(resources.BACKUPS, name, EtcdBackup)
-    if backup is None:
-        message = f"there is no EtcdBackup {name} in this namespace: check spec.source.backupName"
-        if known:
-            message = f"EtcdBackup {name} was deleted: to restore {known}, name that in spec.source.objectURL"
-        return SourceState(
-            reason="UnknownBackup", message=message, is_missing=True, is_final=bool(known)
-        ), None
-    if backup.status.phase == STORED and backup.status.url:
-        stored, wrong = parsed(backup.spec, BackupSpec, lambda _: "")
-        if stored is None:
-            message = f"EtcdBackup {name}: {wrong}"
-            return SourceState(reason="UnknownBackup", message=message, is_final=True), None
-        found = SourceState(url=backup.status.url, sha256=backup.status.sha256)
-        return found, specs.access_of_backup(spec, stored)
-    if backup.status.phase == NOT_STORED:
-        message = f"EtcdBackup {name} has failed: choose another one"
-        return SourceState(reason="BackupFailed", message=message, is_final=True), None
-    return SourceState(reason="BackupNotReady", message=f"EtcdBackup {name} is not completed yet"), None

@@ -81,9 +81,10 @@ class RestoreReconciler:
         if made is None:
             return self._ended(restore)
         self.gauges.observed(restore, observed.state)
-        if not self._write(observed, made, objects):
+        written = self._write(observed, made, objects)
+        if written is None:
             return self._deleted(key)
-        return self._carry_out(observed, made, objects)
+        return self._carry_out(written, made, objects)
 
     def _after_end(self, restore: EtcdRestore, objects: Objects) -> Result:
         """Remove the Jobs that an earlier operator has left; the caches know them, nothing is asked."""
@@ -183,7 +184,7 @@ class RestoreReconciler:
                 etcd_image=image_of(self.repository, observed.restore.status.version),
                 url=observed.state.source.url,
                 sha256=snapshot.sha256,
-                revision=snapshot.revision,
+                bump=observed.restore.status.revision_bump,
                 claim_uid=states[member.name].claim_uid,
             )
             self._create(resources.JOBS, body, objects)
@@ -240,10 +241,12 @@ class RestoreReconciler:
         if found is not None and found.metadata.uid == observed.restore.metadata.uid:
             self._write(replace(observed, restore=found), made, objects)
 
-    def _write(self, observed: ObservedRestore, made: RestorePlan, objects: Objects) -> bool:
-        """Write the status if it is new, with the Event of an end; whether the EtcdRestore still exists.
+    def _write(
+        self, observed: ObservedRestore, made: RestorePlan, objects: Objects
+    ) -> ObservedRestore | None:
+        """Write the status if it is new, with the Event of an end; None if the EtcdRestore was deleted.
 
-        Raises Conflict on an outdated cache.
+        Returns what was observed, with the status that is recorded now. Raises Conflict on an outdated cache.
         """
         restore, spec = observed.restore, observed.spec
         identity = restored.identity_of(restore.metadata, spec.cluster_template) if spec is not None else None
@@ -256,15 +259,16 @@ class RestoreReconciler:
             now=timestamp(self.clock.now()),
         )
         if wanted == restore.status:
-            return True
+            return observed
         if made.phase != PENDING:
             self.gauges.ending(restore)
         if not objects.write_status(resources.RESTORES, restore.metadata, wanted, Written):
-            return False
+            return None
+        written = msgspec.structs.replace(restore, status=wanted)
         if made.phase != PENDING:
-            self.gauges.ended(msgspec.structs.replace(restore, status=wanted))
+            self.gauges.ended(written)
         self._record_end(restore, made)
-        return True
+        return replace(observed, restore=written)
 
     def _record_end(self, restore: EtcdRestore, made: RestorePlan) -> None:
         if made.phase == COMPLETED:
