@@ -50,8 +50,10 @@ def test_a_worker_that_hangs_is_reported_and_can_be_seen_in_the_gauges(running: 
     eventually(lambda: running.metrics.gauges.in_flight == 1)
     running.clock.advance(600)
     assert running.metrics.gauges.longest_running_seconds() == 600
+    assert running.controller.problem(100) != ""
     with capture_logs() as logs:
         assert not running.controller.stop(0.01)
+    assert running.controller.problem(100) == ""  # its end has a deadline of its own
     assert [log["threads"] for log in logs] == [("t-worker-0",)]
     release.set()
 

@@ -75,6 +75,27 @@ def test_a_terminal_error_waits_for_a_new_event(running: World) -> None:
     assert running.metrics.outcomes() == ["terminal", "success"]
 
 
+def test_what_an_earlier_pass_waited_for_does_not_bring_a_retry_forward(running: World) -> None:
+    running.script = raising(Conflict("moved"))
+    running.controller.enqueue(A)
+    running.rest_after((0, 1), (1, 2))
+    running.controller.resume(A)
+    running.rest_after((1.9, 2), (0.1, 3))
+    assert running.times() == [0, 1, 3]
+
+
+def test_an_attempt_before_its_time_ends_the_wait_for_it(running: World) -> None:
+    running.script = raising(Conflict("moved"))
+    running.controller.enqueue(A)
+    running.rest_after((0, 1), (1, 2))
+    running.script = lambda _: Result(is_done=False)
+    running.controller._run_in(0.0, A)  # as by an event that was judged just before the failure was counted
+    running.rest(3)
+    running.controller.resume(A)
+    running.rest(4)
+    assert running.times() == [0, 1, 1, 1]
+
+
 def test_a_changed_desired_state_runs_a_failing_key_at_once_and_starts_its_back_off_afresh(
     running: World,
 ) -> None:

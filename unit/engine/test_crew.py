@@ -7,7 +7,9 @@ import pytest
 
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.controller import Controller, Result
-from etcd_operator.engine.crew import MOST, STALL
+from etcd_operator.engine.crew import MOST, STALL, Crew
+from etcd_operator.engine.threads import join_all
+from etcd_operator.engine.workqueue import WorkQueue
 from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
 from unit.engine.support import Crashes, eventually
@@ -145,4 +147,34 @@ def test_keys_that_failed_before_and_hang_now_leave_workers_to_others(hangs: Han
 
 def test_keys_that_failed_before_get_spare_workers_too(hangs: Hangs) -> None:
     fail_then_hang(hangs)
-    hangs.pass_until(lambda: len(hangs.hanging) == WORKERS)
+    hangs.pass_until(lambda: hangs.size > WORKERS)
+    eventually(lambda: len(hangs.hanging) == WORKERS)  # at once: time stands still
+
+
+def test_once_spare_workers_have_ended_late_keys_leave_workers_to_others_again(hangs: Hangs) -> None:
+    hangs.hang(WORKERS + 1)
+    hangs.pass_until(lambda: len(hangs.hanging) == WORKERS + 1)
+    hangs.release.set()
+    eventually(lambda: len(hangs.passed) == WORKERS + 1)
+    hangs.pass_until(lambda: hangs.size == WORKERS)
+    hangs.release.clear()
+    hangs.hanging.clear()
+    hangs.passed.clear()
+    fail_then_hang(hangs)
+    healthy = Key("default", "healthy")
+    hangs.controller.enqueue(healthy)
+    eventually(lambda: healthy in hangs.passed)
+    assert len(hangs.hanging) == WORKERS // 2
+
+
+@pytest.mark.parametrize(("workers", "late"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)])
+def test_late_keys_leave_at_least_half_of_the_workers_to_others(
+    workers: int, late: int, queue: WorkQueue[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int] = []
+    monkeypatch.setattr(queue, "allow_late", limits.append)
+    crew = Crew("t", queue, lambda _: False, workers=workers, on_crash=Crashes())
+    crew.start()
+    queue.shut_down()
+    assert not join_all(crew.threads, 30)
+    assert limits == [late]
