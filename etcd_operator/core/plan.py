@@ -12,6 +12,7 @@ from etcd_operator.core.actions import Plan
 from etcd_operator.core.rules import (
     adopt,
     adopt_again,
+    adopt_hold,
     bootstrap,
     claims,
     data_corrupt,
@@ -61,7 +62,7 @@ RULES: tuple[Rule, ...] = (
     claims.set_existing_only,  # protects data before any rule lets a member restart
     adopt_again.known_again,  # the external members are not unknown ones
     guard.unknown_members,  # from here on rules count members, and an unknown one makes the count wrong
-    adopt.hold,  # no recovery below knows of external members
+    adopt_hold.hold,  # no recovery below knows of external members
     quorum_lost.recover,  # without a quorum no rule below can change the members
     manual_recovery.recover,  # the same where a person requests it
     last_writes.allow_writes,  # of a restore that has ended, which comes before another one begins

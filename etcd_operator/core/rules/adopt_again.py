@@ -16,7 +16,7 @@ from etcd_operator.core.adoption_again import ids_on_claims
 from etcd_operator.core.desired import Adopt
 from etcd_operator.core.members import Member
 from etcd_operator.core.replies import Answer
-from etcd_operator.core.rules.adopt import RECHECK, way_out
+from etcd_operator.core.rules.adopt_hold import RECHECK, way_out
 from etcd_operator.core.rules.learner import STEP
 from etcd_operator.core.rules.replace import remount
 from etcd_operator.core.state import ClusterState
