@@ -4,6 +4,7 @@ Nothing is done then, not even a recovery: external members may have data that o
 """
 
 from etcd_operator.core.actions import Plan
+from etcd_operator.core.adoption import LISTS_NONE
 from etcd_operator.core.rules import adoptable
 from etcd_operator.core.rules.replace import remount
 from etcd_operator.core.state import ClusterState
@@ -27,7 +28,7 @@ def hold(state: ClusterState) -> Plan | None:
             requeue_after=RETRY_HELD,
         )
     if not state.has_quorum or not state.all_healthy_voters:
-        message = f"no quorum answers: {_troubled(state)}{way_out(state)}"
+        message = f"no quorum answers: {_troubled(state)}{_disowned(state) or way_out(state)}"
         return remount(state) or Plan.hold("QuorumLost", message, requeue_after=RECHECK)
     return None
 
@@ -41,6 +42,25 @@ def way_out(state: ClusterState) -> str:
     return (
         "; nothing is recovered during an adoption: start the missing members again with their data, or, if "
         f"that is lost, restore a snapshot of {newest.name} (`etcdctl snapshot save`) to a new cluster"
+    )
+
+
+def _disowned(state: ClusterState) -> str:
+    """What a person can do where external members list none of ours, and none of ours answers.
+
+    Somebody may have removed ours from etcd. But no answer proves that: whoever lost the data reports the
+    same, and then ours have the last copies.
+    """
+    doubts = [why for _, why in state.disbelieved]
+    if state.answers or state.external or not any(why.endswith(LISTS_NONE) for why in doubts):
+        return ""
+    # In this order: what the first one leaves behind is not created again for it.
+    kinds, data = ("pod,service", "pods") if state.kind.data_is_as_old_as_pod else ("pvc,etcdpeer", "claims")
+    names = " ".join(member.name for member in state.members)
+    return (
+        "; if somebody removed them, and the external members have all data, delete what is left of them, so "
+        f"that others join: kubectl delete {kinds} {names}; if the external members have lost data, keep it: "
+        f"those {data} have the last copies"
     )
 
 
