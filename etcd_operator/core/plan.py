@@ -89,6 +89,7 @@ RULES: tuple[Rule, ...] = (
     state_machine.refused,  # the cluster serves, at another version
     manual_recovery.refused,  # the cluster serves, and needs no recovery
     in_place.refused,  # the same, and is not restored
+    adopt_again.refused,  # the same, and adopts nothing
     recovery_ending.report,  # the cluster is as desired, but for what a person has to remove
 )
 

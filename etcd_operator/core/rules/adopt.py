@@ -68,7 +68,7 @@ def _in_the_way(state: ClusterState) -> str:
     if state.persisted.bootstrap is not None:
         return "the bootstrap of this cluster has begun: delete it and create it again"
     if state.persisted.is_restoring:
-        return "a backup is being restored to this cluster: put spec.restore back, without spec.adopt"
+        return "the restore of a backup to this cluster has begun: delete it and create it again"
     if not state.members:
         return ""
     names = ", ".join(member.name for member in state.members)
