@@ -13,11 +13,24 @@ _BEGUN = (
     "(oldSelf.?status.?clusterID.orValue('') != '' || oldSelf.?status.?bootstrap.hasValue() || "
     "oldSelf.?status.?recovery.hasValue())"
 )
-_ADOPTING = "(oldSelf.?status.?adoption.hasValue() && !oldSelf.?status.?adoption.?finished.orValue(false))"
+# With members on record: without, it is not known which are left, and a person may correct or withdraw it.
+_ADOPTING = (
+    "(oldSelf.?status.?adoption.?members.orValue([]).size() > 0 && "
+    "!oldSelf.?status.?adoption.?finished.orValue(false))"
+)
+# A persistent resource that was created again, on claims that do not tell of a bootstrap: it may have been
+# adopting a cluster before. See `rules.adopt_again`, which decides whether it was.
+_RESUMED = (
+    "(oldSelf.?status.?clusterID.orValue('') != '' && !oldSelf.?status.?adoption.hasValue() && "
+    "oldSelf.?status.?bootstrap.hasValue() && "
+    "oldSelf.?status.?bootstrap.?members.orValue([]).size() == 0 && "
+    "oldSelf.?status.?recovery.?replaces.orValue('') == '')"
+)
 
 
 def _rules(*, has_self_hosted: bool) -> tuple[Validation, ...]:
     had, has = (_HAD_ANY, _HAS_ANY) if has_self_hosted else (_HAD_ADOPT, _HAS_ADOPT)
+    may_return = _ADOPTING if has_self_hosted else f"{_ADOPTING} || {_RESUMED}"
     return (
         Validation(
             name="adopt-endpoint", at="spec.adopt.endpoints[]", holds=_IS_ENDPOINT, message=ENDPOINT_FORM
@@ -26,14 +39,15 @@ def _rules(*, has_self_hosted: bool) -> tuple[Validation, ...]:
             name="adopt-at-creation",
             at="",
             field=".spec",
-            holds=f"!{has} || {had} || !{_BEGUN}",
+            holds=f"!{has} || {had} || !{_BEGUN} || {may_return}",
             message="a cluster that has been bootstrapped cannot adopt another one: create another resource",
         ),
         Validation(
             name="adopt-kept",
             at="",
             field=".spec",
-            holds=f"!{_ADOPTING} || ({has} && (!{_HAS_ADOPT} || !{_HAD_ADOPT} || "
+            # Where it is missing already, the status must stay writable.
+            holds=f"!{_ADOPTING} || !{had} || ({has} && (!{_HAS_ADOPT} || !{_HAD_ADOPT} || "
             "self.spec.adopt.endpoints == oldSelf.spec.adopt.endpoints))",
             message="the adoption is in progress: keep spec.adopt with its endpoints until "
             "status.adoption is finished; its mode Leave turns back",

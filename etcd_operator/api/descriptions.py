@@ -88,7 +88,8 @@ _PERSISTED = {
 }
 _ADOPTION = {
     "spec.adopt": "A running etcd cluster to join instead of bootstrapping a new one. The existing "
-    "(external) members are removed afterwards. Cannot be set once the cluster is bootstrapped.",
+    "(external) members are removed afterwards. Cannot be set once the cluster is bootstrapped, except to "
+    "continue an adoption.",
     "spec.adopt.endpoints": "The client URL of each member of that cluster.",
     "spec.adopt.mode": "Complete (the default): until the external members are removed. Join: the external "
     "members are kept. Leave: the members of this resource leave that cluster again, possible until the "

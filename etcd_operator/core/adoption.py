@@ -15,6 +15,11 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member
 from etcd_operator.core.replies import Answer, EtcdMember, Reply
 
+LISTS_NONE = (
+    "lists no member of this resource: it runs again without its data, or they were removed from etcd"
+)
+"""The end of the doubt about an answer that would be right if somebody else had removed all of ours."""
+
 
 def endpoints(desired: DesiredCluster) -> tuple[str, ...]:
     """The endpoints (`host:port`) of external members to be probed now.
@@ -97,8 +102,9 @@ def _doubt(desired: DesiredCluster, member: AdoptedMember, answer: Answer, *, wi
     if (answer.cluster_id, answer.member_id) != (desired.persisted.cluster_id, member.id):
         return f"another process answers at {member.endpoint}"
     adoption = desired.persisted.adoption
-    is_behind = adoption is not None and answer.committed < adoption.committed
-    theirs = {each.id for each in recorded(desired)}
-    if is_behind or (with_ours and all(entry.id in theirs for entry in answer.members)):
+    if adoption is not None and answer.committed < adoption.committed:
         return f"the member at {member.endpoint} lags behind, or runs again without its data"
+    theirs = {each.id for each in recorded(desired)}
+    if with_ours and all(entry.id in theirs for entry in answer.members):
+        return f"the member at {member.endpoint} {LISTS_NONE}"
     return ""

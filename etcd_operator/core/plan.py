@@ -12,6 +12,7 @@ from etcd_operator.core.actions import Plan
 from etcd_operator.core.rules import (
     adopt,
     adopt_again,
+    adopt_hold,
     bootstrap,
     claims,
     data_corrupt,
@@ -62,7 +63,7 @@ RULES: tuple[Rule, ...] = (
     claims.set_existing_only,  # protects data before any rule lets a member restart
     adopt_again.known_again,  # the external members are not unknown ones
     guard.unknown_members,  # from here on rules count members, and an unknown one makes the count wrong
-    adopt.hold,  # no recovery below knows of external members
+    adopt_hold.hold,  # no recovery below knows of external members
     quorum_lost.recover,  # without a quorum no rule below can change the members
     manual_recovery.recover,  # the same where a person requests it
     last_writes.allow_writes,  # of a restore that has ended, which comes before another one begins
@@ -90,6 +91,7 @@ RULES: tuple[Rule, ...] = (
     state_machine.refused,  # the cluster serves, at another version
     manual_recovery.refused,  # the cluster serves, and needs no recovery
     in_place.refused,  # the same, and is not restored
+    adopt_again.refused,  # the same, and adopts nothing
     recovery_ending.report,  # the cluster is as desired, but for what a person has to remove
 )
 

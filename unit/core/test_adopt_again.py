@@ -7,7 +7,7 @@ import pytest
 
 from etcd_operator.api.persisted import Adoption, Bootstrap
 from etcd_operator.core import adoption
-from etcd_operator.core.actions import RecreatePod, Remember
+from etcd_operator.core.actions import RecreatePod, Remember, Stage
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Member
 from etcd_operator.core.observation import is_own_quorum, observed
@@ -20,8 +20,10 @@ from unit.core.builders import (
     NAMES,
     TOKEN,
     answer,
+    bootstrapped,
     changed,
     entry,
+    first_recovery,
     not_bootstrapped,
     old_claim,
     persistent,
@@ -211,6 +213,7 @@ def test_a_quorum_that_follows_several_leaders_is_not_believed() -> None:
     made = plan(resumed(replies=replies))
 
     assert (made.actions, made.reason) == ((), "AdoptionUnclear")
+    assert "had ended before" not in made.message
 
 
 def test_a_member_of_ours_that_is_down_is_named_and_its_missing_volume_is_tried_again() -> None:
@@ -252,6 +255,26 @@ def test_without_spec_adopt_a_person_is_told_to_put_it_back() -> None:
     assert "put spec.adopt back" in plan(forgotten).message
     asked = replace(forgotten.desired, adopt=offered(3).desired.adopt)
     assert recorded(replace(forgotten, desired=asked)) == Adoption(members=())
+
+
+def test_where_the_api_server_refuses_spec_adopt_nobody_is_told_to_put_it_back() -> None:
+    forgotten = with_record(
+        resumed(ours=2, adopt=None, replies=dict.fromkeys(range(3), SILENT)), adoption=None
+    )
+    bootstrap = Bootstrap(members=("db-0",), token=TOKEN)
+    for record in ({"bootstrap": bootstrap}, {"bootstrap": None}, {"recovery": first_recovery("db-3")}):
+        made = plan(with_record(forgotten, **record))
+        assert made.reason == "UnknownMember"
+        assert "put spec.adopt back" not in made.message
+
+
+def test_spec_adopt_without_effect_is_reported() -> None:
+    state = with_record(bootstrapped(), bootstrap=Bootstrap(members=(), token=TOKEN))
+    asked = replace(state, desired=replace(state.desired, adopt=offered().desired.adopt))
+
+    assert (plan(asked).actions, plan(asked).reason) == ((), "AdoptionRefused")
+    assert plan(state).stage is Stage.SETTLED
+    assert plan(with_record(asked, adoption=Adoption(members=(), finished=True))).stage is Stage.SETTLED
 
 
 def test_spec_adopt_of_a_cluster_that_adopts_nothing_changes_nothing() -> None:

@@ -44,7 +44,7 @@ def test_a_restore_that_has_begun_is_in_the_way() -> None:
     state = replace(state, desired=replace(state.desired, persisted=PersistedState(recovery=begun)))
     made = plan(state)
     assert (made.reason, made.actions) == ("AdoptionRefused", ())
-    assert "put spec.restore back" in made.message
+    assert "delete it and create it again" in made.message
 
 
 LEARNER = (*theirs(2), replace(theirs(3)[2], is_learner=True))

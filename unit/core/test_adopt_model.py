@@ -64,6 +64,11 @@ class World:
     def able(self) -> list[str]:
         return [each for each in self.voters if each not in self.silent and each not in self.blank]
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether external members leave: there is no way back."""
+        return bool(self.removed) or any(each.removed for each in adoption.recorded(self.desired))
+
     def has_quorum(self) -> bool:
         return len(self.able) >= quorum(len(self.voters))
 
@@ -111,6 +116,21 @@ class World:
         has_ours = any("db-" in each for each in self.listed) or self.left_over
         self.blank[member_id] = chance.choice((4, LOG - 1)) if has_ours else 4
 
+    def remove_by_hand(self, member_id: str) -> None:
+        """As `etcdctl member remove`, which etcd refuses if the others are no quorum."""
+        others = [each for each in self.voters if each != member_id]
+        if len([each for each in self.able if each != member_id]) < quorum(len(others)):
+            return
+        name = self.listed.pop(member_id).name
+        self.left_over.add(name)
+
+    def obey(self) -> None:
+        """A person does what the message says, having verified that the external members have all data."""
+        _, is_told, command = plan(self.observe()).message.partition("kubectl delete pvc,etcdpeer ")
+        if is_told and not self.blank:
+            for name in command.partition(";")[0].split(" "):
+                self._delete(name)
+
     def apply(self, action: Action) -> None:
         if isinstance(action, MembershipAction) and not self.has_quorum():
             self.losses.append(f"{action} without a quorum")
@@ -130,11 +150,16 @@ class World:
             case RemoveExternal() | RemoveMember():
                 self._remove(action)
             case DeleteMember():
-                if f"id-{action.name}" in self.listed:
-                    self.losses.append(f"the data of {action.name}, which is a member")
-                self.left_over.discard(action.name)
+                self._delete(action.name)
             case _:
                 pass  # objects, which this world has always
+
+    def _delete(self, name: str) -> None:
+        if f"id-{name}" in self.listed:
+            self.losses.append(f"the data of {name}, which is a member")
+        if all(each in self.blank for each in self.voters):
+            self.losses.append(f"the last copy of the data, that of {name}")
+        self.left_over.discard(name)
 
     def _remove(self, action: RemoveExternal | RemoveMember) -> None:
         had_quorum = self.has_quorum()
@@ -191,14 +216,21 @@ def test_no_quorum_is_given_up_and_each_adoption_ends(seed: int) -> None:
                 del world.blank[old]
             elif old in world.listed:
                 world.restart_without_data(old, chance)
+        ours = sorted(each for each in world.listed if "db-" in each)
+        # Once external members leave, others join after the end of the adoption, which is not simulated.
+        if ours and not world.is_ending and not world.blank and chance.random() < 0.15:
+            world.remove_by_hand(chance.choice(ours))
+        if chance.random() < 0.3:
+            world.obey()
         world.is_refused = chance.random() < 0.3
         world.step()
-    last: Mode = "Complete" if world.removed else chance.choice(("Complete", "Leave"))
+    last: Mode = "Complete" if world.is_ending else chance.choice(("Complete", "Leave"))
     world.silent.clear()
     world.blank.clear()
     world.is_refused = False
     world.set_mode(last)
     for _ in range(ENOUGH):
+        world.obey()
         world.step()
 
     assert world.losses == []

@@ -146,6 +146,9 @@ def test_an_answer_counts_by_the_member_that_gave_it() -> None:
 BLANK = answer("old-0", theirs(1))
 """Of a member that was started again without its data: it has the same IDs, and is alone."""
 BEHIND = "lags behind, or runs again without its data"
+NONE_OF_OURS = (
+    "lists no member of this resource: it runs again without its data, or they were removed from etcd"
+)
 
 
 def recorded(kind: DesiredCluster, ours: int = 1, **changes: Any) -> DesiredCluster:
@@ -200,10 +203,11 @@ def test_our_copies_outlive_an_external_member_that_restarts_without_data(
     state = found(desired, only_data(kind)[case])
     made = plan(state)
 
-    assert state.disbelieved == (("id-old-0", f"the member at {endpoint(0)} {BEHIND}"),)
+    assert state.disbelieved == (("id-old-0", f"the member at {endpoint(0)} {NONE_OF_OURS}"),)
     assert not state.has_quorum
     assert (made.actions, made.reason) == ((), "QuorumLost")
-    assert BEHIND in made.message
+    assert NONE_OF_OURS in made.message
+    assert ("kubectl delete" in made.message) is (not state.answers)
 
 
 def test_a_claim_alone_shows_that_ours_have_joined_if_it_is_this_clusters() -> None:
@@ -226,6 +230,39 @@ def test_a_list_without_ours_counts_before_they_join_and_once_the_last_one_leave
     assert found(leaving, {"db-0": Silence(seconds=2.0)}).disbelieved == ()
     behind = recorded(persistent(), vacated=True, committed=BLANK.committed + 1)
     assert found(behind, {"db-0": Silence(seconds=2.0)}).disbelieved[0][1].endswith(BEHIND)
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "copies"),
+    [
+        (persistent(), "pvc,etcdpeer db-0 db-1", "those claims have the last copies"),
+        (ephemeral(), "pod,service db-0000 db-0001", "those pods have the last copies"),
+    ],
+    ids=["persistent", "ephemeral"],
+)
+def test_how_to_go_on_where_others_have_removed_all_of_ours(
+    kind: DesiredCluster, what: str, copies: str
+) -> None:
+    names = [kind.member_name(number) for number in range(2)]
+    message = plan(found(recorded(kind), {name: Silence(seconds=2.0) for name in names})).message
+
+    assert f"delete what is left of them, so that others join: kubectl delete {what}; " in message
+    assert copies in message
+
+
+def test_one_external_member_that_lists_ours_shows_that_nobody_removed_them() -> None:
+    desired = adopting(ours=1, count=3).desired
+    listed = (*theirs(3), entry("db-0"))
+    replies: dict[str, Reply] = {
+        endpoint(0): BLANK,
+        endpoint(1): answer("old-1", listed, leader=""),
+        endpoint(2): Silence(seconds=2.0),
+    }
+    state = join(desired, replies, {"db-0": Silence(seconds=2.0)})
+    state = replace(state, has_client_service=True, budget=2)
+
+    assert plan(state).reason == "QuorumLost"
+    assert "kubectl delete" not in plan(state).message
 
 
 def test_a_quorum_is_not_taken_from_a_member_without_data_but_from_the_others() -> None:

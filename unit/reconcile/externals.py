@@ -29,9 +29,9 @@ def is_external(member: FakeMember) -> bool:
     return any(url.startswith("http://old-") for url in member.peer_urls)
 
 
-def externals(made: Bench, size: int = 3, version: str = "3.6.16") -> Externals:
+def externals(made: Bench, size: int = 3, version: str = "3.6.16", *, cluster_id: int = 0xADA) -> Externals:
     """Such a cluster, running, with an acknowledged key in it."""
-    etcd = FakeEtcdCluster(cluster_id=0xADA, clock=made.clock, hangs=False)
+    etcd = FakeEtcdCluster(cluster_id=cluster_id, clock=made.clock, hangs=False)
     urls = {f"old-{number}": f"http://old-{number}.elsewhere:2380" for number in range(size)}
     etcd.bootstrap(urls)
     members = [
@@ -40,7 +40,7 @@ def externals(made: Bench, size: int = 3, version: str = "3.6.16") -> Externals:
     ]
     cluster = Bootstrapped(etcd, tuple(urls))
     cluster.served.update(member.id for member in members)
-    made.etcds.by_token[TOKEN] = cluster
+    made.etcds.by_token[f"{TOKEN}-{cluster_id:x}"] = cluster
     made.clock.advance(10.0)
     cluster.put(b"key", b"value")
     return Externals(etcd, tuple(f"http://{member.endpoint}" for member in members))

@@ -76,6 +76,52 @@ def test_without_spec_adopt_a_person_is_told_to_put_it_back_and_it_goes_on() -> 
         assert_adopted(made, kind, theirs)
 
 
+WRONG = {"endpoints": [f"http://old-{number}.elsewhere.svc:2379" for number in range(3)]}
+
+
+def test_endpoints_that_lead_nowhere_are_corrected_and_it_goes_on() -> None:
+    with made_again(lambda made, theirs: ours(theirs) == 2, "Complete", adopt=WRONG) as (made, theirs, kind):
+        made.run_until(lambda: made.reason(kind) == "AdoptionUnclear")
+        made.run_until(lambda: "or correct the endpoints" in made.condition(kind, "Degraded")["message"])
+        assert len(theirs.left) == 3
+        made.edit(kind, "c", {"spec": {"adopt": adopt(theirs)}})
+        made.settle()
+        assert_adopted(made, kind, theirs)
+
+
+def test_an_adoption_that_is_withdrawn_although_it_has_not_ended_is_put_back() -> None:
+    with made_again(lambda made, theirs: ours(theirs) == 2, "Complete", adopt=WRONG) as (made, theirs, kind):
+        made.run_until(lambda: made.reason(kind) == "AdoptionUnclear")
+        made.edit(kind, "c", {"spec": {"adopt": None}})
+        made.run_until(lambda: made.reason(kind) == "UnknownMember")
+        made.wait(30.0)
+        assert "adoption" not in made.status(kind)
+        assert (len(theirs.left), ours(theirs)) == (3, 2)
+        made.edit(kind, "c", {"spec": {"adopt": adopt(theirs)}})
+        made.settle()
+        assert_adopted(made, kind, theirs)
+
+
+def test_an_adoption_that_had_ended_is_withdrawn_where_that_is_not_known() -> None:
+    """Another cluster answers at the endpoints."""
+    with made_again(lambda made, theirs: not theirs.left, "Complete", adopt=None) as (made, theirs, kind):
+        made.settle()
+        other = externals(made, cluster_id=0xB0B)
+        made.edit(kind, "c", {"spec": {"adopt": adopt(other)}})
+        made.run_until(lambda: made.reason(kind) == "AdoptionRefused")
+        assert "so spec.adopt has no effect" in made.condition(kind, "Degraded")["message"]
+        made.wait(30.0)
+        assert "adoption" not in made.status(kind)
+        made.delete(kind, "c")
+        made.run_until(lambda: not made.objects()["pods"])
+        made.create(kind, persistent(version="3.6.16", adopt=adopt(other))[1])
+        made.run_until(lambda: made.reason(kind) == "AdoptionUnclear")
+        made.edit(kind, "c", {"spec": {"adopt": None}})
+        made.settle()
+        assert made.status(kind)["clusterID"] == "ada"
+        assert (len(other.left), ours(theirs)) == (3, 3)
+
+
 def test_an_external_member_that_is_silent_is_not_forgotten() -> None:
     with made_again(lambda made, theirs: ours(theirs) == 3, "Complete") as (made, theirs, kind):
         old = theirs.etcd.member("old-1")

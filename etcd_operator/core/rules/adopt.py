@@ -19,14 +19,11 @@ from etcd_operator.core.membership_actions import MoveLeader, RemoveExternal, Re
 from etcd_operator.core.observation import listed
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules import adoptable, learner, scale
+from etcd_operator.core.rules.adopt_hold import RECHECK, unhealthy
 from etcd_operator.core.rules.learner import STEP
 from etcd_operator.core.rules.presence import after_addition, before_removal, noted, remember
-from etcd_operator.core.rules.replace import remount
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import RETRY_HELD
-
-RECHECK = 2.0
-"""Seconds between observations while somebody else has to act."""
 
 
 def begin(state: ClusterState) -> Plan | None:
@@ -71,7 +68,7 @@ def _in_the_way(state: ClusterState) -> str:
     if state.persisted.bootstrap is not None:
         return "the bootstrap of this cluster has begun: delete it and create it again"
     if state.persisted.is_restoring:
-        return "a backup is being restored to this cluster: put spec.restore back, without spec.adopt"
+        return "the restore of a backup to this cluster has begun: delete it and create it again"
     if not state.members:
         return ""
     names = ", ".join(member.name for member in state.members)
@@ -81,49 +78,6 @@ def _in_the_way(state: ClusterState) -> str:
             "handed them over, remove spec.adopt (docs/migrating.md)"
         )
     return f"there are objects of former members ({names}): delete them"
-
-
-def hold(state: ClusterState) -> Plan | None:
-    """Report what stops an adoption: nothing is done then, not even a recovery.
-
-    Except what loses nothing and needs no quorum: `replace.remount`, which may bring one back.
-    """
-    if not state.persisted.is_adopting:
-        return None
-    if state.desired.adopt is None:
-        return Plan.hold(
-            "AdoptionStopped",
-            "spec.adopt was removed before the adoption ended: put it back, with the mode Leave to turn back",
-            requeue_after=RETRY_HELD,
-        )
-    if not state.has_quorum or not state.all_healthy_voters:
-        message = f"no quorum answers: {_troubled(state)}{way_out(state)}"
-        return remount(state) or Plan.hold("QuorumLost", message, requeue_after=RECHECK)
-    return None
-
-
-def way_out(state: ClusterState) -> str:
-    """What a person can do whose members never come back."""
-    answering = [m for m in (*state.members, *state.external) if m.answer is not None]
-    if not answering or state.follows_one_leader:
-        return ""
-    newest = max(answering, key=lambda voter: voter.answer.committed if voter.answer is not None else 0)
-    return (
-        "; nothing is recovered during an adoption: start the missing members again with their data, or, if "
-        f"that is lost, restore a snapshot of {newest.name} (`etcdctl snapshot save`) to a new cluster"
-    )
-
-
-def _troubled(state: ClusterState) -> str:
-    doubts = [] if state.external else [why for _, why in state.disbelieved]
-    found = (", ".join(doubts), adoptable.troubled(state), ", ".join(_unhealthy(state)))
-    return next(filter(None, found), "no member reports the members")
-
-
-def _unhealthy(state: ClusterState) -> list[str]:
-    """The voters that are not healthy, with the reason. Answers at an endpoint may be another process's."""
-    doubts = dict(state.disbelieved)
-    return [f"{v.name} ({doubts.get(v.id, v.health.value)})" for v in state.all_voters if not v.is_healthy]
 
 
 def leave(state: ClusterState) -> Plan | None:
@@ -177,7 +131,7 @@ def _turned_back() -> Plan:
 
 
 def _at_risk(state: ClusterState) -> Plan:
-    waits = ", ".join(_unhealthy(state)) or "more members of this resource"
+    waits = ", ".join(unhealthy(state)) or "more members of this resource"
     return Plan.hold(
         "QuorumAtRisk", f"not removing a member, to keep a quorum: waiting for {waits}", requeue_after=RECHECK
     )
@@ -237,7 +191,7 @@ def _finish_removal(state: ClusterState) -> Plan | None:
 
 
 def _await_health(state: ClusterState) -> Plan:
-    waits = f"adding a member when all are healthy: waiting for {', '.join(_unhealthy(state))}"
+    waits = f"adding a member when all are healthy: waiting for {', '.join(unhealthy(state))}"
     dead = [m.id for m in state.external if m.answer is None and m not in state.leaving]
     if dead:
         waits += f"; an external member that never comes back: etcdctl member remove {' or '.join(dead)}"

@@ -16,10 +16,11 @@ from etcd_operator.core.adoption_again import ids_on_claims
 from etcd_operator.core.desired import Adopt
 from etcd_operator.core.members import Member
 from etcd_operator.core.replies import Answer
-from etcd_operator.core.rules.adopt import RECHECK, way_out
+from etcd_operator.core.rules.adopt_hold import RECHECK, way_out
 from etcd_operator.core.rules.learner import STEP
 from etcd_operator.core.rules.replace import remount
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import RETRY_HELD
 
 UNKNOWN = "this resource was created again, and no quorum says whether the adoption in spec.adopt had ended"
 ENDED = "; if the adoption had ended before, remove spec.adopt"
@@ -46,6 +47,29 @@ def known_again(state: ClusterState) -> Plan | None:
 def _record(state: ClusterState, adoption: Adoption | None, reason: str, message: str) -> Plan:
     remember = Remember(persisted=replace(state.persisted, adoption=adoption))
     return Plan.act(remember, reason=reason, message=message, requeue_after=STEP)
+
+
+def may_have_adopted(state: ClusterState) -> bool:
+    """Whether it resumed on claims that do not tell of a bootstrap: what they are of may have been adopted.
+
+    The API server accepts spec.adopt for such a resource (see `api.adoption_validations`).
+    """
+    bootstrap, recovery = state.persisted.bootstrap, state.persisted.recovery
+    if state.persisted.adoption is not None or (recovery is not None and recovery.replaces):
+        return False
+    return bootstrap is not None and not bootstrap.members
+
+
+def refused(state: ClusterState) -> Plan | None:
+    """Report that spec.adopt has no effect on a cluster whose members are all of this resource."""
+    if state.desired.adopt is None or state.persisted.adoption is not None:
+        return None
+    return Plan.hold(
+        "AdoptionRefused",
+        "etcd lists only members of this resource, so spec.adopt has no effect: remove it; to adopt another "
+        "cluster, create another resource",
+        requeue_after=RETRY_HELD,
+    )
 
 
 def _put_back(state: ClusterState) -> Plan | None:
@@ -92,7 +116,8 @@ def _of_another_cluster(state: ClusterState) -> str:
     return (
         f"the claims of this resource hold the data of the cluster {state.persisted.cluster_id}, which lists "
         f"no external member, and members of another cluster answer at {', '.join(others)}{ENDED}; to adopt "
-        "that cluster, create a resource with another name, or delete this one and its claims first"
+        "that cluster, create a resource with another name, or first delete this one and its claims, with "
+        "their data"
     )
 
 
@@ -128,7 +153,8 @@ def _next_step(state: ClusterState) -> str:
             ": if the external members have all of their data, they have removed ours: delete this resource "
             f"and its claims, and create it again. If not, the claims have the last copies{ENDED}"
         )
-    return f"{ENDED}{way_out(state) or '; start the missing members again with their data'}"
+    ended = "" if state.external else ENDED  # those are listed
+    return f"{ended}{way_out(state) or '; start the missing members again with their data'}"
 
 
 def _disown_us(state: ClusterState) -> bool:

@@ -1,6 +1,7 @@
 """Reasons to do nothing at all: these come before every other rule."""
 
 from etcd_operator.core.actions import Plan
+from etcd_operator.core.rules.adopt_again import may_have_adopted
 from etcd_operator.core.rules.protect import missing_budget
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CATCH_UP, RETRY_HELD, auth_enabled, of_another_operator
@@ -104,8 +105,7 @@ def unknown_members(state: ClusterState) -> Plan | None:
 
 def _advice(state: ClusterState) -> str:
     """A resource that resumed on claims without initial members may have been adopting a cluster."""
-    bootstrap = state.persisted.bootstrap
-    if state.persisted.adoption is None and bootstrap is not None and not bootstrap.members:
+    if may_have_adopted(state):
         return (
             "if this resource was created again during an adoption, put spec.adopt back, with the client "
             "URLs of these members; otherwise remove them with `etcdctl member remove`"

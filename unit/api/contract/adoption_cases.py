@@ -11,15 +11,18 @@ _FORM = (
     "http://my-etcd-0.my-etcd.ns.svc:2379"
 )
 _RECORDED = {"members": [{"id": "c0de", "endpoint": "10.0.0.1:2379", "peerURLs": ["http://10.0.0.1:2380"]}]}
-_RESTORING = {
+_BOOTSTRAPPED = {"clusterID": "ada", "bootstrap": {"members": ["c-0"], "token": "token-1"}}
+_RECOVERING = {
     "generation": 1,
     "survivor": "",
     "revision": 0,
     "version": "3.6.16",
     "seed": "c-0",
     "token": "token-1",
-    "replaces": "",
+    "replaces": "ada",
 }
+_RESTORING = {**_RECOVERING, "replaces": ""}
+_RESUMED = {"clusterID": "ada", "bootstrap": {"members": [], "token": "token-1"}}
 _KEEP = (
     "spec: Invalid value: the adoption is in progress: keep spec.adopt with its endpoints until "
     "status.adoption is finished; its mode Leave turns back"
@@ -69,7 +72,7 @@ def adoptions(base: Manifest) -> tuple[Case, ...]:
         ),
         _edit(
             "adopt, for a cluster that has been bootstrapped",
-            changed(base, {"status/clusterID": "ada"}),
+            changed(base, {"status": _BOOTSTRAPPED}),
             GOOD,
             rule="adopt-at-creation",
             sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
@@ -78,6 +81,22 @@ def adoptions(base: Manifest) -> tuple[Case, ...]:
         _edit(
             "adopt, while a backup is being restored",
             changed(base, {"status/recovery": _RESTORING}),
+            GOOD,
+            rule="adopt-at-creation",
+            sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
+            "another resource",
+        ),
+        _edit(
+            "adopt, while the cluster is being recovered",
+            changed(base, {"status": {**_RESUMED, "recovery": _RECOVERING}}),
+            GOOD,
+            rule="adopt-at-creation",
+            sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
+            "another resource",
+        ),
+        _edit(
+            "adopt again, after the adoption",
+            changed(base, {"status": {**_RESUMED, "adoption": {**_RECORDED, "finished": True}}}),
             GOOD,
             rule="adopt-at-creation",
             sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "

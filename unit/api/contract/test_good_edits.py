@@ -104,6 +104,34 @@ def test_a_status_may_change_whatever_the_spec_is(kubectl: Kubectl) -> None:
     assert answer.code == 0, answer.err
 
 
+@pytest.mark.parametrize("base", [PERSISTENT, EPHEMERAL])
+def test_a_status_may_change_where_an_adoption_lacks_its_spec(kubectl: Kubectl, base: Manifest) -> None:
+    adoption = {"members": [{"id": "c0de", "endpoint": "10.0.0.1:2379", "peerURLs": []}]}
+    stored = kubectl.store(changed(base, {"status": {"clusterID": "ada", "adoption": adoption}}))
+    patch = json.dumps({"status": {"currentVersion": "3.6.16"}})
+    name = stored["metadata"]["name"]
+    answer = kubectl("patch", _resource(stored), name, "--subresource=status", "--type=merge", "-p", patch)
+    assert answer.code == 0, answer.err
+
+
+@pytest.mark.parametrize("edit", [{"spec/adopt/endpoints": ["http://10.0.0.2:2379"]}, {"spec/adopt": ABSENT}])
+def test_an_adoption_of_which_nothing_is_known_may_be_corrected_or_withdrawn(
+    kubectl: Kubectl, edit: Changes
+) -> None:
+    status = {"clusterID": "ada", "adoption": {"members": []}}
+    asked = {"endpoints": ["http://10.0.0.1:2379"]}
+    stored = kubectl.store(changed(PERSISTENT, {"spec/adopt": asked, "status": status}))
+    answer = kubectl.replace(changed(stored, edit))
+    assert answer.code == 0, answer.err
+
+
+def test_spec_adopt_may_be_put_back_where_a_cluster_resumed_without_it(kubectl: Kubectl) -> None:
+    status = {"clusterID": "ada", "bootstrap": {"members": [], "token": "token-1"}}
+    stored = kubectl.store(changed(PERSISTENT, {"status": status}))
+    answer = kubectl.replace(changed(stored, {"spec/adopt": {"endpoints": ["http://10.0.0.1:2379"]}}))
+    assert answer.code == 0, answer.err
+
+
 def test_a_bootstrapping_member_can_get_an_existing_only_start(kubectl: Kubectl) -> None:
     stored = kubectl.store(changed(PEER, {"spec/bootstrap/initialClusterState": "New"}))
     existing_only = changed(stored, {"spec/bootstrap/initialClusterState": "Existing"})

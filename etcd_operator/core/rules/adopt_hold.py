@@ -1,0 +1,76 @@
+"""What stops an adoption that is on record, and what a person can do about it.
+
+Nothing is done then, not even a recovery: external members may have data that ours lack.
+"""
+
+from etcd_operator.core.actions import Plan
+from etcd_operator.core.adoption import LISTS_NONE
+from etcd_operator.core.rules import adoptable
+from etcd_operator.core.rules.replace import remount
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import RETRY_HELD
+
+RECHECK = 2.0
+"""Seconds between observations while somebody else has to act."""
+
+
+def hold(state: ClusterState) -> Plan | None:
+    """Report what stops an adoption: nothing is done then, not even a recovery.
+
+    Except what loses nothing and needs no quorum: `replace.remount`, which may bring one back.
+    """
+    if not state.persisted.is_adopting:
+        return None
+    if state.desired.adopt is None:
+        return Plan.hold(
+            "AdoptionStopped",
+            "spec.adopt was removed before the adoption ended: put it back, with the mode Leave to turn back",
+            requeue_after=RETRY_HELD,
+        )
+    if not state.has_quorum or not state.all_healthy_voters:
+        message = f"no quorum answers: {_troubled(state)}{_disowned(state) or way_out(state)}"
+        return remount(state) or Plan.hold("QuorumLost", message, requeue_after=RECHECK)
+    return None
+
+
+def way_out(state: ClusterState) -> str:
+    """What a person can do whose members never come back."""
+    answering = [m for m in (*state.members, *state.external) if m.answer is not None]
+    if not answering or state.follows_one_leader:
+        return ""
+    newest = max(answering, key=lambda voter: voter.answer.committed if voter.answer is not None else 0)
+    return (
+        "; nothing is recovered during an adoption: start the missing members again with their data, or, if "
+        f"that is lost, restore a snapshot of {newest.name} (`etcdctl snapshot save`) to a new cluster"
+    )
+
+
+def _disowned(state: ClusterState) -> str:
+    """What a person can do where external members list none of ours, and none of ours answers.
+
+    Somebody may have removed ours from etcd. But no answer proves that: whoever lost the data reports the
+    same, and then ours have the last copies.
+    """
+    doubts = [why for _, why in state.disbelieved]
+    if state.answers or state.external or not any(why.endswith(LISTS_NONE) for why in doubts):
+        return ""
+    # In this order: what the first one leaves behind is not created again for it.
+    kinds, data = ("pod,service", "pods") if state.kind.data_is_as_old_as_pod else ("pvc,etcdpeer", "claims")
+    names = " ".join(member.name for member in state.members)
+    return (
+        "; if somebody removed them, and the external members have all data, delete what is left of them, so "
+        f"that others join: kubectl delete {kinds} {names}; if the external members have lost data, keep it: "
+        f"those {data} have the last copies"
+    )
+
+
+def _troubled(state: ClusterState) -> str:
+    doubts = [] if state.external else [why for _, why in state.disbelieved]
+    found = (", ".join(doubts), adoptable.troubled(state), ", ".join(unhealthy(state)))
+    return next(filter(None, found), "no member reports the members")
+
+
+def unhealthy(state: ClusterState) -> list[str]:
+    """The voters that are not healthy, with the reason. Answers at an endpoint may be another process's."""
+    doubts = dict(state.disbelieved)
+    return [f"{v.name} ({doubts.get(v.id, v.health.value)})" for v in state.all_voters if not v.is_healthy]
