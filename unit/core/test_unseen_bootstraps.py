@@ -60,7 +60,7 @@ def _observe(operator: Operator) -> None:
     operator.step()
 
 
-@settings(deadline=None, max_examples=600, print_blob=True)
+@settings(max_examples=600, print_blob=True)
 @given(is_persistent=st.booleans(), size=st.sampled_from([3, 3, 3, 2, 1]), started=SOME, rounds=ROUNDS)
 def test_what_an_unseen_quorum_acknowledged_outlives_the_loss_of_some_of_its_members(
     is_persistent: bool, size: int, started: set[int], rounds: list[Round]
@@ -77,7 +77,7 @@ def test_what_an_unseen_quorum_acknowledged_outlives_the_loss_of_some_of_its_mem
         assert not world.losses
 
 
-@settings(deadline=None, max_examples=200, print_blob=True)
+@settings(max_examples=200, print_blob=True)
 @given(size=st.sampled_from([3, 5, 1]), started=SOME, data=SOME, resized=st.integers(1, 5), up=SOME)
 def test_what_was_acknowledged_outlives_the_resource(
     size: int, started: set[int], data: set[int], resized: int, up: set[int]

@@ -133,7 +133,7 @@ def test_bringing_items_forward_for_ever_costs_no_memory() -> None:
     assert len(world.delay._heap) < 100
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 20)), max_size=30))
 def test_each_item_is_delivered_once_at_its_earliest_time(asked: list[tuple[str, int]]) -> None:
     world = World()

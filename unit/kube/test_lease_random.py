@@ -25,7 +25,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, skews=st.lists(st.integers(-86400, 86400), min_size=2, max_size=2))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_there_are_never_two_leaders(steps: list[Step], skews: list[int]) -> None:
     with ApiServer() as api, urllib3.PoolManager(maxsize=8) as pool:
         bench = Bench(api, pool)
