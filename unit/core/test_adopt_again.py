@@ -14,7 +14,9 @@ from etcd_operator.core.observation import is_own_quorum, observed
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import EtcdMember, Reply, Silence
 from etcd_operator.core.state import ClusterState
+from unit.core import manual_recoveries as persistents
 from unit.core.adoptions import endpoint, offered, theirs
+from unit.core.automatics import listing
 from unit.core.builders import (
     CLUSTER_ID,
     NAMES,
@@ -255,6 +257,26 @@ def test_without_spec_adopt_a_person_is_told_to_put_it_back() -> None:
     assert "put spec.adopt back" in plan(forgotten).message
     asked = replace(forgotten.desired, adopt=offered(3).desired.adopt)
     assert recorded(replace(forgotten, desired=asked)) == Adoption(members=())
+
+
+def test_external_members_are_asked_for_where_nobody_lists_them_without_a_quorum() -> None:
+    """A survivor that answers nobody, and is read, lists them: no recovery is considered any more."""
+    lost = with_record(persistents.lost(), bootstrap=Bootstrap(members=(), token=TOKEN))
+    asked = replace(lost, desired=replace(lost.desired, adopt=offered(3).desired.adopt))
+    assert recorded(asked) == Adoption(members=())
+    assert plan(with_record(asked, adoption=Adoption(members=()))).reason == "AdoptionUnclear"
+    ours = replace(persistents.lost(), desired=replace(persistents.lost().desired, adopt=asked.desired.adopt))
+    assert plan(ours).reason == "QuorumLost"
+
+
+def test_who_else_votes_is_named_where_a_recovery_is_offered() -> None:
+    state = listing(persistents.lost(), "old-0")
+    resumed_on_claims = with_record(state, bootstrap=Bootstrap(members=(), token=TOKEN))
+    back = "if this resource was created again during an adoption, put spec.adopt back instead"
+
+    assert "db-1 (silent), old-0 (not a member of this resource): no quorum" in plan(state).message
+    assert back not in plan(state).message
+    assert back in plan(resumed_on_claims).message
 
 
 def test_where_the_api_server_refuses_spec_adopt_nobody_is_told_to_put_it_back() -> None:
