@@ -7,10 +7,11 @@ import msgspec
 
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.absence import Absence
+from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.state import ClusterState
 from unit.core import manual_recoveries as persistents
 from unit.core import quorum_losses as ephemerals
-from unit.core.builders import changed
+from unit.core.builders import answering, changed
 
 AFTER = 600.0
 SINCE = "2026-01-01T00:00:00Z"
@@ -38,3 +39,11 @@ def silenced(size: int, *silent: int, gone: tuple[int, ...] = ()) -> ClusterStat
 def former(**changes: Any) -> Recovery:
     """An earlier recovery that replaced another cluster."""
     return msgspec.structs.replace(persistents.RECOVERY, replaces="feed", **changes)
+
+
+def listing(state: ClusterState, name: str) -> ClusterState:
+    """One more voter, with an ID and a peer URL of its own."""
+    other = EtcdMember(id="id-other", name=name, peer_urls=("http://other:2380",))
+    reply = state.by_name["db-2"].answer
+    assert reply is not None
+    return answering(state, "db-2", members=(*reply.members, other))

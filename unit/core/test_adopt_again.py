@@ -7,7 +7,7 @@ import pytest
 
 from etcd_operator.api.persisted import Adoption, Bootstrap
 from etcd_operator.core import adoption
-from etcd_operator.core.actions import RecreatePod, Remember, Stage
+from etcd_operator.core.actions import RecreatePod, Remember
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Member
 from etcd_operator.core.observation import is_own_quorum, observed
@@ -20,10 +20,8 @@ from unit.core.builders import (
     NAMES,
     TOKEN,
     answer,
-    bootstrapped,
     changed,
     entry,
-    first_recovery,
     not_bootstrapped,
     old_claim,
     persistent,
@@ -238,53 +236,6 @@ def test_an_external_member_with_a_name_like_ours_is_not_taken_for_ours() -> Non
 
     assert state.unknown_members == (same,)
     assert plan(state).reason == "AdoptionUnclear"
-
-
-# spec.adopt is missing, or is put back
-
-
-def test_without_spec_adopt_a_person_is_told_to_put_it_back() -> None:
-    state = resumed(ours=2, adopt=None)
-    assert adoption.endpoints(state.desired) == ()
-    assert recorded(state) is None
-
-    forgotten = with_record(
-        resumed(ours=2, adopt=None, replies=dict.fromkeys(range(3), SILENT)), adoption=None
-    )
-    assert plan(forgotten).reason == "UnknownMember"
-    assert "put spec.adopt back" in plan(forgotten).message
-    asked = replace(forgotten.desired, adopt=offered(3).desired.adopt)
-    assert recorded(replace(forgotten, desired=asked)) == Adoption(members=())
-
-
-def test_where_the_api_server_refuses_spec_adopt_nobody_is_told_to_put_it_back() -> None:
-    forgotten = with_record(
-        resumed(ours=2, adopt=None, replies=dict.fromkeys(range(3), SILENT)), adoption=None
-    )
-    bootstrap = Bootstrap(members=("db-0",), token=TOKEN)
-    for record in ({"bootstrap": bootstrap}, {"bootstrap": None}, {"recovery": first_recovery("db-3")}):
-        made = plan(with_record(forgotten, **record))
-        assert made.reason == "UnknownMember"
-        assert "put spec.adopt back" not in made.message
-
-
-def test_spec_adopt_without_effect_is_reported() -> None:
-    state = with_record(bootstrapped(), bootstrap=Bootstrap(members=(), token=TOKEN))
-    asked = replace(state, desired=replace(state.desired, adopt=offered().desired.adopt))
-
-    assert (plan(asked).actions, plan(asked).reason) == ((), "AdoptionRefused")
-    assert plan(state).stage is Stage.SETTLED
-    assert plan(with_record(asked, adoption=Adoption(members=(), finished=True))).stage is Stage.SETTLED
-
-
-def test_spec_adopt_of_a_cluster_that_adopts_nothing_changes_nothing() -> None:
-    state = with_record(resumed(ours=3, left=0), adoption=None)
-    assert not any(isinstance(action, Remember) for action in plan(state).actions)
-    unknown = (EtcdMember(id="id-x", name="x", peer_urls=("http://x:2380",)),)
-    unmarked = changed(state, "db-0", claim=None)
-    for name in NAMES[1:]:
-        unmarked = changed(unmarked, name, claim=None)
-    assert plan(replace(unmarked, unknown_members=unknown)).reason == "UnknownMember"
 
 
 def test_the_endpoints_are_asked_until_the_external_members_are_known() -> None:

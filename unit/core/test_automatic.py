@@ -19,7 +19,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from etcd_operator.core.stock import BackupFacts
 from unit.core import manual_recoveries as persistents
-from unit.core.automatics import AFTER, SINCE, automatic, former, silenced, with_desired
+from unit.core.automatics import AFTER, SINCE, automatic, former, listing, silenced, with_desired
 from unit.core.builders import (
     VERSION,
     answering,
@@ -117,6 +117,8 @@ NOT_COUNTED = [
         id="data is corrupt",
     ),
     pytest.param(automatic(blocked()), id="one does not start at its version"),
+    pytest.param(automatic(listing(persistents.lost(), "old-0")), id="a survivor lists another member"),
+    pytest.param(automatic(listing(persistents.lost(), "db-1")), id="a survivor lists one name twice"),
 ]
 
 

@@ -11,7 +11,7 @@ from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import CLAIMS
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import persistent
-from unit.reconcile.externals import Externals, externals
+from unit.reconcile.externals import Externals, externals, is_external
 from unit.reconcile.test_adopt import adopt, assert_adopted
 
 Until = Callable[[Bench, Externals], bool]
@@ -72,6 +72,27 @@ def test_without_spec_adopt_a_person_is_told_to_put_it_back_and_it_goes_on() -> 
         assert "put spec.adopt back" in made.condition(kind, "Degraded")["message"]
         assert len(theirs.left) == 3
         made.edit(kind, "c", {"spec": {"adopt": adopt(theirs)}})
+        made.settle()
+        assert_adopted(made, kind, theirs)
+
+
+@pytest.mark.parametrize("number", [2, 3], ids=["ours are fewer", "ours are half"])
+def test_without_spec_adopt_external_members_are_not_given_up_without_a_person(number: int) -> None:
+    """Nobody answers: ours have started again without a quorum, so their data is read."""
+    changes = {"adopt": None, "recovery": "Automatic"}
+    with made_again(lambda made, theirs: ours(theirs) == number, "Join", **changes) as (made, theirs, kind):
+        for name in theirs.left:
+            theirs.etcd.stop(name)
+        made.run_until(lambda: made.reason(kind) == "QuorumLost")
+        made.wait(1500.0)
+        assert "recovery" not in made.status(kind)
+        message = made.condition(kind, "Degraded")["message"]
+        assert message.startswith("old-0 (not a member of this resource), old-1 (not a member")
+        assert message.endswith("put spec.adopt back instead")
+        made.edit(kind, "c", {"spec": {"adopt": adopt(theirs, "Complete")}})
+        made.run_until(lambda: made.reason(kind) == "AdoptionUnclear")
+        for old in [member for member in theirs.etcd.members if is_external(member)]:
+            theirs.etcd.start(old.name, peer_url=old.peer_urls[0], address=old.endpoint)
         made.settle()
         assert_adopted(made, kind, theirs)
 

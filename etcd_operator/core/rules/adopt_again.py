@@ -73,11 +73,15 @@ def refused(state: ClusterState) -> Plan | None:
 
 
 def _put_back(state: ClusterState) -> Plan | None:
-    """spec.adopt was missing in the resource that was created again, and was set later."""
+    """spec.adopt was missing in the resource that was created again, and was set later.
+
+    Without a quorum nobody may list the external members: they are asked for before a recovery is considered.
+    """
     persisted = state.persisted
     if state.desired.adopt is None or persisted.adoption is not None or persisted.is_recovering:
         return None
-    if not state.unknown_members or not any(ids_on_claims(state.desired, state.members)):
+    is_unlisted = not state.has_quorum and may_have_adopted(state)
+    if not (state.unknown_members or is_unlisted) or not any(ids_on_claims(state.desired, state.members)):
         return None
     return _record(state, Adoption(members=()), "Adopting", "asking for external members in spec.adopt")
 

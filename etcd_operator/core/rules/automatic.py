@@ -8,7 +8,7 @@ each of its passes, the same members silent, the others without a leader, and th
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.recoveries import duration
 from etcd_operator.core.rules.offline import known
-from etcd_operator.core.rules.responders import is_majority, responders
+from etcd_operator.core.rules.responders import is_majority, others_among, responders
 from etcd_operator.core.rules.seed import voters_of
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import is_blocked
@@ -27,7 +27,7 @@ def missed(state: ClusterState) -> frozenset[str]:
     led = any(member.answer is not None and member.answer.leader for member in left)
     if state.desired.recovers_after is None or state.has_quorum or led or _is_held(state):
         return frozenset()
-    if any(is_majority(state, responder) for responder in left):
+    if any(is_majority(state, responder) for responder in left) or others_among(state, left):
         return frozenset()
     voters = {name for responder in left for name in voters_of(state, responder)}
     voters |= {member.name for member in state.members if left and member.has_voted}

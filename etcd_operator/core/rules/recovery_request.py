@@ -15,9 +15,10 @@ from etcd_operator.core.members import Member
 from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, FillSeed
 from etcd_operator.core.recovery_names import cluster_id_in, recovery_name
+from etcd_operator.core.rules.adopt_again import may_have_adopted
 from etcd_operator.core.rules.automatic import is_due, missed, outlook, without_request
 from etcd_operator.core.rules.offline import known_problems, read, unreadable
-from etcd_operator.core.rules.responders import may_elect, remains, responders, silent_among
+from etcd_operator.core.rules.responders import may_elect, others_among, remains, responders, silent_among
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
     answering,
@@ -154,6 +155,7 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
         f"or deleted where {DELETE_CLAIMS} is appended to that name)"
         f"{outlook(state) if recovery.backup is None else ''}"
         f"{'; EtcdBackups are not listed yet, and one of them may have more' if is_awaited else ''}"
+        f"{_may_be_adopting(state, left)}"
     )
     if not requested:
         return held(
@@ -172,6 +174,12 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
             "QuorumLost", f"{silent}: confirming the loss before recovering as {name}", requeue_after=1.0
         )
     return read(state) or _begin(state, recovery, left, f"{silent} given up as requested")
+
+
+def _may_be_adopting(state: ClusterState, left: list[Member]) -> str:
+    if not others_among(state, left) or not may_have_adopted(state):
+        return ""
+    return "; but if this resource was created again during an adoption, put spec.adopt back instead"
 
 
 def _but_deleted(state: ClusterState) -> str:

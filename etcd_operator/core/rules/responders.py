@@ -3,7 +3,7 @@
 Their data is on volumes, so whoever is silent may come back with it (see `rules.manual_recovery`).
 """
 
-from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.members import Member, is_member_name, quorum
 from etcd_operator.core.rules.seed import ELECTION, voters_of
 from etcd_operator.core.state import ClusterState
 
@@ -62,7 +62,27 @@ def silent_among(state: ClusterState, left: list[Member]) -> str:
     """The voters of which nothing is known, by the lists of the others, each with what is known of it."""
     names = {name for responder in left for name in voters_of(state, responder)}
     missing = [m for m in state.members if m.report is None and (m.name in names or not left)]
-    return ", ".join(f"{member.name} ({_state_of(member)})" for member in missing) or "all members"
+    found = [f"{member.name} ({_state_of(member)})" for member in missing]
+    found += [f"{name} (not a member of this resource)" for name in others_among(state, left)]
+    return ", ".join(found) or "all members"
+
+
+def others_among(state: ClusterState, left: list[Member]) -> tuple[str, ...]:
+    """The voters that they list and that are not of this resource, by name; of two of one name, one is not.
+
+    They hold data, too. While a member answers, `guard.unknown_members` reports them before.
+    """
+    lists = [[name for name in voters_of(state, responder) if name] for responder in left]
+    return tuple(
+        sorted(
+            {
+                name
+                for names in lists
+                for name in names
+                if names.count(name) > 1 or not is_member_name(name, state.desired.name)
+            }
+        )
+    )
 
 
 def _state_of(member: Member) -> str:

@@ -12,7 +12,9 @@ from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import EtcdMember, Reply
 from etcd_operator.core.state import ClusterState
 from unit.api.contract.case import ABSENT, EPHEMERAL, PERSISTENT, Changes, Manifest, changed
+from unit.core import manual_recoveries as persistents
 from unit.core.adoptions import adopting, heard, offered, theirs
+from unit.core.automatics import listing
 from unit.core.builders import (
     NAMES,
     TOKEN,
@@ -158,6 +160,13 @@ def _created_again() -> dict[str, Advice]:
         "forgotten": Advice(
             state=forgotten,
             words="put spec.adopt back, with the client URLs of these members",
+            edit={ADOPT: {"endpoints": OTHERS}},
+        ),
+        "forgotten without a quorum": Advice(
+            state=with_record(
+                listing(persistents.lost(), "old-0"), bootstrap=Bootstrap(members=(), token=TOKEN)
+            ),
+            words="if this resource was created again during an adoption, put spec.adopt back instead",
             edit={ADOPT: {"endpoints": OTHERS}},
         ),
         "not adopted": Advice(
