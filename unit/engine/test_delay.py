@@ -152,6 +152,16 @@ def test_each_item_is_delivered_once_at_its_earliest_time(asked: list[tuple[str,
     assert not world.delay._ticket_of
 
 
+def test_the_earliest_comes_first_whenever_superseded_times_have_been_dropped(world: World) -> None:
+    world.delay.add_after("late", 1000)
+    moment, size = 500, 0
+    while len(world.delay._heap) > size:
+        size, moment = len(world.delay._heap), moment - 1
+        world.delay.add_after("soon", moment)
+    world.advance(moment)
+    assert world.delivered == [("soon", moment)]
+
+
 def test_a_time_further_away_than_a_thread_can_wait_is_waited_for() -> None:
     crashes = Crashes()
     delay = DelayQueue[str]("t-delay", lambda _: None, clock=SystemClock(), on_crash=crashes)

@@ -20,14 +20,15 @@ def test_others_are_taken_before_late_items_however_many_there_are(queue: WorkQu
 
 
 def test_late_items_have_their_turn_while_others_keep_coming(queue: WorkQueue[str]) -> None:
-    queue.add("late", is_late=True)
+    for n in range(3):
+        queue.add(f"late {n}", is_late=True)
     taken = []
-    for n in range(2 * TURN):
+    for n in range(3 * TURN):
         queue.add(f"{n}")
         taken.append(queue.get())
         queue.done(taken[-1])
-    assert taken.index("late") == TURN - 1
-    assert queue.depth == 1
+    assert [taken.index(f"late {n}") for n in range(3)] == [TURN - 1, 2 * TURN - 1, 3 * TURN - 1]
+    assert queue.depth == 3
 
 
 def test_an_item_that_is_late_no_more_leaves_that_line(queue: WorkQueue[str]) -> None:
@@ -36,6 +37,15 @@ def test_an_item_that_is_late_no_more_leaves_that_line(queue: WorkQueue[str]) ->
     queue.add("b")
     queue.add("b", is_late=True)
     assert list(take_all(queue)) == ["b", "a"]
+
+
+def test_an_item_that_is_late_no_more_has_waited_since_it_was_added(
+    queue: WorkQueue[str], clock: FakeClock
+) -> None:
+    queue.add("a", is_late=True)
+    clock.advance(5)
+    queue.add("a")
+    assert queue.stalled_seconds() == 5
 
 
 def test_only_so_many_late_items_are_in_work_at_once(queue: WorkQueue[str]) -> None:
