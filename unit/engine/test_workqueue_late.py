@@ -63,7 +63,10 @@ def test_only_so_many_late_items_are_in_work_at_once(queue: WorkQueue[str]) -> N
     assert queue.get() == "c"
 
 
-def test_a_worker_waits_for_its_share_of_late_items(queue: WorkQueue[str], clock: FakeClock) -> None:
+@pytest.mark.parametrize("how", ["one is done", "more are allowed"])
+def test_a_worker_waits_for_its_share_of_late_items(
+    queue: WorkQueue[str], clock: FakeClock, how: str
+) -> None:
     queue.allow_late(1)
     queue.add("a", is_late=True)
     queue.add("b", is_late=True)
@@ -73,7 +76,10 @@ def test_a_worker_waits_for_its_share_of_late_items(queue: WorkQueue[str], clock
     for thread in threads:
         thread.start()
     eventually(lambda: clock.waiting == 1)
-    queue.done("a")
+    if how == "one is done":
+        queue.done("a")
+    else:
+        queue.allow_late(2)
     for thread in threads:
         thread.join(4.5)  # before the fake clock's own five seconds
     assert taken == ["b"]
