@@ -90,17 +90,17 @@ def test_it_has_synced_only_after_the_first_list_was_reported_to_the_handlers() 
             release.wait(30)
 
         informer.add_handler(slow)
-        assert not informer.is_listing
+        is_listing = [informer.is_listing]
         informer.start()
         assert entered.wait(30)
         assert informer.store.get(A) is not None
-        assert informer.is_listing
+        is_listing.append(informer.is_listing)
         assert not informer.has_synced
         assert not informer.wait_synced(0.01)
         release.set()
         assert informer.wait_synced(30)
+        assert [*is_listing, informer.is_listing] == [False, True, False]
         assert informer.has_synced
-        assert not informer.is_listing
 
 
 def test_an_object_that_was_never_read_is_reported_to_its_own_handlers() -> None:
