@@ -67,7 +67,8 @@ class BackupFacts:
 
     is_listed: whether `stored` has all of them. job: the Job that restores one to the volume of a seed, while
     that is not started. is_closed: the Service selects no member, because they are being given up.
-    is_awaited: they are being listed. refusal: why the API server does not let the operator list them.
+    is_awaited: they are being listed. refusal: why there may be others: the API server does not let the
+    operator list them, or one cannot be read.
     """
 
     is_listed: bool = False

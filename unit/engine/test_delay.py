@@ -1,9 +1,11 @@
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from etcd_operator.clock import SystemClock
 from etcd_operator.engine.delay import DelayQueue
 from unit.engine.support import Crashes, eventually
 from unit.fakes.clock import FakeClock
@@ -148,3 +150,24 @@ def test_each_item_is_delivered_once_at_its_earliest_time(asked: list[tuple[str,
             found[item] = now
     assert found == earliest
     assert not world.delay._ticket_of
+
+
+def test_the_earliest_comes_first_whenever_superseded_times_have_been_dropped(world: World) -> None:
+    world.delay.add_after("late", 1000)
+    moment, size = 500, 0
+    while len(world.delay._heap) > size:
+        size, moment = len(world.delay._heap), moment - 1
+        world.delay.add_after("soon", moment)
+    world.advance(moment)
+    assert world.delivered == [("soon", moment)]
+
+
+def test_a_time_further_away_than_a_thread_can_wait_is_waited_for() -> None:
+    crashes = Crashes()
+    delay = DelayQueue[str]("t-delay", lambda _: None, clock=SystemClock(), on_crash=crashes)
+    delay.start()
+    delay.add_after("a", 2 * threading.TIMEOUT_MAX)
+    eventually(lambda: bool(crashes) or bool(delay._changed._waiters))  # type: ignore[attr-defined]
+    delay.stop()
+    assert delay.loop.join(30)
+    assert not crashes

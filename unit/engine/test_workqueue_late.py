@@ -20,14 +20,15 @@ def test_others_are_taken_before_late_items_however_many_there_are(queue: WorkQu
 
 
 def test_late_items_have_their_turn_while_others_keep_coming(queue: WorkQueue[str]) -> None:
-    queue.add("late", is_late=True)
+    for n in range(3):
+        queue.add(f"late {n}", is_late=True)
     taken = []
-    for n in range(2 * TURN):
+    for n in range(3 * TURN):
         queue.add(f"{n}")
         taken.append(queue.get())
         queue.done(taken[-1])
-    assert taken.index("late") == TURN - 1
-    assert queue.depth == 1
+    assert [taken.index(f"late {n}") for n in range(3)] == [TURN - 1, 2 * TURN - 1, 3 * TURN - 1]
+    assert queue.depth == 3
 
 
 def test_an_item_that_is_late_no_more_leaves_that_line(queue: WorkQueue[str]) -> None:
@@ -36,6 +37,15 @@ def test_an_item_that_is_late_no_more_leaves_that_line(queue: WorkQueue[str]) ->
     queue.add("b")
     queue.add("b", is_late=True)
     assert list(take_all(queue)) == ["b", "a"]
+
+
+def test_an_item_that_is_late_no_more_has_waited_since_it_was_added(
+    queue: WorkQueue[str], clock: FakeClock
+) -> None:
+    queue.add("a", is_late=True)
+    clock.advance(5)
+    queue.add("a")
+    assert queue.stalled_seconds() == 5
 
 
 def test_only_so_many_late_items_are_in_work_at_once(queue: WorkQueue[str]) -> None:
@@ -53,7 +63,10 @@ def test_only_so_many_late_items_are_in_work_at_once(queue: WorkQueue[str]) -> N
     assert queue.get() == "c"
 
 
-def test_a_worker_waits_for_its_share_of_late_items(queue: WorkQueue[str], clock: FakeClock) -> None:
+@pytest.mark.parametrize("how", ["one is done", "more are allowed"])
+def test_a_worker_waits_for_its_share_of_late_items(
+    queue: WorkQueue[str], clock: FakeClock, how: str
+) -> None:
     queue.allow_late(1)
     queue.add("a", is_late=True)
     queue.add("b", is_late=True)
@@ -63,7 +76,10 @@ def test_a_worker_waits_for_its_share_of_late_items(queue: WorkQueue[str], clock
     for thread in threads:
         thread.start()
     eventually(lambda: clock.waiting == 1)
-    queue.done("a")
+    if how == "one is done":
+        queue.done("a")
+    else:
+        queue.allow_late(2)
     for thread in threads:
         thread.join(4.5)  # before the fake clock's own five seconds
     assert taken == ["b"]

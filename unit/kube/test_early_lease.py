@@ -254,6 +254,7 @@ def test_leads_for_renews_at_once(world: World) -> None:
     before = world.lease()["renewTime"]
     assert first.leads_for(CALL)
     assert world.lease()["renewTime"] != before
+    until(lambda: world.clock.waiting == 2)  # once: it waits as before
     assert first.stop(30)
 
 

@@ -90,13 +90,16 @@ def test_it_has_synced_only_after_the_first_list_was_reported_to_the_handlers() 
             release.wait(30)
 
         informer.add_handler(slow)
+        is_listing = [informer.is_listing]
         informer.start()
         assert entered.wait(30)
         assert informer.store.get(A) is not None
+        is_listing.append(informer.is_listing)
         assert not informer.has_synced
         assert not informer.wait_synced(0.01)
         release.set()
         assert informer.wait_synced(30)
+        assert [*is_listing, informer.is_listing] == [False, True, False]
         assert informer.has_synced
 
 
@@ -163,6 +166,30 @@ def test_it_has_caught_up_with_a_write_once_anything_as_new_was_seen(
         go.set()
         until(lambda: informer.caught_up(A, 20))
         assert not informer.caught_up(A, 21)
+
+
+def test_a_list_that_was_begun_before_a_write_does_not_show_it() -> None:
+    again, answer = threading.Event(), threading.Event()
+
+    def script(asked: Asked, line: Line) -> None:
+        if "watch" in asked.query:
+            assert again.wait(30)
+            line.fail(410, "Expired")
+            return
+        assert not again.is_set() or answer.wait(30)
+        line.answer(200, listing(pod("a", 5), version=10))
+
+    with informing(script) as informer:
+        assert (informer.lists_begun, informer.has_listed_since(0)) == (0, False)
+        informer.start()
+        assert informer.wait_synced(30)
+        assert [informer.has_listed_since(begun) for begun in (0, 1)] == [True, False]
+        again.set()
+        until(lambda: informer.lists_begun == 2)
+        assert not informer.has_listed_since(1)
+        answer.set()
+        until(lambda: informer.has_listed_since(1))
+        assert not informer.has_listed_since(2)
 
 
 def test_values_are_found_by_index() -> None:

@@ -1,6 +1,5 @@
 """Leader election: electors over HTTP against the fake API server, with its faults and a clock of ours."""
 
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -199,19 +198,20 @@ def test_a_leader_whose_renewal_hangs_stops_leading_on_time(bench: Bench) -> Non
     first, stall = bench.elector("first"), Stall()
     first.start()
     until(lambda: bench.calls == ["first started"])
-    asked = threading.Event()
+    asked: list[Request] = []
 
     def hang(request: Request) -> Fault:
-        asked.set()
+        asked.append(request)
         return stall
 
     bench.api.before = hang
     bench.clock.advance(3.0)
-    until(asked.is_set)
+    until(lambda: asked)
     bench.clock.advance(7.1)
     assert not first.is_leader()
     until(lambda: bench.calls == ["first started", "first stopped"])
     assert not first.release()  # a renewal is in flight: it could take the lease again
+    assert len(asked) == 1
     stall.released.set()
     assert first.stop(30)
 

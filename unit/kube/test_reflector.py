@@ -4,10 +4,14 @@ import threading
 import time
 
 import pytest
+from structlog.testing import capture_logs
 
 from etcd_operator.clock import SystemClock
 from etcd_operator.errors import NotFound, Unavailable
 from etcd_operator.keys import Key
+from etcd_operator.kube import reflector
+from etcd_operator.kube.reflector import REFUSED
+from etcd_operator.pacing import Exponential
 from unit.kube.reflecting import Step, failing, following, items, scripted, stream, waits
 from unit.kube.server import AT_ONCE, Asked, Line, Script, bookmark, pod, serving, until
 from unit.kube.things import LeapClock
@@ -191,7 +195,7 @@ def test_the_last_error_is_set_while_the_stream_is_broken() -> None:
 
     with following(scripted([items()], [broken] * 10_000)) as world:
         until(lambda: isinstance(world.reflector.last_error, Unavailable))
-        until(lambda: world.reflector.failing_for > 1.0)
+        until(lambda: world.reflector.failing_for > 2 * REFUSED.cap)  # since the first failure, not the last
         back.set()
         until(lambda: world.reflector.last_error is None)
         assert world.reflector.failing_for == 0.0
@@ -242,14 +246,14 @@ def test_a_server_that_went_away_is_found_within_five_seconds_without_a_restart(
         pytest.param(scripted([Line.hang], []), id="while it lists"),
         pytest.param(scripted([items()], [Line.hang]), id="while it opens a stream"),
         pytest.param(scripted([items()], []), id="while it watches"),
-        pytest.param(scripted([failing(500)], []), id="while it waits to try again"),
     ],
 )
-def test_stop_ends_it_at_once(script: Script) -> None:
-    with following(script, clock=SystemClock()) as world:
+def test_stop_ends_it_at_once_and_is_no_failure(script: Script) -> None:
+    with capture_logs() as logs, following(script, clock=SystemClock()) as world:
         until(lambda: world.watched_from or world.server.asked)
         began = time.monotonic()
     assert time.monotonic() - began < AT_ONCE
+    assert "watch_failed" not in {entry["event"] for entry in logs}
 
 
 def test_a_deleted_object_is_named_by_its_key() -> None:
@@ -257,6 +261,14 @@ def test_a_deleted_object_is_named_by_its_key() -> None:
     with following(script) as world:
         until(lambda: "deleted a" in world.reported)
         assert world.store.get(Key("default", "a")) is None
+
+
+def test_stop_ends_its_wait_after_a_failure_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reflector, "REFUSED", Exponential(60.0))
+    with following(scripted([failing(500)], []), clock=SystemClock()) as world:
+        until(lambda: world.reflector._stopping._waiters)  # type: ignore[attr-defined]
+        began = time.monotonic()
+    assert time.monotonic() - began < AT_ONCE
 
 
 @pytest.mark.parametrize(

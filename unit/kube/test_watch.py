@@ -186,6 +186,18 @@ def test_null_is_what_is_not_there_in_an_event_too() -> None:
         assert [event.object is not None for event in watch] == [True]
 
 
+def test_an_empty_line_is_no_event() -> None:
+    script = streaming(lambda line: line.chunk(b"\n"), ("ADDED", pod("a", 11)), Line.end)
+    with watching(script) as (watch, _):
+        assert received(watch) == [("ADDED", "a", "11")]
+
+
+def test_an_error_in_the_stream_that_has_no_code_is_one_of_the_server() -> None:
+    script = streaming(("ERROR", {"kind": "Status", "reason": "Odd", "message": "why"}), Line.hang)
+    with watching(script) as (watch, _), pytest.raises(Unavailable, match="500: why"):
+        list(watch)
+
+
 def test_a_line_that_is_no_json_ends_the_stream_with_an_error() -> None:
     script = streaming(lambda line: line.chunk(b"{nonsense\n"), Line.hang)
     with watching(script) as (watch, _), pytest.raises(Unavailable, match="a line is not an event"):

@@ -5,10 +5,14 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.api.improbable import EtcdCluster
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.core.stock import BackupFacts
 from etcd_operator.errors import Forbidden, NotFound, OperatorError, Unavailable
+from etcd_operator.keys import Key
+from etcd_operator.kube.decode import Unreadable
+from etcd_operator.kube.store import Store
 from etcd_operator.reconcile.restores.stored import StoredBackups
 from unit.core.manual_recoveries import lost
 from unit.fakes.clock import FakeClock
@@ -16,10 +20,18 @@ from unit.fakes.clock import FakeClock
 CLUSTER = EtcdCluster(metadata=ObjectMeta(name="db", namespace="ns", uid="uid-1"))
 
 
-def seen(error: OperatorError | None, *, has_started: bool = True, has_synced: bool = False) -> BackupFacts:
+def seen(
+    error: OperatorError | None,
+    *,
+    has_started: bool = True,
+    has_synced: bool = False,
+    unreadable: tuple[Unreadable, ...] = (),
+) -> BackupFacts:
     """Of a cluster without a quorum. error: of the last request to list them."""
+    store = Store[EtcdBackup]()
+    store.replace([], "1", unreadable=unreadable)
     backups: Any = SimpleNamespace(
-        has_synced=has_synced, is_listing=has_started and not has_synced, last_error=error, store={}
+        has_synced=has_synced, is_listing=has_started and not has_synced, last_error=error, store=store
     )
     caches: Any = SimpleNamespace(services=SimpleNamespace(store={}))
     nothing: Any = None
@@ -40,3 +52,10 @@ def test_a_list_that_is_refused_is_not(error: OperatorError) -> None:
 def test_a_list_that_came_once_counts() -> None:
     assert seen(Unavailable("no answer"), has_synced=True) == BackupFacts(is_listed=True)
     assert seen(None, has_started=False) == BackupFacts()
+
+
+def test_one_that_cannot_be_read_may_be_of_this_cluster_and_newer() -> None:
+    odd = [Unreadable(key=Key(namespace, "b"), labels={}, error="why") for namespace in ("ns", "other")]
+    assert seen(None, has_synced=True, unreadable=(odd[1],)) == BackupFacts(is_listed=True)
+    sight = seen(None, has_synced=True, unreadable=tuple(odd))
+    assert sight == BackupFacts(is_listed=True, refusal="EtcdBackup b cannot be read: why")

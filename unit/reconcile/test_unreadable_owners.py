@@ -28,6 +28,7 @@ from unit.reconcile.schedule_steps import let_run
 from unit.reconcile.test_backup_tool import TOOL, backed_up
 from unit.reconcile.test_labels import identities
 from unit.reconcile.test_restore_at_creation import FROM_OLD, ON_VOLUME, fetch_of, members, world
+from unit.reconcile.tools import stored as tools_report
 
 KNOWN_OR_NOT = pytest.mark.parametrize("is_new", [False, True], ids=["known before", "never seen"])
 UNREADABLE = "ObjectUnreadable"
@@ -207,7 +208,10 @@ def test_the_backup_tool_of_a_cluster_that_cannot_be_read_goes_on(*, is_new: boo
         made.edit(COREOS, "c", {"spec": {"backup": None}})
         if is_new:
             made.restart()
+        made.wait(10.0)
+        made.tools.report, writes = tools_report(revision=9, count=2), made.count_writes()
         made.wait(120.0)
+        assert made.count_writes() == writes
         assert TOOL in made.names(REPLICA_SETS)
         assert made.operator is not None
         assert made.operator.figures.keys() == (set() if is_new else shown.keys())

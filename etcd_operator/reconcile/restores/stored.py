@@ -53,7 +53,7 @@ class StoredBackups:
             if job is None:
                 self.jobs.forget(key)
             return BackupFacts(job=job, is_closed=self._is_closed(key, state))
-        refusal = self._refusal()
+        refusal = self._refusal(key.namespace)
         return BackupFacts(
             is_listed=self.backups.has_synced,
             is_awaited=self.backups.is_listing and not refusal,
@@ -63,10 +63,17 @@ class StoredBackups:
             is_closed=self._is_closed(key, state),
         )
 
-    def _refusal(self) -> str:
-        """A definition that is missing (then nobody has an EtcdBackup), or a permission."""
+    def _refusal(self, namespace: str) -> str:
+        """A definition that is missing (then nobody has an EtcdBackup), or a permission.
+
+        Or an EtcdBackup that cannot be read: whose it is, and how new, is not known.
+        """
         error = self.backups.last_error
-        return str(error) if self.backups.is_listing and isinstance(error, (Forbidden, NotFound)) else ""
+        if self.backups.is_listing and isinstance(error, (Forbidden, NotFound)):
+            return str(error)
+        odd = (each for each in self.backups.store.unreadable if each.key.namespace == namespace)
+        found = next(odd, None)
+        return f"EtcdBackup {found.key.name} cannot be read: {found.error}" if found is not None else ""
 
     def _stored(self, key: Key) -> Iterator[CompletedBackup]:
         now = self.clock.now()
