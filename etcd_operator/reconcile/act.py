@@ -182,7 +182,9 @@ class Actor(Generic[Cluster]):
     def _replace(self, scope: Scope, action: ReplaceMember) -> None:
         """Stop a member for a restart, after a live read: the others run, and list it."""
         state, name = scope.state, action.name
-        if len(state.voters) > 1 and state.by_name[name].is_healthy:
+        member = state.by_name[name]
+        may_serve = member.is_healthy or (state.has_quorum and member.is_running)
+        if len(state.voters) > 1 and may_serve:
             if not self._membership(state).lists(name, self._peer_url(scope, name)):
                 raise Conflict(f"{name} is no longer a member: not upgrading it")
             _assert_still_there(scope, name, _pod_of)

@@ -246,7 +246,7 @@ def _set_existing_only(world: World, state: ClusterState, action: SetExistingOnl
 def _replace(world: World, state: ClusterState, action: ReplaceMember) -> set[str]:
     """After a live check that the others still list it and exist: as `reconcile.upgrade` does."""
     name, member = action.name, state.by_name[action.name]
-    if len(state.voters) > 1 and member.is_healthy:
+    if len(state.voters) > 1 and (member.is_healthy or (state.has_quorum and member.is_running)):
         if not lists(world, state, name):
             raise Refused(f"{name} is no member any more: not upgrading it")
         assert_others_run(world, state, name)

@@ -13,6 +13,7 @@ from etcd_operator.core.membership_actions import Promote, RemoveMember
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.rules.learner import LONG_SILENCE, TOO_LONG, remove_outdated
+from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     IMAGE_PROBLEM,
     bootstrapped,
@@ -26,6 +27,7 @@ from unit.core.builders import (
     without,
 )
 from unit.core.sizes import kinds, sized, unstarted, with_learner, with_members
+from unit.core.upgrade_states import NEW, OLD, to_upgrade
 
 
 def test_a_learner_that_answers_is_promoted() -> None:
@@ -68,6 +70,25 @@ def test_a_learner_that_answers_nobody_goes_at_once_when_it_is_in_the_way() -> N
         assert "RemoveMember" in kinds(plan(state))
         early = plan(changed(state, "db-0003", silent_for=LONG_SILENCE - 1.0))
         assert "RemoveMember" not in kinds(early)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(
+            to_upgrade(persistent(), runs=(OLD, NEW), upgrading="db-1", size=3), id="an upgrade is under way"
+        ),
+        pytest.param(to_upgrade(persistent(), runs=(OLD, OLD), size=3), id="none of two may be away"),
+    ],
+)
+def test_a_learner_that_an_upgrade_waits_for_is_given_its_time(state: ClusterState) -> None:
+    """The upgrade would wait for the next one as long: a large database could never be received in time."""
+    joining = with_learner(state, "db-2", answer=None, silent_for=LONG_SILENCE)
+    assert kinds(plan(state))[0] == "AddLearner"
+
+    made = plan(joining)
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "LearnerSilent")
+    assert "RemoveMember" in kinds(plan(changed(joining, "db-2", silent_for=TOO_LONG)))
 
 
 def test_a_learner_that_cannot_start_reports_why() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from etcd_operator.core.actions import CreateMember, CreateMemberService, DeleteMember, Remember, Stage
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.members import Member
 from etcd_operator.core.membership_actions import AddLearner, MoveLeader, RemoveMember
 from etcd_operator.core.rules.learner import finish as finish_learner
@@ -82,6 +84,18 @@ def test_nothing_grows_while_a_voter_is_not_healthy() -> None:
     made = plan(down(sized(persistent(), 5), "db-1"))
 
     assert (made.actions, made.reason) == ((), "MemberUnhealthy")
+
+
+@pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
+def test_nobody_is_removed_while_another_one_has_ended_since_it_answered(cluster: DesiredCluster) -> None:
+    state = sized(cluster, 2)
+    first, middle, _ = (member.name for member in state.members)
+    ended = middle if cluster.kind is EPHEMERAL else first
+    before = state.by_name[ended].pod
+    assert before is not None
+    made = plan(changed(state, ended, pod=replace(before, is_running=False)))
+
+    assert (made.actions, made.reason) == ((), "QuorumAtRisk")
 
 
 def test_growing_waits_for_a_claim_of_the_same_number_to_go() -> None:

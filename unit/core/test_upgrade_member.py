@@ -291,6 +291,15 @@ def test_a_member_that_is_waited_for_in_vain_is_reported_with_what_is_known(
     assert made.message.endswith("takes this one back") is not is_going
 
 
+def test_a_member_whose_former_pod_crashes_on_is_not_advised_to_go_back_before_that_has_ended() -> None:
+    state = persistent_away(peer=replace(TERMINATING_PEER, version=NEW), problem=IMAGE_PROBLEM)
+
+    assert plan(state).reason == "Upgrading"
+    made = plan(replace(state, awaited_for=LATE + 1))
+    assert made.reason == "UpgradeBlocked"
+    assert "its former pod has not ended" in made.message
+
+
 def test_a_member_that_is_late_is_taken_to_another_version_all_the_same() -> None:
     state = replace(desiring(away(), OLD), awaited_for=LATE + 1)
 

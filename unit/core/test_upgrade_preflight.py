@@ -43,6 +43,15 @@ OBSTACLES = [
         "db-0000, whose pod is being deleted",
         id="the pod of another member is being deleted",
     ),
+    pytest.param(
+        changed(
+            to_upgrade(runs=(OLD, OLD, NEW), upgrading="db-0002"),
+            "db-0000",
+            pod=pod("db-0000", is_running=False, version=OLD),
+        ),
+        "db-0000, whose container does not run",
+        id="another member has ended since it answered",
+    ),
     pytest.param(_lagging(LAG + 1), "db-0002, which has not caught up", id="it has not caught up"),
     pytest.param(
         _answering("db-0002", members=(entry("db-0000"), entry("db-0001"))),

@@ -12,6 +12,7 @@ from etcd_operator.core.rules.replace import is_lost, removable, removable_corru
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import start_again
 from etcd_operator.core.upgrade.skew import joining_version
+from etcd_operator.core.upgrade.state_machine import grows_first
 
 STEP = 0.1
 """Seconds between observations while a member starts or catches up: neither causes an event."""
@@ -111,8 +112,9 @@ def _await_answer(state: ClusterState, learner: Member) -> Plan:
 
 
 def _is_wanted_otherwise(state: ClusterState) -> bool:
+    """Whether something else waits for the learner to go; an upgrade that needs it, or its like, does not."""
     versions = {voter.requested_version for voter in state.voters} - {"", state.desired.version}
-    is_upgrade_due = bool(versions) and not state.persisted.is_adopting
+    is_upgrade_due = bool(versions) and not state.persisted.is_adopting and not grows_first(state)
     return is_upgrade_due or any(not voter.is_healthy for voter in state.voters)
 
 

@@ -105,8 +105,12 @@ def _victim(state: ClusterState) -> Member:
 
 
 def _remains(voter: Member) -> bool:
-    """Whether it serves and continues to: a pod that is being deleted still answers for a moment."""
-    return voter.is_healthy and not (voter.pod is not None and voter.pod.is_terminating)
+    """Whether it serves and continues to: a pod that is being deleted still answers for a moment.
+
+    And a process may have ended since it answered.
+    """
+    is_going = voter.pod is not None and (voter.pod.is_terminating or not voter.pod.is_running)
+    return voter.is_healthy and not is_going
 
 
 def _goes_before(state: ClusterState, voter: Member, victim: Member) -> bool:

@@ -37,7 +37,7 @@ def await_upgrading(state: ClusterState, upgrade: Upgrade, member: Member) -> St
     is_outdated = requested not in ("", wanted) and not member.has_terminating_peer
     if is_outdated and _may_be_stopped(state, member) and not lacks_snapshot(state.desired, requested):
         return restart(state, member)
-    if member.problem is not None:
+    if member.problem is not None and not _is_going(member):
         return Step(
             reason="UpgradeBlocked",
             message=f"{member.name} does not come up at {requested or wanted}: {member.problem.reason}: "

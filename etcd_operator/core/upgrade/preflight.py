@@ -52,6 +52,8 @@ def unhealthy(state: ClusterState) -> str:
             return f"{member.name}, which does not vote yet"
         if member.pod is not None and member.pod.is_terminating:
             return f"{member.name}, whose pod is being deleted"
+        if member.pod is not None and not member.pod.is_running:
+            return f"{member.name}, whose container does not run"  # it has ended since it answered
         if state.committed - answer.committed > LAG:
             return f"{member.name}, which has not caught up"
         if {entry.id for entry in answer.members} != listed or answer.member_id != member.entry.id:

@@ -57,7 +57,7 @@ def next_step(state: ClusterState) -> Step | None:
 def _go_on(state: ClusterState) -> Step | None:
     """No member is away: stop the next one, or finish."""
     pending = [voter for voter in state.voters if not _is_done(state, voter)]
-    if pending and _grows_first(state):
+    if pending and grows_first(state):
         return None
     obstacle = unhealthy(state)
     if pending:
@@ -71,7 +71,7 @@ def _is_done(state: ClusterState, member: Member) -> bool:
     return member.requested_version == wanted and (member.answer is None or member.answer.version == wanted)
 
 
-def _grows_first(state: ClusterState) -> bool:
+def grows_first(state: ClusterState) -> bool:
     """Missing members come first: once members have been stopped, or where none may be away."""
     if len(state.voters) >= state.desired.size:
         return False
