@@ -43,7 +43,7 @@ from etcd_operator.core.rules.last_writes import (
 )
 from etcd_operator.core.rules.recovery_ending import claim_going, end, give_up, is_leaving
 from etcd_operator.core.rules.recovery_request import is_for, is_requested, offered
-from etcd_operator.core.rules.responders import is_led, remains, responders
+from etcd_operator.core.rules.responders import is_led, keeps_running, responders
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
     create_seed,
@@ -263,7 +263,7 @@ def _is_existing_only(recovery: Recovery, seed: Member) -> bool:
 
 def _stays(seed: Member) -> bool:
     """Whether nobody has begun to delete it: an etcd answers for a while after that, also one given up."""
-    return seed.peer is not None and remains(seed)
+    return seed.peer is not None and keeps_running(seed)
 
 
 def _serves_now(seed: Member, recovery: Recovery) -> bool:

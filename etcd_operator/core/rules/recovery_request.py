@@ -17,7 +17,7 @@ from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, F
 from etcd_operator.core.recovery_names import cluster_id_in, recovery_name
 from etcd_operator.core.rules.automatic import is_due, missed, outlook, without_request
 from etcd_operator.core.rules.offline import known_problems, read, unreadable
-from etcd_operator.core.rules.responders import may_elect, remains, responders, silent_among
+from etcd_operator.core.rules.responders import keeps_running, may_elect, responders, silent_among
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
     answering,
@@ -75,13 +75,13 @@ def _possible(state: ClusterState, left: list[Member]) -> list[Recovery]:
     backups = newer_than(state, survivor)
     if backups or survivor is None:
         return [next_from_stored(state, backup) for backup in backups]
-    return [next_recovery(state, survivor)] if remains(survivor) else []
+    return [next_recovery(state, survivor)] if keeps_running(survivor) else []
 
 
 def _best(member: Member) -> tuple[int, int, bool, int]:
     """Of those with the same data, one that remains is preferred."""
     revision, committed, order = newest(member)
-    return revision, committed, remains(member), order
+    return revision, committed, keeps_running(member), order
 
 
 def _leaving(survivor: Member) -> Plan:
