@@ -81,7 +81,7 @@ def offer(state: ClusterState) -> Plan | None:
     """
     if state.kind.can_prove_loss or state.has_quorum:
         return None
-    return offline.read(state) or offered(state)
+    return offline.read_silent(state) or offered(state)
 
 
 def offer_beside_upgrade(state: ClusterState) -> Plan | None:
@@ -186,7 +186,7 @@ def _begin_again(state: ClusterState, recovery: Recovery, why: str) -> Plan:
         # Before anything is removed: without it, nothing would show that this attempt has failed.
         failed = record(state, msgspec.structs.replace(recovery, failure=why))
         return Plan.act(failed, reason="RestoreFailed", message=why, requeue_after=0.0)
-    made = offline.read(state) or offered(state)
+    made = offline.read_silent(state) or offered(state)
     if made is None or made.actions or made.reason not in ("QuorumLost", "RecoveryRefused"):
         return made or _nobody(recovery)
     return replace(made, message=f"{why}; {made.message}")
@@ -202,7 +202,7 @@ def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> se
 def _make(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan:
     """Create the seed that status names: on an empty volume, with the survivor's data."""
     if not any(_is_source(recovery, member) for member in left):
-        return offline.read(state) or offered(state) or _nobody(recovery)
+        return offline.read_silent(state) or offered(state) or _nobody(recovery)
     return Plan.act(
         create_seed(recovery), reason="Recovering", message=under_way(recovery), requeue_after=SEED_POLL
     )

@@ -16,7 +16,7 @@ from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, FillSeed
 from etcd_operator.core.recovery_names import cluster_id_in, recovery_name
 from etcd_operator.core.rules.automatic import is_due, missed, outlook, without_request
-from etcd_operator.core.rules.offline import known_problems, read, unreadable
+from etcd_operator.core.rules.offline import known_problems, read_silent, unreadable
 from etcd_operator.core.rules.responders import keeps_running, may_elect, responders, silent_among
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
@@ -171,7 +171,7 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
         return Plan.wait(
             "QuorumLost", f"{silent}: confirming the loss before recovering as {name}", requeue_after=1.0
         )
-    return read(state) or _begin(state, recovery, left, f"{silent} given up as requested")
+    return read_silent(state) or _begin(state, recovery, left, f"{silent} given up as requested")
 
 
 def _but_deleted(state: ClusterState) -> str:
@@ -190,7 +190,7 @@ def _begin_by_itself(state: ClusterState, recovery: Recovery, left: list[Member]
     why = f"{silent} {without_request(state)}"
     if state.backups.refusal:
         why += f"; whether an EtcdBackup is newer is not known ({state.backups.refusal})"
-    return read(state) or _begin(state, msgspec.structs.replace(recovery, automatic=True), left, why)
+    return read_silent(state) or _begin(state, msgspec.structs.replace(recovery, automatic=True), left, why)
 
 
 def _begin(state: ClusterState, recovery: Recovery, left: list[Member], why: str) -> Plan:
