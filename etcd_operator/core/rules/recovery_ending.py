@@ -179,7 +179,7 @@ def waits_for(job: JobState) -> str:
 
 
 def leftovers(state: ClusterState) -> str:
-    """Why the Job of a recovery that has ended still exists, as the end of a message; empty if it does not."""
+    """Why the Job of a recovery that has ended still exists, as the end of a message; empty if it is gone."""
     job = state.backups.job
     return f"; {waits_for(job)}" if job is not None and stuck_seed(state) else ""
 

@@ -30,7 +30,7 @@ from etcd_operator.core.rules.seed import (
     read_among,
     record,
 )
-from etcd_operator.core.rules.stored_backups import newer_than
+from etcd_operator.core.rules.stored_backups import backups_newer_than
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import can_restore
 
@@ -72,7 +72,7 @@ def _possible(state: ClusterState, left: list[Member]) -> list[Recovery]:
     None while the members that have the newest data are being deleted: all others have less.
     """
     survivor = max(left, key=_best, default=None)
-    backups = newer_than(state, survivor)
+    backups = backups_newer_than(state, survivor)
     if backups or survivor is None:
         return [next_from_stored(state, backup) for backup in backups]
     return [next_recovery(state, survivor)] if keeps_running(survivor) else []
