@@ -39,7 +39,7 @@ class CachedMembers(Generic[Cluster]):
             and peer.metadata.controller_uid == desired.uid
             and is_member_name(peer.metadata.name, desired.name)
         }
-        claims = {name: c for name, c in self.claims(key, desired).items() if not c.given_up}
+        claims = {name: c for name, c in self.claims(key, desired).items() if not c.given_up_by}
         names: set[str] = {*pods, *peers, *claims, *self._member_services(key, desired)}
         return {
             name: Member(
