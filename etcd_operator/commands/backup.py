@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import endpoints, keys, outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, STALL_SECONDS, Place, new_name, open_place
-from etcd_operator.quantities import bytes_of, counted
+from etcd_operator.quantities import bytes_text, counted
 
 if TYPE_CHECKING:
     from etcd_operator.backup.create import Options
@@ -111,9 +111,9 @@ def _outcome(name: str, endpoint: str, manifest: "Manifest", seconds: float) -> 
 
     document = {"name": name, "source": endpoint, "seconds": round(seconds, 3)}
     document["manifest"] = msgspec.to_builtins(manifest)
-    stored = f", {bytes_of(manifest.stored_size)} stored" if manifest.is_framed else ""
+    stored = f", {bytes_text(manifest.stored_size)} stored" if manifest.is_framed else ""
     text = (
         f"stored {name}: revision {manifest.revision}, {counted(manifest.keys, 'key')}, "
-        f"{bytes_of(manifest.size)}{stored}, from {endpoint} in {seconds:.1f} s"
+        f"{bytes_text(manifest.size)}{stored}, from {endpoint} in {seconds:.1f} s"
     )
     return Outcome(text=text, document=document)

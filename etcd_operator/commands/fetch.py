@@ -6,7 +6,7 @@ from pathlib import Path
 from etcd_operator.commands import keys, outcome, progress
 from etcd_operator.commands.outcome import Outcome
 from etcd_operator.commands.places import PLACES, open_backup
-from etcd_operator.quantities import bytes_of
+from etcd_operator.quantities import bytes_text
 
 HELP = "copy a backup to a file, for etcdutl snapshot restore"
 DESCRIPTION = """\
@@ -43,6 +43,6 @@ def run(options: argparse.Namespace) -> Outcome:
     ring = keys.read(options)
     with progress.of(options, "fetching", load(store, name).stored_size) as on_progress:
         manifest = fetch(store, name, options.file, ring, on_progress=on_progress)
-    text = f"fetched {options.file}: revision {manifest.revision}, {bytes_of(manifest.size)}"
+    text = f"fetched {options.file}: revision {manifest.revision}, {bytes_text(manifest.size)}"
     document = {"name": name, "file": str(options.file), "manifest": msgspec.to_builtins(manifest)}
     return Outcome(text=text, document=document)

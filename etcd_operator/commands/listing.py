@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import outcome
 from etcd_operator.commands.outcome import Outcome
 from etcd_operator.commands.places import PLACES, open_place
-from etcd_operator.quantities import bytes_of
+from etcd_operator.quantities import bytes_text
 
 if TYPE_CHECKING:
     from etcd_operator.backup.catalog import Entry
@@ -80,7 +80,7 @@ def _note(entry: "Entry") -> str:
 
 def _row(entry: "Entry", below: int) -> tuple[str, ...]:
     time = f"{entry.time:%Y-%m-%d %H:%M:%SZ}" if entry.time is not None else "-"
-    size = bytes_of(entry.stored.size) if entry.stored is not None else "-"
+    size = bytes_text(entry.stored.size) if entry.stored is not None else "-"
     begin = (_shown(entry.name[below:]), entry.state.value, time)
     manifest = entry.manifest
     if manifest is None:

@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from etcd_operator.quantities import bytes_of
+from etcd_operator.quantities import bytes_text
 
 BAR_SECONDS = 0.1
 LINE_SECONDS = 5.0
 _BAR_WIDTH = 24
 
 
-def duration_of(seconds: float) -> str:
+def countdown_text(seconds: float) -> str:
     """A duration for people: 0:05, 1:02:03."""
     whole = max(round(seconds), 0)
     hours, minutes = whole // 3600, whole // 60 % 60
@@ -84,14 +84,14 @@ class ProgressBar:
 
     def _line(self, done: int, elapsed: float) -> str:
         rate = done / elapsed if elapsed > 0 else 0.0
-        parts = [bytes_of(done), f"{bytes_of(rate)}/s"]
+        parts = [bytes_text(done), f"{bytes_text(rate)}/s"]
         if self.total:
             # The database may grow between the question for its size and the snapshot.
             share = min(done / self.total, 1.0)
-            parts[0] += f" of {bytes_of(max(self.total, done))}"
+            parts[0] += f" of {bytes_text(max(self.total, done))}"
             parts.append(f"{share:.0%}")
             if rate > 0:
-                parts.append(f"{duration_of(max(self.total - done, 0) / rate)} left")
+                parts.append(f"{countdown_text(max(self.total - done, 0) / rate)} left")
             if self._is_terminal:
                 filled = round(share * _BAR_WIDTH)
                 parts.insert(0, f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}]")

@@ -10,7 +10,7 @@ from etcd_operator.commands import outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, Place, open_place
 from etcd_operator.durations import DURATION_HELP, seconds_of
-from etcd_operator.quantities import bytes_of, counted
+from etcd_operator.quantities import bytes_text, counted
 
 if TYPE_CHECKING:
     from etcd_operator.backup.prune import Found, PruneScope
@@ -111,7 +111,7 @@ def _outcome(found: "Found", removed: "Sequence[StoredBackup]", below: str, *, i
     verb = "would remove" if is_dry else "removed"
     lines = [f"{verb} {name}" for name in names]
     backups = counted(len(names), "backup")
-    lines.append(f"{verb} {backups} of {bytes_of(size)}, kept {found.kept}" if names else _nothing(found))
+    lines.append(f"{verb} {backups} of {bytes_text(size)}, kept {found.kept}" if names else _nothing(found))
     document = {**counts, "dryRun": is_dry, "names": names}
     return Outcome(text="\n".join(lines), document=document, report=counts)
 

@@ -51,7 +51,7 @@ class PersistedState:
         return self.recovery_under_way is not None
 
     @property
-    def given_up(self) -> frozenset[str]:
+    def given_up_ids(self) -> frozenset[str]:
         """The IDs of the etcd clusters that recoveries have given up; not that of one under way."""
         if self.recovery is None:
             return frozenset()

@@ -133,7 +133,7 @@ class ClaimFacts:
     """A persistent member's claim and the annotations of earlier bootstraps (empty without them).
 
     voters: who voted when that was last written, as `name=ID`; of two the larger voters_revision is newer.
-    given_up: the recovery that gave its member up; empty for all others.
+    given_up_by: the name of the recovery that gave its member up; empty for all others.
     missing_in: the pod (its UID) that reported that the data is missing; empty since the member runs on it.
     is_started: whether an initial member may have run on it; None where that is not written.
     cluster_uid: of the EtcdCluster that it was made for.
@@ -155,7 +155,7 @@ class ClaimFacts:
     voters: tuple[str, ...] = ()
     voters_revision: int = 0
     missing_in: str = ""
-    given_up: str = ""
+    given_up_by: str = ""
     version: str = ""
     is_restored: bool = False
     is_for_non_root: bool = False

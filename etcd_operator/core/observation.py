@@ -166,7 +166,7 @@ def authoritative(persisted: PersistedState, answers: Iterable[Answer]) -> list[
     if recovery is not None:
         return [answer for answer in answers if answer.cluster_id != recovery.replaces] or answers
     known = [answer for answer in answers if answer.cluster_id == persisted.cluster_id]
-    return known or [answer for answer in answers if answer.cluster_id not in persisted.given_up]
+    return known or [answer for answer in answers if answer.cluster_id not in persisted.given_up_ids]
 
 
 def is_own_quorum(state: ClusterState) -> bool:
@@ -175,7 +175,7 @@ def is_own_quorum(state: ClusterState) -> bool:
     Members of a cluster that was given up, which still run, prove one of their own; so may an external member
     whose answer does not count. Nobody reports who proved it, so a quorum has to follow one leader then.
     """
-    given_up = state.persisted.given_up
+    given_up = state.persisted.given_up_ids
     others = any(m.answer is not None and m.answer.cluster_id in given_up for m in state.members)
     return not (others or state.disbelieved) or state.follows_one_leader
 

@@ -1,11 +1,10 @@
 """A recovery in words, for status and Events."""
 
 from etcd_operator.api.persisted import Recovery
+from etcd_operator.quantities import duration_text
 
 ONLY_LOST = "writes that only lost members had are missing"
 SINCE_BACKUP = "writes since then are missing"
-
-_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def source_of(recovery: Recovery, *, is_offered: bool = False) -> str:
@@ -19,7 +18,7 @@ def source_of(recovery: Recovery, *, is_offered: bool = False) -> str:
         return f"{recovery.survivor} at revision {recovery.revision}{how}"
     if not backup.name:
         return f"the newest backup of {backup.cluster}"
-    age = "" if is_offered else f" ({duration(backup.age)} before)"
+    age = "" if is_offered else f" ({duration_text(backup.age)} before)"
     return (
         f"the backup {backup.name} of {backup.cluster}, taken at {backup.time}{age}, "
         f"revision {recovery.revision}"
@@ -42,13 +41,3 @@ def missing(recovery: Recovery) -> str:
 def origin(recovery: Recovery) -> str:
     """How it began, where no person decided it, as the end of a message."""
     return "; started automatically (spec.recovery: Automatic)" if recovery.automatic else ""
-
-
-def duration(seconds: int) -> str:
-    """A time for people: its two largest units, like `1 h 5 min`."""
-    parts = []
-    for unit, size in _UNITS:
-        count, seconds = divmod(seconds, size)
-        if count:
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:2]) or "0 s"

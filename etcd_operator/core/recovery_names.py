@@ -32,4 +32,4 @@ def generation_in(name: str) -> int:
 
 def claims_kept_by(name: str, kept: Iterable[ClaimFacts]) -> list[str]:
     """The claims of the members that the recovery of this name gave up."""
-    return sorted(claim.name for claim in kept if claim.given_up == name)
+    return sorted(claim.name for claim in kept if claim.given_up_by == name)

@@ -173,7 +173,7 @@ class CacheSource:
         return self.of(resource, kind, label, {BY_CLUSTER: by_cluster})
 
 
-def stored(informer: Informer[Object] | None, key: Key) -> Object | None:
+def cached(informer: Informer[Object] | None, key: Key) -> Object | None:
     """The object of that key; None also where the group has no such objects."""
     return informer.store.get(key) if informer is not None else None
 

@@ -109,7 +109,7 @@ class Observer(Generic[Cluster]):
             members=tuple(self._with_node(desired, member) for member in found.members),
             unlabelled=unlabelled(self.caches, self.dialect, self.owns_pod, key, desired),
             predecessors=self.cached.predecessors(key),
-            kept=tuple(claim for claim in self.cached.claims(key, desired).values() if claim.given_up),
+            kept=tuple(claim for claim in self.cached.claims(key, desired).values() if claim.given_up_by),
             has_client_service=self.cached.owns_service(desired, desired.name),
             budget=self._budget(desired),
             conflict=conflict(desired) if self.conflicting_cluster(key, desired.created) else "",

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from etcd_operator.commands.progress import ProgressBar, duration_of
-from etcd_operator.quantities import bytes_of, counted
+from etcd_operator.commands.progress import ProgressBar, countdown_text
+from etcd_operator.quantities import bytes_text, counted
 
 MIB = 1 << 20
 
@@ -77,12 +77,12 @@ def test_quiet_shows_nothing() -> None:
     [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB"), (1 << 52, "4096.0 TiB")],
 )
 def test_bytes_for_people(count: int, text: str) -> None:
-    assert bytes_of(count) == text
+    assert bytes_text(count) == text
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(-1, "0:00"), (65.4, "1:05"), (3723, "1:02:03")])
 def test_durations_for_people(seconds: float, text: str) -> None:
-    assert duration_of(seconds) == text
+    assert countdown_text(seconds) == text
 
 
 def test_numbers_of_keys_for_people() -> None:

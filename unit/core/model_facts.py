@@ -51,7 +51,7 @@ def claim_facts(name: str, claim: Claim) -> ClaimFacts:
         voters=claim.voters,
         voters_revision=claim.voters_revision,
         missing_in=claim.missing_in,
-        given_up=claim.given_up,
+        given_up_by=claim.given_up,
         version=claim.version,
         is_restored=claim.is_restored,
     )

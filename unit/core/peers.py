@@ -40,4 +40,4 @@ def running(**changes: Any) -> PeerState:
     return initial(**({"claim": claim("db-0", is_started=True), "has_replica_set": True} | changes))
 
 
-KEPT = claim("db-0", given_up="recovery-1")
+KEPT = claim("db-0", given_up_by="recovery-1")

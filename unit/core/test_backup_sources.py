@@ -10,13 +10,13 @@ from etcd_operator.api.persisted import REVISION_BUMP, RestoredBackup
 from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
 from etcd_operator.core.plan import plan
-from etcd_operator.core.recoveries import duration
 from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, DropUnassigned
 from etcd_operator.core.rules.from_backup import TOOL_GRACE
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import StockFacts, revision_named
+from etcd_operator.quantities import duration_text
 from unit.core.builders import CLUSTER_ID, bootstrapped, changed, ephemeral, persistent, pod, with_record
 from unit.core.quorum_losses import RECOVERY, lost, recovering
 
@@ -211,7 +211,7 @@ def test_the_stock_matters_only_where_a_source_is_chosen(state: ClusterState) ->
     [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3600, "1 h"), (90_061, "1 d 1 h"), (86_400, "1 d")],
 )
 def test_an_age_is_told_in_its_two_largest_units(seconds: int, text: str) -> None:
-    assert duration(seconds) == text
+    assert duration_text(seconds) == text
 
 
 def test_each_recovery_records_the_clusters_before_it() -> None:

@@ -6,7 +6,7 @@ from etcd_operator.api.backups import BackupStatus
 from etcd_operator.backup.errors import SourceError
 from etcd_operator.core.backups.result import REASONS, BackupReport, failure, read
 from etcd_operator.core.backups.status import status
-from etcd_operator.quantities import bytes_of
+from etcd_operator.quantities import bytes_text
 from etcd_operator.storage.errors import StoreError
 from unit.core.test_backups import STORED, URL, job, planned, pod, state
 
@@ -142,4 +142,4 @@ def test_every_kind_of_error_of_stores_and_sources_has_a_reason() -> None:
     ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")]
 )
 def test_sizes_for_people(count: int, text: str) -> None:
-    assert bytes_of(count) == text
+    assert bytes_text(count) == text

@@ -30,7 +30,7 @@ from unit.core.stored import (
 
 CLOSED = live(NAME, backups=sight(is_closed=True))
 GOING = replace(final_claim(), is_terminating=True)
-KEPT = tuple(claim_of(name, given_up=NAME) for name in NAMES)
+KEPT = tuple(claim_of(name, given_up_by=NAME) for name in NAMES)
 GIVE_UP = "no client reaches the cluster meanwhile; to give db-3 up: kubectl delete etcdpeer/db-3 pvc/db-3"
 
 
@@ -143,5 +143,5 @@ def test_claims_of_members_that_were_given_up_are_named_where_nothing_else_is_le
         "db-0, db-1, db-2; to start them again on their data, remove the annotation "
         "etcd.improbable.io/given-up-by from these claims"
     )
-    others = tuple(replace(claim, given_up="beef/one/1") for claim in KEPT)
+    others = tuple(replace(claim, given_up_by="beef/one/1") for claim in KEPT)
     assert "given-up-by" not in plan(replace(state, kept=others)).message

@@ -74,7 +74,7 @@ def test_writes_are_allowed_once_there_is_a_quorum() -> None:
 
 
 ASKED = live(NAME)
-GIVEN_UP = (claim("db-0", given_up=NAME),)
+GIVEN_UP = (claim("db-0", given_up_by=NAME),)
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_members_that_follow_a_leader_and_are_not_healthy_are_waited_for_but_not
 
 def test_what_was_recorded_counts_once_a_member_is_given_up() -> None:
     """Members that were deleted answer nobody any more."""
-    kept = (claim("db-0", given_up=NAME),)
+    kept = (claim("db-0", given_up_by=NAME),)
     made = plan(replace(remembering(MUTE, IN_PLACE), kept=kept))
     assert isinstance(made.actions[0], SetSeedExistingOnly)
     assert "up to revision 20 of the cluster" in made.message

@@ -138,7 +138,7 @@ def test_a_volume_that_is_bound_only_when_a_pod_is_there_is_not_waited_for() -> 
             id="no claim: it decides on the template",
         ),
         pytest.param(
-            running(claim=claim("db-0", given_up="r1"), is_template_current=False),
+            running(claim=claim("db-0", given_up_by="r1"), is_template_current=False),
             (Act.CHANGE_TEMPLATE,),
             id="its claim is given up",
         ),
@@ -187,7 +187,7 @@ def test_a_seed_and_its_claim_have_a_data_directory_of_their_own(
 
 def all_states() -> Iterator[PeerState]:
     """Each combination of what the rules read, as far as the world can be so."""
-    for own in (None, unstarted(), unstarted(is_started=True), unstarted(given_up="r1")):
+    for own in (None, unstarted(), unstarted(is_started=True), unstarted(given_up_by="r1")):
         for sibling in (other("db-1"), other("db-1", claim=None), other("db-1", has_replica_set=True)):
             for has_replica_set in (False, True):
                 for waited in (0.0, 9.0):

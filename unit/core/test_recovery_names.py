@@ -35,7 +35,7 @@ def test_a_text_that_is_no_name_has_no_generation(text: str) -> None:
 
 def test_claims_are_kept_by_the_recovery_that_gave_up_their_members() -> None:
     kept = [
-        ClaimFacts(name=name, uid=name, given_up=given_up)
+        ClaimFacts(name=name, uid=name, given_up_by=given_up)
         for name, given_up in (("db-2", "abc/db-1/12"), ("db-0", "abc/db-1/12"), ("db-1", "abc/db-1/11"))
     ]
 

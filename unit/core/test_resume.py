@@ -109,7 +109,7 @@ def test_voters_that_somebody_edited_on_a_claim_stop_no_pass(voters: tuple[str, 
     assert made.reason in ("Resuming", "ClaimsMissing")
 
 
-KEPT = old_claim("db-1", cluster_id="given up", given_up="a recovery")
+KEPT = old_claim("db-1", cluster_id="given up", given_up_by="a recovery")
 
 
 def test_claims_that_were_given_up_are_neither_used_nor_counted() -> None:
@@ -173,7 +173,7 @@ def test_the_claim_of_a_restore_that_had_not_ended_is_named() -> None:
 
 
 def test_a_person_chooses_between_what_served_before_and_what_was_restored() -> None:
-    kept = (claim("db-0", given_up=f"{CLUSTER_ID}/one/1"), claim("db-7", given_up="beef/one/1"))
+    kept = (claim("db-0", given_up_by=f"{CLUSTER_ID}/one/1"), claim("db-7", given_up_by="beef/one/1"))
     conflict = replace(on_claims(old_claim("db-2"), SERVED), kept=kept)
     message = plan(conflict).message
     assert f"(db-2 of the etcd cluster {CLUSTER_ID}; db-3 of the etcd cluster feed)" in message

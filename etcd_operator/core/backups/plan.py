@@ -18,7 +18,7 @@ from etcd_operator.core.backups.state import (
     BackupState,
 )
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.quantities import bytes_of, counted
+from etcd_operator.quantities import bytes_text, counted
 
 SOURCE_PATIENCE = 60.0
 """Seconds for which the cluster may be missing, or not have served yet: it may be created with its backup."""
@@ -247,7 +247,7 @@ def _completed(url: str, pod: BackupPodState) -> BackupPlan:
     manifest = report.manifest
     message = (
         f"stored {url}: revision {manifest.revision}, {counted(manifest.keys, 'key')}, "
-        f"{bytes_of(manifest.size)}, from {report.source} in {report.seconds:.1f} s"
+        f"{bytes_text(manifest.size)}, from {report.source} in {report.seconds:.1f} s"
     )
     return BackupPlan(phase=COMPLETED, reason=STORED, message=message, manifest=manifest)
 

@@ -78,7 +78,7 @@ def keep(state: PeerState) -> PeerPlan | None:
 
 def given_up(state: PeerState) -> PeerPlan | None:
     """A claim that a recovery gave up is left alone until a person deletes it."""
-    if state.claim is None or not state.claim.given_up:
+    if state.claim is None or not state.claim.given_up_by:
         return None
     return PeerPlan.hold(
         reason="NameConflict",

@@ -6,12 +6,12 @@ each of its passes, the same members silent, the others without a leader, and th
 """
 
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.recoveries import duration
-from etcd_operator.core.rules.offline import known
+from etcd_operator.core.rules.offline import heard_from
 from etcd_operator.core.rules.responders import is_majority, others_among, responders
 from etcd_operator.core.rules.seed import voters_of
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import is_blocked
+from etcd_operator.quantities import duration_text
 
 SETTLED = 3600.0
 """Seconds for which a cluster has to serve after a recovery without a person, before there may be another."""
@@ -33,7 +33,7 @@ def missed(state: ClusterState) -> frozenset[str]:
     voters |= {member.name for member in state.members if left and member.has_voted}
     if voters.intersection(_followers(state)):
         return frozenset()
-    return frozenset(voters - known(state))
+    return frozenset(voters - heard_from(state))
 
 
 def _followers(state: ClusterState) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def is_due(state: ClusterState) -> bool:
 
 def without_request(state: ClusterState) -> str:
     """What happens to those that do not answer, for messages; their names come before it."""
-    seconds = duration(int(state.absence.seconds))
+    seconds = duration_text(int(state.absence.seconds))
     return f"given up without a request, after {seconds} (spec.recovery: Automatic)"
 
 
@@ -75,7 +75,7 @@ def outlook(state: ClusterState) -> str:
     if is_recent(state.persisted.recovery):
         return (
             "; it does not begin by itself, because an earlier recovery did, and the cluster has not served "
-            f"for {duration(int(SETTLED))} since"
+            f"for {duration_text(int(SETTLED))} since"
         )
     followers = ", ".join(_followers(state))
     if followers and not state.absence.since:
@@ -86,7 +86,7 @@ def outlook(state: ClusterState) -> str:
     if not state.absence.since:
         return ""
     return (
-        f"; it begins by itself after {duration(int(after))} in which nothing of that changes, counted "
+        f"; it begins by itself after {duration_text(int(after))} in which nothing of that changes, counted "
         f"since {state.absence.since} (spec.recovery: Automatic)"
     )
 

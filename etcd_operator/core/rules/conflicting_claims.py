@@ -90,7 +90,7 @@ def _step(groups: list[Group], kept: Sequence[ClaimFacts]) -> str:
 def _taken_back(others: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> str:
     """Members of their cluster had been given up by then: without them it may have no quorum."""
     ids = {claim.cluster_id for claim in others}
-    given_up = [claim for claim in kept if cluster_id_in(claim.given_up) in ids]
+    given_up = [claim for claim in kept if cluster_id_in(claim.given_up_by) in ids]
     if not given_up:
         return ""
     return f"remove the annotation {GIVEN_UP_ANNOTATION} from {_names(given_up)}, then "

@@ -23,7 +23,7 @@ ASK_AGAIN = 0.5
 EMPTY = "no empty cluster is bootstrapped in its place"
 
 
-def newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup | Plan | None:
+def backup_newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup | Plan | None:
     """A backup that has more than this survivor; None if there is none; a plan where that is not known."""
     stock = state.stock
     if not stock.is_kept:
@@ -72,7 +72,7 @@ def _wait_beside(state: ClusterState, name: str, revision: int) -> Plan | None:
     return None
 
 
-def all_there_is(state: ClusterState) -> VerifiedBackup | Plan:
+def newest_backup(state: ClusterState) -> VerifiedBackup | Plan:
     """The backup to restore where no member is left; a plan where there is none, or it is not known."""
     stock = state.stock
     if not stock.is_kept:

@@ -19,7 +19,7 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.recoveries import source_of
 from etcd_operator.core.recovery_names import claims_kept_by, recovery_name
-from etcd_operator.core.rules.recovery_ending import remains
+from etcd_operator.core.rules.recovery_ending import leftovers
 from etcd_operator.core.rules.recovery_request import begin
 from etcd_operator.core.rules.seed import SEED_POLL, held, next_from_stored
 from etcd_operator.core.state import ClusterState
@@ -55,8 +55,8 @@ def refused(state: ClusterState) -> Plan | None:
     why = f"the annotation {RESTORE_ANNOTATION} requests {requested}"
     if former is not None and former.failure and _is_attempt(state, former):
         why = f"{former.failure}; {_effect(state, requested)}"
-        return held("RestoreFailed", f"{why}; {_possible(state, requested)}{remains(state)}")
-    possible = f"{_possible(state, requested)}{remains(state)}"
+        return held("RestoreFailed", f"{why}; {_possible(state, requested)}{leftovers(state)}")
+    possible = f"{_possible(state, requested)}{leftovers(state)}"
     return held("RestoreRefused", f"{why}, which is not possible: {possible}")
 
 

@@ -30,7 +30,7 @@ class Left:
         return member.report is not None and bool(member.report.members) and not self._is_given_up(member)
 
     def _is_given_up(self, member: Member) -> bool:
-        return member.report is not None and member.report.cluster_id in self.state.persisted.given_up
+        return member.report is not None and member.report.cluster_id in self.state.persisted.given_up_ids
 
     @property
     def given_up(self) -> tuple[Member, ...]:

@@ -43,7 +43,7 @@ from etcd_operator.core.rules.last_writes import (
 )
 from etcd_operator.core.rules.recovery_ending import claim_going, end, give_up, is_leaving
 from etcd_operator.core.rules.recovery_request import is_for, is_requested, offered
-from etcd_operator.core.rules.responders import is_led, remains, responders
+from etcd_operator.core.rules.responders import is_led, keeps_running, responders
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
     create_seed,
@@ -81,7 +81,7 @@ def offer(state: ClusterState) -> Plan | None:
     """
     if state.kind.can_prove_loss or state.has_quorum:
         return None
-    return offline.read(state) or offered(state)
+    return offline.read_silent(state) or offered(state)
 
 
 def offer_beside_upgrade(state: ClusterState) -> Plan | None:
@@ -186,7 +186,7 @@ def _begin_again(state: ClusterState, recovery: Recovery, why: str) -> Plan:
         # Before anything is removed: without it, nothing would show that this attempt has failed.
         failed = record(state, msgspec.structs.replace(recovery, failure=why))
         return Plan.act(failed, reason="RestoreFailed", message=why, requeue_after=0.0)
-    made = offline.read(state) or offered(state)
+    made = offline.read_silent(state) or offered(state)
     if made is None or made.actions or made.reason not in ("QuorumLost", "RecoveryRefused"):
         return made or _nobody(recovery)
     return replace(made, message=f"{why}; {made.message}")
@@ -202,7 +202,7 @@ def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> se
 def _make(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan:
     """Create the seed that status names: on an empty volume, with the survivor's data."""
     if not any(_is_source(recovery, member) for member in left):
-        return offline.read(state) or offered(state) or _nobody(recovery)
+        return offline.read_silent(state) or offered(state) or _nobody(recovery)
     return Plan.act(
         create_seed(recovery), reason="Recovering", message=under_way(recovery), requeue_after=SEED_POLL
     )
@@ -263,7 +263,7 @@ def _is_existing_only(recovery: Recovery, seed: Member) -> bool:
 
 def _stays(seed: Member) -> bool:
     """Whether nobody has begun to delete it: an etcd answers for a while after that, also one given up."""
-    return seed.peer is not None and remains(seed)
+    return seed.peer is not None and keeps_running(seed)
 
 
 def _serves_now(seed: Member, recovery: Recovery) -> bool:

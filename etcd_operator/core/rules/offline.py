@@ -31,7 +31,7 @@ MOST_DOUBLED = 10
 """How often that time is doubled at most: to nine hours."""
 
 
-def read(state: ClusterState) -> Plan | None:
+def read_silent(state: ClusterState) -> Plan | None:
     """Have the data of silent members read; None if all that can be read has been read."""
     unread = [member for member in _wanted(state) if _can_be_read(member)]
     if unread and state.unavailable_for >= _patience(state):
@@ -47,7 +47,7 @@ def _wanted(state: ClusterState) -> list[Member]:
     return [m for m in state.members if not listed or m.name in listed or m.has_voted]
 
 
-def known(state: ClusterState) -> frozenset[str]:
+def heard_from(state: ClusterState) -> frozenset[str]:
     """The members that answer, or whose data was read, by name."""
     return frozenset(member.name for member in state.members if member.report is not None)
 

@@ -27,10 +27,10 @@ from etcd_operator.core.members import Member, ordinal_of
 from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, DropUnassigned
 from etcd_operator.core.rules.automatic import is_recent
-from etcd_operator.core.rules.from_backup import all_there_is, newer_than
+from etcd_operator.core.rules.from_backup import backup_newer_than, newest_backup
 from etcd_operator.core.rules.given_up import loss_of, returned
 from etcd_operator.core.rules.loss import Left, is_gone
-from etcd_operator.core.rules.offline import known
+from etcd_operator.core.rules.offline import heard_from
 from etcd_operator.core.rules.quorum_return import what_is_left
 from etcd_operator.core.rules.seed import (
     RECHECK,
@@ -77,10 +77,10 @@ def _situation(state: ClusterState) -> Plan | Left | None:
 def _choose(state: ClusterState, left: Left) -> Plan:
     """Recover from the newest of survivors and backups."""
     if not left.remaining:
-        found = all_there_is(state)
+        found = newest_backup(state)
         return found if isinstance(found, Plan) else _restore_all(state, found)
     survivor = max(left.able, key=newest)
-    chosen = newer_than(state, survivor)
+    chosen = backup_newer_than(state, survivor)
     if isinstance(chosen, Plan):
         return chosen
     recovery = next_recovery(state, survivor) if chosen is None else next_from_backup(state, chosen)
@@ -186,7 +186,7 @@ def go_on(state: ClusterState, recovery: Recovery) -> Plan | Left | None:
         return ending
     seed = _seed_of(state, recovery)
     is_made = state.persisted.next_ordinal > ordinal_of(recovery.seed)
-    is_unread = bool(recovery.sha256) and recovery.survivor not in known(state)
+    is_unread = bool(recovery.sha256) and recovery.survivor not in heard_from(state)
     if not is_made and is_unread and seed is None:
         return what_is_left(state)  # the seed would have nobody to fetch from
     if not is_made:

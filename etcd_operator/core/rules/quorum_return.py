@@ -16,7 +16,7 @@ from etcd_operator.core.members import Member
 from etcd_operator.core.rules.automatic import outlook
 from etcd_operator.core.rules.given_up import without_silent
 from etcd_operator.core.rules.loss import Left, left_of
-from etcd_operator.core.rules.offline import read, unreadable
+from etcd_operator.core.rules.offline import read_silent, unreadable
 from etcd_operator.core.rules.seed import ELECTION, held
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import is_blocked
@@ -32,13 +32,13 @@ def what_is_left(state: ClusterState) -> Plan | Left | None:
         return left
     heard = without_silent(left)
     if heard is not None:
-        return read(state) or heard
+        return read_silent(state) or heard
     if not left.responders:
-        return None if _is_for_the_upgrade(state, left) else read(state) or _unheard(left)
+        return None if _is_for_the_upgrade(state, left) else read_silent(state) or _unheard(left)
     electable = [responder for responder in left.responders if left.may_elect(responder)]
     if electable:
         return _await_election(left, electable)
-    return read(state) or _wait_for_silent(left) or _wait_for_deletion(left) or left
+    return read_silent(state) or _wait_for_silent(left) or _wait_for_deletion(left) or left
 
 
 def _is_for_the_upgrade(state: ClusterState, left: Left) -> bool:

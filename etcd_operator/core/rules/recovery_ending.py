@@ -178,8 +178,8 @@ def waits_for(job: JobState) -> str:
     return f"the pod {job.pod} of the Job {job.name} does not end{_way_out(job.pod, job.node)}"
 
 
-def remains(state: ClusterState) -> str:
-    """The same after a recovery has ended, as the end of a message; empty if nothing is stuck."""
+def leftovers(state: ClusterState) -> str:
+    """Why the Job of a recovery that has ended still exists, as the end of a message; empty if it is gone."""
     job = state.backups.job
     return f"; {waits_for(job)}" if job is not None and stuck_seed(state) else ""
 
@@ -189,4 +189,4 @@ def report(state: ClusterState) -> Plan | None:
     seed = stuck_seed(state)
     if not seed:
         return None
-    return held("RecoveryEnding", f"{seed} is not needed any more, and is being deleted{remains(state)}")
+    return held("RecoveryEnding", f"{seed} is not needed any more, and is being deleted{leftovers(state)}")

@@ -17,8 +17,14 @@ from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, F
 from etcd_operator.core.recovery_names import cluster_id_in, recovery_name
 from etcd_operator.core.rules.adopt_again import may_have_adopted
 from etcd_operator.core.rules.automatic import is_due, missed, outlook, without_request
-from etcd_operator.core.rules.offline import known_problems, read, unreadable
-from etcd_operator.core.rules.responders import may_elect, others_among, remains, responders, silent_among
+from etcd_operator.core.rules.offline import known_problems, read_silent, unreadable
+from etcd_operator.core.rules.responders import (
+    keeps_running,
+    may_elect,
+    others_among,
+    responders,
+    silent_among,
+)
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
     answering,
@@ -31,7 +37,7 @@ from etcd_operator.core.rules.seed import (
     read_among,
     record,
 )
-from etcd_operator.core.rules.stored_backups import newer_than
+from etcd_operator.core.rules.stored_backups import backups_newer_than
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import can_restore
 
@@ -73,16 +79,16 @@ def _possible(state: ClusterState, left: list[Member]) -> list[Recovery]:
     None while the members that have the newest data are being deleted: all others have less.
     """
     survivor = max(left, key=_best, default=None)
-    backups = newer_than(state, survivor)
+    backups = backups_newer_than(state, survivor)
     if backups or survivor is None:
         return [next_from_stored(state, backup) for backup in backups]
-    return [next_recovery(state, survivor)] if remains(survivor) else []
+    return [next_recovery(state, survivor)] if keeps_running(survivor) else []
 
 
 def _best(member: Member) -> tuple[int, int, bool, int]:
     """Of those with the same data, one that remains is preferred."""
     revision, committed, order = newest(member)
-    return revision, committed, remains(member), order
+    return revision, committed, keeps_running(member), order
 
 
 def _leaving(survivor: Member) -> Plan:
@@ -115,7 +121,7 @@ def _nothing_left(state: ClusterState) -> Plan | None:
                 "QuorumLost", f"no quorum answers{known_problems(state)}{why}: nothing is changed; {step}"
             )
         return None  # another rule reports who is silent
-    kept = [c.name for c in state.kept if cluster_id_in(c.given_up) == state.persisted.cluster_id]
+    kept = [c.name for c in state.kept if cluster_id_in(c.given_up_by) == state.persisted.cluster_id]
     if kept:
         return held(
             "NoBackup",
@@ -173,7 +179,7 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
         return Plan.wait(
             "QuorumLost", f"{silent}: confirming the loss before recovering as {name}", requeue_after=1.0
         )
-    return read(state) or _begin(state, recovery, left, f"{silent} given up as requested")
+    return read_silent(state) or _begin(state, recovery, left, f"{silent} given up as requested")
 
 
 def _may_be_adopting(state: ClusterState, left: list[Member]) -> str:
@@ -198,7 +204,7 @@ def _begin_by_itself(state: ClusterState, recovery: Recovery, left: list[Member]
     why = f"{silent} {without_request(state)}"
     if state.backups.refusal:
         why += f"; whether an EtcdBackup is newer is not known ({state.backups.refusal})"
-    return read(state) or _begin(state, msgspec.structs.replace(recovery, automatic=True), left, why)
+    return read_silent(state) or _begin(state, msgspec.structs.replace(recovery, automatic=True), left, why)
 
 
 def _begin(state: ClusterState, recovery: Recovery, left: list[Member], why: str) -> Plan:

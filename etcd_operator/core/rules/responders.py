@@ -48,7 +48,7 @@ def is_led(state: ClusterState, left: list[Member]) -> bool:
     return any(is_majority(state, responder, led=True) for responder in left)
 
 
-def remains(member: Member) -> bool:
+def keeps_running(member: Member) -> bool:
     """Whether a member goes on running: its data can be fetched.
 
     Also one whose claim is being deleted: Kubernetes keeps the volume while a pod uses it.

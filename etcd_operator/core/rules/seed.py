@@ -190,7 +190,7 @@ def _next(
 def _attempts(state: ClusterState) -> int:
     """The highest number that an attempt had: kept claims may be of a deleted EtcdCluster of this name."""
     former = state.persisted.recovery
-    kept = (generation_in(claim.given_up) for claim in state.kept)
+    kept = (generation_in(claim.given_up_by) for claim in state.kept)
     return max([former.generation if former is not None else 0, *kept])
 
 

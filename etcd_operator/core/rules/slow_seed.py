@@ -4,7 +4,7 @@ Kubernetes reports the reason in Events only, and goes on trying. So nothing is 
 """
 
 from etcd_operator.core.members import Member
-from etcd_operator.core.recoveries import duration
+from etcd_operator.quantities import duration_text
 
 CREATING = (120, 300, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400)
 """Seconds for which the pod of a seed has been ContainerCreating when that is reported, and reported again.
@@ -20,6 +20,6 @@ def creating(seed: Member) -> str:
     if pod is None or not reached:
         return ""
     return (
-        f"; the pod {pod.name} has been ContainerCreating for more than {duration(reached[-1])}: `kubectl "
-        f"describe pod {pod.name}` shows which volume, Secret or image is missing"
+        f"; the pod {pod.name} has been ContainerCreating for more than {duration_text(reached[-1])}: "
+        f"`kubectl describe pod {pod.name}` shows which volume, Secret or image is missing"
     )

@@ -10,7 +10,7 @@ from etcd_operator.core.stock import CompletedBackup
 from etcd_operator.core.versions import can_restore
 
 
-def newer_than(state: ClusterState, survivor: Member | None) -> tuple[CompletedBackup, ...]:
+def backups_newer_than(state: ClusterState, survivor: Member | None) -> tuple[CompletedBackup, ...]:
     """The EtcdBackups that have more than the best survivor (None: there is none), the newest first.
 
     One whose verification has failed comes after all others.

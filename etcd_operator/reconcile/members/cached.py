@@ -11,7 +11,7 @@ from etcd_operator.core.status import PEER_REFUSED
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
-from etcd_operator.reconcile.caches import Caches, Cluster, stored
+from etcd_operator.reconcile.caches import Caches, Cluster, cached
 from etcd_operator.reconcile.members.claim_facts import claim_facts, peer_facts, replica_set_problem
 from etcd_operator.reconcile.members.pod_facts import pod_facts
 
@@ -39,7 +39,7 @@ class CachedMembers(Generic[Cluster]):
             and peer.metadata.controller_uid == desired.uid
             and is_member_name(peer.metadata.name, desired.name)
         }
-        claims = {name: c for name, c in self.claims(key, desired).items() if not c.given_up}
+        claims = {name: c for name, c in self.claims(key, desired).items() if not c.given_up_by}
         names: set[str] = {*pods, *peers, *claims, *self._member_services(key, desired)}
         return {
             name: Member(
@@ -104,12 +104,12 @@ class CachedMembers(Generic[Cluster]):
             refused = self.peer_problem(peer)
             is_refused = refused is not None and refused.reason == PEER_REFUSED
             return pod.problem or (refused if is_refused else None)
-        replica_set = stored(self.caches.replica_sets, peer)
+        replica_set = cached(self.caches.replica_sets, peer)
         made = replica_set_problem(replica_set) if replica_set is not None else None
         return made or self.peer_problem(peer)
 
     def _has_replica_set(self, key: Key, peer: PeerFacts | None) -> bool:
-        found = stored(self.caches.replica_sets, key)
+        found = cached(self.caches.replica_sets, key)
         return found is not None and peer is not None and found.metadata.controller_uid == peer.uid
 
     def _member_services(self, key: Key, desired: DesiredCluster) -> set[str]:

@@ -33,7 +33,7 @@ def claim_facts(claim: Claim) -> ClaimFacts:
         cluster_id=annotations.get(improbable.CLUSTER_ID_ANNOTATION, ""),
         member_id=annotations.get(improbable.MEMBER_ID_ANNOTATION, ""),
         voters=_list(annotations, improbable.VOTERS_ANNOTATION),
-        given_up=annotations.get(improbable.GIVEN_UP_ANNOTATION, ""),
+        given_up_by=annotations.get(improbable.GIVEN_UP_ANNOTATION, ""),
         missing_in=annotations.get(improbable.MISSING_ANNOTATION, ""),
         voters_revision=_number(annotations, improbable.VOTERS_REVISION_ANNOTATION),
         version=annotations.get(improbable.VERSION_ANNOTATION, ""),

@@ -36,7 +36,7 @@ from etcd_operator.etcd.values import MemberList
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod, Service, Written
-from etcd_operator.reconcile.caches import Caches, member_of, stored
+from etcd_operator.reconcile.caches import Caches, cached, member_of
 from etcd_operator.reconcile.members import claims
 from etcd_operator.reconcile.members.pod_facts import pod_facts
 from etcd_operator.reconcile.members.protocol import MarkSeed, OwnAction, OwnsPod, Scope
@@ -264,7 +264,7 @@ def owns_pod(caches: Caches[improbable.EtcdCluster]) -> OwnsPod:
 
     def owns(desired: DesiredCluster, pod: Pod) -> bool:
         member = member_of(pod)
-        peer = stored(caches.peers, Key(desired.namespace, member))
+        peer = cached(caches.peers, Key(desired.namespace, member))
         is_members = peer is not None and peer.metadata.controller_uid == desired.uid
         is_ours = pod.metadata.labels.get(improbable.TOKEN_LABEL) == desired.token and member in pod.claims
         return is_members and is_ours

@@ -12,7 +12,7 @@ from etcd_operator.core.peers.state import InitialPeer, PeerState
 from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.dialects.peers import content_problem, ownership_problem
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.caches import Caches, stored
+from etcd_operator.reconcile.caches import Caches, cached
 from etcd_operator.reconcile.members.claim_facts import claim_facts
 from etcd_operator.reconcile.peers.memory import PeerMemory
 from etcd_operator.render import persistent
@@ -65,7 +65,7 @@ class PeerObserver:
         )
 
     def _replica_set(self, key: Key) -> ObjectMeta | None:
-        found = stored(self.caches.replica_sets, key)
+        found = cached(self.caches.replica_sets, key)
         return found.metadata if found is not None else None
 
     def _deleting_for(self, peer: EtcdPeer) -> float | None:
@@ -73,7 +73,7 @@ class PeerObserver:
         return (self.clock.now() - instant(since)).total_seconds() if since is not None else None
 
     def _claim(self, key: Key) -> ClaimFacts | None:
-        found = stored(self.caches.claims, key)
+        found = cached(self.caches.claims, key)
         return claim_facts(found) if found is not None else None
 
     def _others(self, key: Key, peer: EtcdPeer) -> Iterator[InitialPeer]:

@@ -14,7 +14,7 @@ from etcd_operator.core.status import CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, TerminalError
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.caches import stored
+from etcd_operator.reconcile.caches import cached
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
 from etcd_operator.reconcile.objects import NameTaken
 from etcd_operator.reconcile.peers.act import CleanupFailed, PeerActor, PeerReport
@@ -40,7 +40,7 @@ class PeerReconciler:
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
-        peer = stored(self.writes.caches.peers, key)
+        peer = cached(self.writes.caches.peers, key)
         if peer is None or not peer.is_ours:
             self.failures.passed(key)
             self.memory.forget(key)
