@@ -12,7 +12,7 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Adoption, Bootstrap, Recovery, Upgrade
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.kinds.protocol import Kind
-from etcd_operator.core.members import member_name
+from etcd_operator.core.member_names import member_name
 from etcd_operator.core.versions import image_of
 from etcd_operator.keys import Key
 

@@ -12,7 +12,8 @@ from types import MappingProxyType
 
 from etcd_operator.core import adoption, adoption_again, metrics_pages
 from etcd_operator.core.desired import DesiredCluster, PersistedState
-from etcd_operator.core.members import Member, is_member_name, ordinal_of
+from etcd_operator.core.member_names import is_member_name, ordinal_of
+from etcd_operator.core.members import Member
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
 from etcd_operator.core.state import ClusterState
 from etcd_operator.pages import MetricsPage

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
 from etcd_operator.api.persisted import is_recovery_token
-from etcd_operator.core.members import is_member_name
+from etcd_operator.core.member_names import is_member_name
 from etcd_operator.core.versions import parse_version
 from etcd_operator.dialects.improbable import reserved_names
 from etcd_operator.errors import InvalidSpec

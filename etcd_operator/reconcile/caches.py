@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import HasMetadata, ObjectMeta
-from etcd_operator.core.members import cluster_of_member
+from etcd_operator.core.member_names import cluster_of_member
 from etcd_operator.dialects.base import ClusterResource
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources

@@ -6,7 +6,7 @@ from functools import partial
 from random import Random
 from typing import Generic
 
-from etcd_operator.core.members import cluster_of_member
+from etcd_operator.core.member_names import cluster_of_member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import BackupFacts, StockFacts
 from etcd_operator.dialects.base import Dialect

@@ -7,7 +7,8 @@ its labels back before anything is concluded from its absence.
 
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import ClaimFacts, PodFacts, Unlabelled, is_member_name
+from etcd_operator.core.member_names import is_member_name
+from etcd_operator.core.members import ClaimFacts, PodFacts, Unlabelled
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Conflict
 from etcd_operator.keys import Key

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import Member, is_member_name, quorum
+from etcd_operator.core.member_names import is_member_name
+from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, ConfirmSilence, ReadMember
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels

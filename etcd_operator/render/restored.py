@@ -12,7 +12,7 @@ from etcd_operator.api import improbable
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import API_VERSION, KIND, RESTORED_FROM_LABEL, UID_ANNOTATION, ClusterTemplate
 from etcd_operator.core.kinds.persistent import PERSISTENT
-from etcd_operator.core.members import member_name
+from etcd_operator.core.member_names import member_name
 from etcd_operator.core.restores.identity import Identity, identity
 from etcd_operator.render.owner import owned_by
 from etcd_operator.render.persistent import DATA_DIR, RESTORED_DIR, cluster_labels, member_host, member_labels

@@ -7,7 +7,7 @@ from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import ordinal_of
+from etcd_operator.core.member_names import ordinal_of
 from etcd_operator.render import job as job_of
 from etcd_operator.render.apart import required_terms
 from etcd_operator.render.backup_job import keys_flag

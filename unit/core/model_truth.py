@@ -2,7 +2,8 @@
 
 from etcd_operator.api.improbable import DELETE_CLAIMS
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.members import ordinal_of, quorum
+from etcd_operator.core.member_names import ordinal_of
+from etcd_operator.core.members import quorum
 from etcd_operator.core.recovery_names import recovery_name
 from etcd_operator.core.replies import ANYBODY
 from etcd_operator.core.starts import Joining

@@ -11,7 +11,8 @@ from etcd_operator.api.adoption import Mode
 from etcd_operator.core import adoption
 from etcd_operator.core.actions import Action, DeleteMember, Remember
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import Member, ordinal_of, quorum
+from etcd_operator.core.member_names import ordinal_of
+from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.membership_actions import (
     AddLearner,
     MembershipAction,

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from etcd_operator.core.actions import RestoreLabels
-from etcd_operator.core.members import Unlabelled, is_member_name
+from etcd_operator.core.member_names import is_member_name
+from etcd_operator.core.members import Unlabelled
 from etcd_operator.core.plan import plan
 from unit.core.builders import bootstrapped, ephemeral, without
 

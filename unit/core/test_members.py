@@ -4,14 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.members import (
-    Health,
-    Member,
-    cluster_of_member,
-    is_member_name,
-    ordinal_of,
-    quorum,
-)
+from etcd_operator.core.member_names import cluster_of_member, is_member_name, ordinal_of
+from etcd_operator.core.members import Health, Member, quorum
 from etcd_operator.core.replies import Refusal
 from unit.core.builders import answer, bootstrapped, changed, down, entry, ephemeral, persistent, pod
 

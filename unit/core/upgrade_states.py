@@ -8,7 +8,8 @@ import pytest
 from etcd_operator.api.persisted import Bootstrap, Upgrade
 from etcd_operator.core.actions import Remember
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import PodProblem, ordinal_of, quorum
+from etcd_operator.core.member_names import ordinal_of
+from etcd_operator.core.members import PodProblem, quorum
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     answering,

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from etcd_operator.api.improbable import GIVEN_UP_ANNOTATION
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.members import ClaimFacts, Member, ordinal_of
+from etcd_operator.core.member_names import ordinal_of
+from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.recovery_names import cluster_id_in
 from etcd_operator.core.status import RETRY_HELD
 

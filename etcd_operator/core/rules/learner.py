@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from etcd_operator.core.actions import Action, CreateMember, CreateMemberService, DeleteMember, Plan
 from etcd_operator.core.desired import PersistedState
-from etcd_operator.core.members import Member, ordinal_of
+from etcd_operator.core.member_names import ordinal_of
+from etcd_operator.core.members import Member
 from etcd_operator.core.membership_actions import Promote, RemoveMember
 from etcd_operator.core.rules.objects import joining
 from etcd_operator.core.rules.presence import after_addition, before_removal, remember

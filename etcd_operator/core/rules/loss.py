@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from etcd_operator.core.members import Member, ordinal_of, quorum
+from etcd_operator.core.member_names import ordinal_of
+from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.rules.seed import voters_of
 from etcd_operator.core.state import ClusterState
 

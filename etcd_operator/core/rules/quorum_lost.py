@@ -23,7 +23,8 @@ import msgspec
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Action, CreateMemberService, Plan, Remember
 from etcd_operator.core.backup_tool.report import VerifiedBackup
-from etcd_operator.core.members import Member, ordinal_of
+from etcd_operator.core.member_names import ordinal_of
+from etcd_operator.core.members import Member
 from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, DropUnassigned
 from etcd_operator.core.rules.automatic import is_recent

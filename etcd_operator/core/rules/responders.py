@@ -3,7 +3,8 @@
 Their data is on volumes, so whoever is silent may come back with it (see `rules.manual_recovery`).
 """
 
-from etcd_operator.core.members import Member, is_member_name, quorum
+from etcd_operator.core.member_names import is_member_name
+from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.rules.seed import ELECTION, voters_of
 from etcd_operator.core.state import ClusterState
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from etcd_operator.core.actions import Action, DeleteMember, Plan
 from etcd_operator.core.kinds.protocol import Numbers
-from etcd_operator.core.members import Member, ordinal_of, quorum
+from etcd_operator.core.member_names import ordinal_of
+from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.membership_actions import AddLearner, MoveLeader, RemoveMember
 from etcd_operator.core.rules.conflicting_claims import is_copy
 from etcd_operator.core.rules.learner import STEP, is_losing_data, join, may_change

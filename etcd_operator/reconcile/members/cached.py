@@ -6,7 +6,8 @@ from typing import Generic
 
 from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, PodProblem, is_member_name
+from etcd_operator.core.member_names import is_member_name
+from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, PodProblem
 from etcd_operator.core.status import PEER_REFUSED
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.keys import Key
