@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from etcd_operator.clock import SystemClock
 from etcd_operator.engine.workqueue import TURN, WorkQueue
 from unit.engine.support import eventually, take_all
 from unit.fakes.clock import FakeClock
@@ -147,3 +148,35 @@ def test_a_long_line_that_moves_is_no_reason_for_a_report(queue: WorkQueue[str],
             queue.done(item)
         queue.get()
     assert times == []
+
+
+def test_a_hold_up_needs_both_for_so_long_one_that_waits_and_one_in_work(
+    queue: WorkQueue[str], clock: FakeClock
+) -> None:
+    with watching(queue, clock, 2.0) as times:
+        for item in ("long", "waits"):
+            queue.add(item)
+        clock.advance(1.5)
+        assert queue.get() == "long"
+        for _ in range(3):
+            clock.advance(0.5)
+        assert times == []
+        clock.advance(0.5)
+        eventually(lambda: times == [3.5], clock)
+
+
+def test_a_first_item_wakes_who_waits_for_a_hold_up() -> None:
+    """On the real clock: that of the other tests wakes everybody whenever time moves."""
+    queue: WorkQueue[str] = WorkQueue(SystemClock())
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(queue.await_hold_up(0.01)))
+    thread.start()
+    try:
+        eventually(lambda: bool(queue._stirred._waiters))  # type: ignore[attr-defined]
+        queue.add("long")
+        queue.get()
+        queue.add("waits")
+        eventually(lambda: found == [True])
+    finally:
+        queue.shut_down()
+        thread.join(30)

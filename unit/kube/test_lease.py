@@ -94,6 +94,17 @@ def test_the_deadline_counts_from_before_the_request_was_sent(bench: Bench) -> N
     assert not first.is_leader()
 
 
+def test_a_leader_whose_lease_is_deleted_makes_it_again(bench: Bench) -> None:
+    first = bench.elector("first")
+    first._attempt()
+    bench.api.objects.delete(LEASES, *KEY)
+    bench.clock.advance(9.0)
+    first._attempt()
+    bench.clock.advance(9.0)
+    assert first.is_leader()
+    assert bench.lease()["holderIdentity"] == "first"
+
+
 def test_a_lease_deleted_under_its_leader_is_not_acquired_before_its_duration_is_over(bench: Bench) -> None:
     first, second = bench.elector("first"), bench.elector("second")
     first._attempt()
