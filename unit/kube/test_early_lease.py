@@ -237,6 +237,17 @@ def test_the_pod_of_a_silent_holder_must_have_been_deleted_for_as_long(world: Wo
     assert world.seconds_until_taken(second) == pytest.approx(EARLY, abs=0.6)
 
 
+def test_the_moment_at_which_it_may_be_acquired_is_not_missed(world: World) -> None:
+    first, second = world.start("first", pod(1)), world.start("second", pod(2))
+    first._attempt()
+    world.delete_pod(pod(1))
+    second._attempt()
+    moment = world.clock.monotonic() + EARLY
+    world.clock.advance(EARLY - 0.2)
+    second._attempt()
+    assert second._lock.due == pytest.approx(moment)
+
+
 def test_who_has_acquired_the_lease_renews_at_the_usual_pace(world: World) -> None:
     first, second = world.start("first", pod(1)), world.start("second", pod(2))
     first._attempt()

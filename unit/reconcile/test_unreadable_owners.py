@@ -46,9 +46,9 @@ def mend(made: Bench, kind: Kind, before: Json, name: str = "c") -> None:
     made.edit(kind, name, before, subresource="status")
 
 
-def events(made: Bench, kind: Kind) -> list[tuple[str, str]]:
+def events(made: Bench, kind: Kind) -> list[tuple[str, str, int]]:
     return [
-        (event["involvedObject"]["uid"], event["message"])
+        (event["involvedObject"]["uid"], event["message"], event["count"])
         for event in made.events()
         if event["reason"] == UNREADABLE and event["involvedObject"]["kind"] == kind.kind
     ]
@@ -86,12 +86,18 @@ def test_nothing_of_a_cluster_that_cannot_be_read_is_changed(
         assert made.count_writes() == writes
         assert identities(made) == before
         assert made.get(kind, "c") == spoiled
-        assert events(made, kind) == [(uid, f"{WHY}: nothing is changed")]
+        for pod in made.names(PODS):  # each a pass
+            made.edit(PODS, pod, {"metadata": {"labels": {"example.com/seen": "yes"}}})
+        made.wait(10.0)
+        assert events(made, kind) == [(uid, f"{WHY}: nothing is changed", 1)]
         assert held(made, kind) == UNREADABLE
         mend(made, kind, good)
         made.settle()
         assert_finished(made, kind, 5)
         assert held(made, kind) == ""
+        spoil(made, kind)
+        made.wait(10.0)
+        assert events(made, kind) == [(uid, f"{WHY}: nothing is changed", 2)]
 
 
 @MAKERS
@@ -273,6 +279,39 @@ def test_a_restore_that_cannot_be_read_goes_on_once_it_is(*, is_new: bool) -> No
         assert world.operator.restore_figures == ({} if is_new else shown)
         mend(world, RESTORES, good, "r")
         made.until_ended()
+
+
+def test_the_health_of_backups_is_written_once_their_cluster_is_read(made: Made) -> None:
+    world, _ = made
+    world.create(*persistent(size=1))
+    world.settle()
+    good = spoil(world, IMPROBABLE)
+    template = {**schedule()[1]["spec"]["backupTemplate"], "source": {"clusterName": "c"}}
+    before = len(world.api.writes)
+    world.create(*schedule(backupTemplate=template))
+    world.wait(60.0)
+    tried = [write for write in world.api.writes[before:] if "etcdclusters" in write.request.path]
+    assert tried == []
+    mend(world, IMPROBABLE, good)
+    world.run_until(lambda: world.condition(IMPROBABLE, "BackupHealthy") != {})
+
+
+@KNOWN_OR_NOT
+def test_an_etcd_backup_that_cannot_be_read_is_completed_once_it_is(made: Made, *, is_new: bool) -> None:
+    world, jobs = made
+    world.create(*backup())
+    jobs.until(lambda: bool(jobs.all()))
+    good = spoil(world, BACKUPS, "one", "conditions")
+    if is_new:
+        world.restart()
+    world.drain()
+    jobs.run_all()
+    writes = world.count_writes()
+    world.wait(120.0)
+    assert world.count_writes() == writes
+    assert [count for *_, count in events(world, BACKUPS)] == [1]
+    mend(world, BACKUPS, good, "one")
+    world.run_until(lambda: world.status(BACKUPS, "one")["phase"] == "Completed")
 
 
 def test_the_source_of_a_backup_that_cannot_be_read_is_not_an_unknown_one(made: Made) -> None:
