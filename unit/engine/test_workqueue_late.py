@@ -150,19 +150,23 @@ def test_a_long_line_that_moves_is_no_reason_for_a_report(queue: WorkQueue[str],
     assert times == []
 
 
-def test_a_hold_up_needs_both_for_so_long_one_that_waits_and_one_in_work(
-    queue: WorkQueue[str], clock: FakeClock
+@pytest.mark.parametrize(("before", "after"), [(1.5, 0.5), (0.5, 1.5)])
+@pytest.mark.parametrize("comes_last", ["what waits", "what is in work"])
+def test_a_hold_up_lasts_as_long_as_one_has_waited_and_another_been_in_work(
+    queue: WorkQueue[str], clock: FakeClock, before: float, after: float, comes_last: str
 ) -> None:
-    with watching(queue, clock, 2.0) as times:
-        for item in ("long", "waits"):
-            queue.add(item)
-        clock.advance(1.5)
-        assert queue.get() == "long"
-        for _ in range(3):
-            clock.advance(0.5)
-        assert times == []
-        clock.advance(0.5)
-        eventually(lambda: times == [3.5], clock)
+    queue.add("long")
+    if comes_last == "what waits":
+        queue.get()
+    else:
+        queue.add("waits")
+    clock.advance(before)
+    if comes_last == "what waits":
+        queue.add("waits")
+    else:
+        queue.get()
+    clock.advance(after)
+    assert queue._held_up() == after
 
 
 def test_a_first_item_wakes_who_waits_for_a_hold_up() -> None:
