@@ -148,7 +148,7 @@ def test_keys_that_failed_before_and_hang_now_leave_workers_to_others(hangs: Han
 def test_keys_that_failed_before_get_spare_workers_too(hangs: Hangs) -> None:
     fail_then_hang(hangs)
     hangs.pass_until(lambda: hangs.size > WORKERS)
-    eventually(lambda: len(hangs.hanging) == WORKERS)  # at once: time stands still
+    eventually(lambda: hangs.controller._queue.in_flight == WORKERS)  # at once: time stands still
 
 
 def test_once_spare_workers_have_ended_late_keys_leave_workers_to_others_again(hangs: Hangs) -> None:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from etcd_operator.clock import SystemClock
 from etcd_operator.engine.workqueue import TURN, WorkQueue
 from unit.engine.support import eventually, take_all
 from unit.fakes.clock import FakeClock
@@ -147,3 +148,39 @@ def test_a_long_line_that_moves_is_no_reason_for_a_report(queue: WorkQueue[str],
             queue.done(item)
         queue.get()
     assert times == []
+
+
+@pytest.mark.parametrize(("before", "after"), [(1.5, 0.5), (0.5, 1.5)])
+@pytest.mark.parametrize("comes_last", ["what waits", "what is in work"])
+def test_a_hold_up_lasts_as_long_as_one_has_waited_and_another_been_in_work(
+    queue: WorkQueue[str], clock: FakeClock, before: float, after: float, comes_last: str
+) -> None:
+    queue.add("long")
+    if comes_last == "what waits":
+        queue.get()
+    else:
+        queue.add("waits")
+    clock.advance(before)
+    if comes_last == "what waits":
+        queue.add("waits")
+    else:
+        queue.get()
+    clock.advance(after)
+    assert queue._held_up() == after
+
+
+def test_a_first_item_wakes_who_waits_for_a_hold_up() -> None:
+    """On the real clock: that of the other tests wakes everybody whenever time moves."""
+    queue: WorkQueue[str] = WorkQueue(SystemClock())
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(queue.await_hold_up(0.01)))
+    thread.start()
+    try:
+        eventually(lambda: bool(queue._stirred._waiters))  # type: ignore[attr-defined]
+        queue.add("long")
+        queue.get()
+        queue.add("waits")
+        eventually(lambda: found == [True])
+    finally:
+        queue.shut_down()
+        thread.join(30)

@@ -226,6 +226,38 @@ def test_a_process_that_outlives_its_pod_unnoticed_changes_no_members(world: Wor
     assert first.is_leader(), "this test is about one that has not noticed"
 
 
+def test_the_pod_of_a_silent_holder_must_have_been_deleted_for_as_long(world: World) -> None:
+    first, second = world.start("first", pod(1)), world.start("second", pod(2))
+    first._attempt()
+    second._attempt()
+    world.clock.advance(2 * EARLY)
+    second._attempt()
+    assert not second.is_leader(), "its pod is there"
+    world.delete_pod(pod(1))
+    assert world.seconds_until_taken(second) == pytest.approx(EARLY, abs=0.6)
+
+
+def test_the_moment_at_which_it_may_be_acquired_is_not_missed(world: World) -> None:
+    first, second = world.start("first", pod(1)), world.start("second", pod(2))
+    first._attempt()
+    world.delete_pod(pod(1))
+    second._attempt()
+    moment = world.clock.monotonic() + EARLY
+    world.clock.advance(EARLY - 0.2)
+    second._attempt()
+    assert second._lock.due == pytest.approx(moment)
+
+
+def test_who_has_acquired_the_lease_renews_at_the_usual_pace(world: World) -> None:
+    first, second = world.start("first", pod(1)), world.start("second", pod(2))
+    first._attempt()
+    world.delete_pod(pod(1))
+    world.seconds_until_taken(second)
+    second._attempt()
+    assert second.is_leader()
+    assert second._lock.due is None
+
+
 def test_a_holder_without_a_pod_leads_until_its_deadline(world: World) -> None:
     """Nobody takes its lease early: the margin after its deadline is there for the longest call."""
     alone = world.start("alone", None)

@@ -94,6 +94,32 @@ def test_the_deadline_counts_from_before_the_request_was_sent(bench: Bench) -> N
     assert not first.is_leader()
 
 
+def test_of_two_that_make_the_lease_at_once_one_leads(bench: Bench) -> None:
+    first, second = bench.elector("first"), bench.elector("second")
+
+    def overtake(request: Request) -> Fault | None:
+        if request.is_write:
+            bench.api.before = no_fault
+            first._attempt()
+        return None
+
+    bench.api.before = overtake
+    second._attempt()
+    assert (first.is_leader(), second.is_leader()) == (True, False)
+    assert bench.lease()["holderIdentity"] == "first"
+
+
+def test_a_leader_whose_lease_is_deleted_makes_it_again(bench: Bench) -> None:
+    first = bench.elector("first")
+    first._attempt()
+    bench.api.objects.delete(LEASES, *KEY)
+    bench.clock.advance(9.0)
+    first._attempt()
+    bench.clock.advance(9.0)
+    assert first.is_leader()
+    assert bench.lease()["holderIdentity"] == "first"
+
+
 def test_a_lease_deleted_under_its_leader_is_not_acquired_before_its_duration_is_over(bench: Bench) -> None:
     first, second = bench.elector("first"), bench.elector("second")
     first._attempt()
@@ -125,6 +151,7 @@ def test_a_released_lease_is_acquired_at_once(bench: Bench) -> None:
     first._attempt()
     second._attempt()
     assert first.release()
+    assert bench.lease()["leaseDurationSeconds"] == 1  # for clients that read only the object
     assert not first.is_leader()
     second._attempt()
     assert second.is_leader()

@@ -1,57 +1,26 @@
-"""Objects with passes of their own that exist and cannot be read: they are not deleted."""
+"""EtcdClusters that exist and cannot be read: they are not deleted."""
 
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from etcd_operator.keys import Key
-from unit.fakes.apiserver import Json, Kind
+from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import PODS, REPLICA_SETS
 from unit.reconcile.bench import Bench, bench, bootstrapped
 from unit.reconcile.bodies import (
-    BACKUPS,
     COREOS,
     IMPROBABLE,
     MAKERS,
     PEERS,
-    RESTORES,
-    SCHEDULES,
     ephemeral,
     persistent,
 )
 from unit.reconcile.expected import assert_finished
-from unit.reconcile.jobs import Made, backup, schedule
-from unit.reconcile.restoring import Restoring
-from unit.reconcile.restoring import restore as restored
-from unit.reconcile.schedule_steps import let_run
 from unit.reconcile.test_backup_tool import TOOL, backed_up
 from unit.reconcile.test_labels import identities
 from unit.reconcile.test_restore_at_creation import FROM_OLD, ON_VOLUME, fetch_of, members, world
 from unit.reconcile.tools import stored as tools_report
-
-KNOWN_OR_NOT = pytest.mark.parametrize("is_new", [False, True], ids=["known before", "never seen"])
-UNREADABLE = "ObjectUnreadable"
-WHY = "Expected `array`, got `int` - at `$.status.endpoints`"
-
-
-def spoil(made: Bench, kind: Kind, name: str = "c", field: str = "endpoints", value: Any = 5) -> Json:
-    """As if it had been stored while the definition had another schema; what it was before."""
-    before = made.status(kind, name).get(field)
-    made.edit(kind, name, {"status": {field: value}}, subresource="status")
-    return {"status": {field: before}}
-
-
-def mend(made: Bench, kind: Kind, before: Json, name: str = "c") -> None:
-    made.edit(kind, name, before, subresource="status")
-
-
-def events(made: Bench, kind: Kind) -> list[tuple[str, str]]:
-    return [
-        (event["involvedObject"]["uid"], event["message"])
-        for event in made.events()
-        if event["reason"] == UNREADABLE and event["involvedObject"]["kind"] == kind.kind
-    ]
+from unit.reconcile.unreadable import KNOWN_OR_NOT, UNREADABLE, WHY, events, mend, spoil
 
 
 def leaving(made: Bench) -> list[str]:
@@ -86,12 +55,18 @@ def test_nothing_of_a_cluster_that_cannot_be_read_is_changed(
         assert made.count_writes() == writes
         assert identities(made) == before
         assert made.get(kind, "c") == spoiled
-        assert events(made, kind) == [(uid, f"{WHY}: nothing is changed")]
+        for pod in made.names(PODS):  # each a pass
+            made.edit(PODS, pod, {"metadata": {"labels": {"example.com/seen": "yes"}}})
+        made.wait(10.0)
+        assert events(made, kind) == [(uid, f"{WHY}: nothing is changed", 1)]
         assert held(made, kind) == UNREADABLE
         mend(made, kind, good)
         made.settle()
         assert_finished(made, kind, 5)
         assert held(made, kind) == ""
+        spoil(made, kind)
+        made.wait(10.0)
+        assert events(made, kind) == [(uid, f"{WHY}: nothing is changed", 2)]
 
 
 @MAKERS
@@ -232,56 +207,3 @@ def test_a_restore_at_creation_waits_until_the_cluster_of_the_backup_is_read() -
         assert "EtcdCluster old exists and cannot be read" in made.condition(COREOS, "Degraded")["message"]
         mend(made, COREOS, good, "old")
         assert "old-pvc" not in str(fetch_of(made))
-
-
-@KNOWN_OR_NOT
-def test_a_schedule_that_cannot_be_read_makes_no_backup_and_stays_shown(made: Made, *, is_new: bool) -> None:
-    world, _ = made
-    world.create(*schedule())
-    let_run(made, 600.0)
-    assert world.operator is not None
-    shown = dict(world.operator.figures)
-    assert shown
-    good = spoil(world, SCHEDULES, "s", "conditions")
-    before = world.names(BACKUPS)
-    if is_new:
-        world.restart()
-    world.wait(900.0)
-    assert world.names(BACKUPS) == before
-    assert len(events(world, SCHEDULES)) == 1
-    assert world.operator.figures == ({} if is_new else shown)
-    mend(world, SCHEDULES, good, "s")
-    let_run(made, 600.0)
-    assert world.names(BACKUPS) != before
-
-
-@KNOWN_OR_NOT
-def test_a_restore_that_cannot_be_read_goes_on_once_it_is(*, is_new: bool) -> None:
-    with bench() as world:
-        world.start()
-        made = Restoring(world)
-        world.create(*restored())
-        world.run_until(lambda: made.phase == "Pending")
-        good = spoil(world, RESTORES, "r", "conditions")
-        assert world.operator is not None
-        shown = dict(world.operator.restore_figures)
-        assert shown
-        if is_new:
-            world.restart()
-        world.wait(120.0)
-        assert len(events(world, RESTORES)) == 1
-        assert world.operator.restore_figures == ({} if is_new else shown)
-        mend(world, RESTORES, good, "r")
-        made.until_ended()
-
-
-def test_the_source_of_a_backup_that_cannot_be_read_is_not_an_unknown_one(made: Made) -> None:
-    world, _ = made
-    world.create(*persistent(size=1))
-    world.settle()
-    spoil(world, IMPROBABLE)
-    world.create(*backup(source={"clusterName": "c"}))
-    world.wait(30.0)
-    found = world.condition(BACKUPS, "Complete", "one")
-    assert (found["status"], found["reason"]) == ("False", "SourceNotReady")
-    assert WHY in found["message"]
