@@ -49,8 +49,14 @@ def await_upgrading(state: ClusterState, upgrade: Upgrade, member: Member) -> St
     if member.is_running and state.unavailable_for > PATIENCE:
         return None  # the quorum lacks other members
     if state.awaited_for > LATE:
-        return _late(state, upgrade, member)
+        return None if _lacks_others(state, member) else _late(state, upgrade, member)
     return Step(message=waiting_for(member.name, wanted))
+
+
+def _lacks_others(state: ClusterState, member: Member) -> bool:
+    """Whether others are missing from the quorum, too: how to recover it is reported then."""
+    silent = any(other.answer is None for other in state.members if other is not member)
+    return state.unavailable_for > PATIENCE and silent
 
 
 def _late(state: ClusterState, upgrade: Upgrade, member: Member) -> Step:
