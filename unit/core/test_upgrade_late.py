@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.core.actions import ReplaceMember, Stage
-from etcd_operator.core.members import PodFacts
+from etcd_operator.core.members import PodFacts, PodProblem
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import LATE, PATIENCE
 from unit.core.builders import IMAGE_PROBLEM, answer, answering, changed, down, peer, pod
 from unit.core.protected import plan
 from unit.core.upgrade_states import (
+    CRASH,
     NEW,
     OLD,
     TERMINATING_PEER,
@@ -85,6 +86,27 @@ def test_a_member_that_is_late_does_not_hide_a_lost_quorum(found: PodFacts | Non
     made = plan(down(state, "db-1"))
     assert (made.actions, made.reason) == ((), "QuorumLost")
     assert "etcd.improbable.io/recover" in made.message
+
+
+@pytest.mark.parametrize(
+    ("problem", "restarted", "reason"),
+    [
+        (PodProblem(reason="Unschedulable", message="no node is free"), False, "QuorumLost"),
+        (IMAGE_PROBLEM, False, "UpgradeBlocked"),
+        (CRASH, True, "UpgradeBlocked"),
+    ],
+)
+def test_a_quorum_that_another_version_cannot_bring_back_is_reported(
+    problem: PodProblem, *, restarted: bool, reason: str
+) -> None:
+    """Where one may, nobody has to give up members."""
+    found = pod("db-2", is_running=False, has_restarted=restarted)
+    state = changed(persistent_away(peer=NEW_PEER, problem=problem), "db-2", pod=found)
+    state = down(answering(replace(state, has_quorum=False), "db-0", leader=""), "db-1")
+    state = replace(state, unavailable_for=LATE + 1)
+
+    assert plan(state).reason == "UpgradeBlocked"
+    assert plan(replace(state, awaited_for=LATE + 1)).reason == reason
 
 
 def test_a_member_that_is_late_is_taken_to_another_version_all_the_same() -> None:
