@@ -15,6 +15,7 @@ from etcd_operator.core.rules import (
     adopt_hold,
     bootstrap,
     claims,
+    crashed,
     data_corrupt,
     guard,
     in_place,
@@ -75,6 +76,7 @@ RULES: tuple[Rule, ...] = (
     # Planned changes of members and version, one at a time.
     scale.orphaned_objects,  # frees the names that new members take
     take_over.remains,  # a person frees the others
+    crashed.restart,  # costs nothing, and whatever is below may need it
     data_corrupt.replace,  # no learner copies data, and no member is removed, while members disagree
     adopt.leave,  # before the pending learner is promoted
     learner.finish,  # the pending change comes before the next one

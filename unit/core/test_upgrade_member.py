@@ -11,9 +11,9 @@ from etcd_operator.core.members import PodProblem
 from etcd_operator.core.membership_actions import RemoveMember
 from etcd_operator.core.recovery_actions import AddReader
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade.member import LATE, PATIENCE
+from etcd_operator.core.upgrade.member import PATIENCE
 from etcd_operator.core.upgrade.state_machine import roll
-from unit.core.builders import IMAGE_PROBLEM, answer, changed, down, peer, persistent, pod
+from unit.core.builders import IMAGE_PROBLEM, answer, changed, down, persistent, pod
 from unit.core.protected import plan
 from unit.core.upgrade_states import (
     BOTH,
@@ -246,61 +246,3 @@ def test_an_upgrading_member_that_may_serve_silently_is_not_stopped_where_it_is_
     assert plan(state).actions == ()
     ended = pod(highest, is_running=False, version=NEW)
     assert ReplaceMember(name=highest, version="3.5.36") in plan(changed(state, highest, pod=ended)).actions
-
-
-NEW_PEER = peer("db-2", is_existing_only=True, version=NEW)
-
-LATE_MEMBERS = [
-    pytest.param(
-        persistent_away(peer=replace(TERMINATING_PEER, version=NEW)),
-        "its former pod has not ended",
-        id="its peer is being deleted for ever, as on a node that was cut off",
-    ),
-    pytest.param(persistent_away(peer=NEW_PEER), "it has no pod", id="no pod is made"),
-    pytest.param(
-        changed(persistent_away(peer=NEW_PEER), "db-2", pod=pod("db-2", is_running=False)),
-        "its container does not start",
-        id="its volume is not mounted",
-    ),
-    pytest.param(away(), "it runs, but does not answer", id="it hangs"),
-    pytest.param(
-        at(to_upgrade(upgrading="db-0002"), "db-0002", OLD, requested=NEW),
-        f"it runs {OLD}: its container was not started again",
-        id="its image was changed back",
-    ),
-    pytest.param(
-        away(answer=answer("db-0002", version=NEW, leader="")),
-        "it follows no leader",
-        id="it follows no leader",
-    ),
-]
-
-
-@pytest.mark.parametrize(("state", "found"), LATE_MEMBERS)
-def test_a_member_that_is_waited_for_in_vain_is_reported_with_what_is_known(
-    state: ClusterState, found: str
-) -> None:
-    """Otherwise status would report for ever that nothing is known to be wrong."""
-    name = names(state)[-1]
-    assert plan(replace(state, awaited_for=LATE)).reason == "Upgrading"
-
-    made = plan(replace(state, awaited_for=LATE + 1))
-    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UpgradeBlocked")
-    assert made.message.startswith(f"{name} has not served at {NEW} for more than 2 minutes: {found}")
-    is_going = found.startswith("its former pod")
-    assert made.message.endswith("takes this one back") is not is_going
-
-
-def test_a_member_whose_former_pod_crashes_on_is_not_advised_to_go_back_before_that_has_ended() -> None:
-    state = persistent_away(peer=replace(TERMINATING_PEER, version=NEW), problem=IMAGE_PROBLEM)
-
-    assert plan(state).reason == "Upgrading"
-    made = plan(replace(state, awaited_for=LATE + 1))
-    assert made.reason == "UpgradeBlocked"
-    assert "its former pod has not ended" in made.message
-
-
-def test_a_member_that_is_late_is_taken_to_another_version_all_the_same() -> None:
-    state = replace(desiring(away(), OLD), awaited_for=LATE + 1)
-
-    assert ReplaceMember(name="db-0002", version=OLD) in plan(state).actions

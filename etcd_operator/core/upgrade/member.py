@@ -37,6 +37,8 @@ def await_upgrading(state: ClusterState, upgrade: Upgrade, member: Member) -> St
     is_outdated = requested not in ("", wanted) and not member.has_terminating_peer
     if is_outdated and _may_be_stopped(state, member) and not lacks_snapshot(state.desired, requested):
         return restart(state, member)
+    if _is_late_in_vain(state, member):
+        return None
     if member.problem is not None and not _is_going(member):
         return Step(
             reason="UpgradeBlocked",
@@ -51,6 +53,22 @@ def await_upgrading(state: ClusterState, upgrade: Upgrade, member: Member) -> St
     if state.awaited_for > LATE:
         return _late(state, upgrade, member)
     return Step(message=waiting_for(member.name, wanted))
+
+
+def _is_late_in_vain(state: ClusterState, member: Member) -> bool:
+    """Whether others are missing from the quorum, too, and no other version may bring this member back.
+
+    How to recover the quorum is reported then.
+    """
+    is_late = state.awaited_for > LATE and state.unavailable_for > PATIENCE
+    silent = any(other.answer is None for other in state.members if other is not member)
+    return is_late and silent and not _needs_another_version(member)
+
+
+def _needs_another_version(member: Member) -> bool:
+    """Whether it has no image, or its process has ended: that may be because of its version."""
+    has_no_image = member.problem is not None and member.problem.reason in PULL_FAILURES
+    return has_no_image or (member.pod is not None and member.pod.has_restarted)
 
 
 def _late(state: ClusterState, upgrade: Upgrade, member: Member) -> Step:
@@ -169,8 +187,7 @@ def _may_be_kept_down(state: ClusterState, member: Member) -> bool:
     something else, and its log may be one that the new version cannot read. Back only to the minor version
     that runs: the resource may have been created again in the middle of an upgrade, which nobody knows of.
     """
-    has_no_image = member.problem is not None and member.problem.reason in PULL_FAILURES
-    if not has_no_image and not (member.pod is not None and member.pod.has_restarted):
+    if not _needs_another_version(member):
         return False
     running, requested, wanted = state.lowest_version, member.requested_version, state.desired.version
     if minor(requested) == minor(wanted):
