@@ -27,7 +27,7 @@ from unit.core.builders import (
     pod,
     serving,
 )
-from unit.core.upgrade_states import NEW, OLD, away, led_by, names, on_record, to_upgrade, under_way
+from unit.core.upgrade_states import NEW, OLD, at, away, led_by, names, on_record, to_upgrade, under_way
 
 BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
 
@@ -214,6 +214,8 @@ def test_it_is_lowered_while_an_upgrade_waits_for_a_member_that_it_has_not_stopp
     )
     stopped = changed(changed(state, last, answer=None), other, answer=None, pod=hidden)
     assert budget(stopped) is None, "the pod of the one that it has stopped counts"
+    ending = at(changed(state, other, answer=None, pod=hidden), last, OLD, requested=NEW)
+    assert budget(ending) is None, "the one that it is stopping still answers"
 
 
 def test_it_is_lowered_while_an_upgrade_waits_for_space() -> None:
