@@ -1,8 +1,12 @@
 """Reasons to do nothing at all: these come before every other rule."""
 
 from etcd_operator.core.actions import Plan
+from etcd_operator.core.members import is_member_name
+from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.rules.adopt_again import may_have_adopted
 from etcd_operator.core.rules.protect import missing_budget
+from etcd_operator.core.rules.responders import responders
+from etcd_operator.core.rules.seed import newest as newest_data
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CATCH_UP, RETRY_HELD, auth_enabled, of_another_operator
 
@@ -93,9 +97,10 @@ def locked(state: ClusterState) -> Plan | None:
 
 def unknown_members(state: ClusterState) -> Plan | None:
     """Quorum arithmetic over our own members only would be wrong: no membership change is safe."""
-    if not state.unknown_members:
+    unknown = state.unknown_members or _in_data(state)
+    if not unknown:
         return None
-    names = ", ".join(f"{entry.name} ({entry.id})".strip() for entry in state.unknown_members)
+    names = ", ".join(f"{entry.name} ({entry.id})".strip() for entry in unknown)
     return Plan.hold(
         "UnknownMember",
         f"etcd lists members that the operator did not create ({names}): {_advice(state)}",
@@ -103,11 +108,30 @@ def unknown_members(state: ClusterState) -> Plan | None:
     )
 
 
+def _in_data(state: ClusterState) -> list[EtcdMember]:
+    """Those that the newest data lists, where it was read because its member does not answer.
+
+    They are not given up like ours: where they are a quorum, they serve clients.
+    """
+    newest = max(responders(state), key=newest_data, default=None)
+    reading = newest.reading if newest is not None and newest.answer is None else None
+    if reading is None or state.persisted.is_recovering:
+        return []
+    adoption = state.persisted.adoption
+    known = {member.id for member in adoption.members} if adoption is not None else set()
+    others = (entry for entry in reading.answer.members if entry.id not in known)
+    return [entry for entry in others if entry.name and not is_member_name(entry.name, state.desired.name)]
+
+
 def _advice(state: ClusterState) -> str:
     """A resource that resumed on claims without initial members may have been adopting a cluster."""
     if may_have_adopted(state):
-        return (
+        advice = (
             "if this resource was created again during an adoption, put spec.adopt back, with the client "
             "URLs of these members; otherwise remove them with `etcdctl member remove`"
         )
-    return "remove them with `etcdctl member remove`"
+    else:
+        advice = "remove them with `etcdctl member remove`"
+    if state.unknown_members:
+        return advice
+    return f"{advice}. Nothing is recovered, because they may serve clients: start them again, or ours"
