@@ -82,6 +82,7 @@ RULES: tuple[Rule, ...] = (
     learner.finish,  # the pending change comes before the next one
     adopt.proceed,  # no rule below knows of external members
     take_over.finish,  # the pods of another operator would outlive what is changed below
+    protect.before_stop,  # no rule above may wait for a person while evictions are refused
     scale.down,  # a member that is to be removed is not upgraded first
     manual_recovery.offer_beside_upgrade,  # the next one reports an upgrade, and not what else can be done
     state_machine.roll,  # members that are added later start at the new version at once

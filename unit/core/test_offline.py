@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from etcd_operator.api.persisted import Upgrade
 from etcd_operator.core.actions import CreateMember, CreateMemberService, Remember, Stage
 from etcd_operator.core.members import Member, PodFacts, PodProblem
 from etcd_operator.core.plan import plan
@@ -20,8 +21,9 @@ from etcd_operator.core.rules.offline import (
 )
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade.member import PATIENCE
 from unit.core import quorum_losses
-from unit.core.builders import CLUSTER_ID, answer, changed, entry, pod, refusing
+from unit.core.builders import CLUSTER_ID, VERSION, answer, changed, entry, pod, refusing, with_record
 from unit.core.manual_recoveries import NAME, RECOVERY, lost, recovering
 from unit.core.quorum_losses import name_of
 
@@ -130,6 +132,20 @@ def test_while_it_is_read_it_is_waited_for() -> None:
     made = plan(with_pod(restarted(), RUNS, reader=READER))
     assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "QuorumLost")
     assert "reading the data of db-2" in made.message
+
+
+def test_it_is_read_beside_an_upgrade_that_is_blocked() -> None:
+    """Nothing else shows which recovery is possible, and without its name no person can request one."""
+    upgrade = Upgrade(origin=VERSION, target="3.6.17", member="db-1")
+    no_node = PodProblem(reason="Unschedulable", message="no node is free")
+    state = changed(with_record(restarted(seconds=60.0), upgrade=upgrade), "db-1", problem=no_node)
+
+    assert adds(state) == [RUNS]
+    assert adds(replace(state, unavailable_for=PATIENCE)) == []
+    made = plan(with_pod(state, RUNS, reader=READER))
+    assert (made.actions, made.reason) == ((), "UpgradeBlocked")
+    assert "reading the data of db-2" in made.message
+    assert f"={NAME} " in plan(read(state, RUNS)).message
 
 
 @pytest.mark.parametrize("is_finished", [False, True], ids=["its etcd crashes", "its pod has ended"])

@@ -15,6 +15,7 @@ from unit.core.adoptions import adopting, silent_external
 from unit.core.builders import (
     IMAGE_PROBLEM,
     annotated,
+    answering,
     bootstrapped,
     bootstrapping,
     changed,
@@ -26,7 +27,7 @@ from unit.core.builders import (
     pod,
     serving,
 )
-from unit.core.upgrade_states import NEW, OLD, away, led_by, names, to_upgrade
+from unit.core.upgrade_states import NEW, OLD, at, away, led_by, names, on_record, to_upgrade, under_way
 
 BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
 
@@ -194,6 +195,59 @@ def test_it_asks_for_one_more_until_the_upgrade_has_ended_or_is_blocked() -> Non
         made = budget(state)
         assert made is not None
         assert made.actions == (KeepBudget(min_available=2),)
+
+
+@BOTH
+@pytest.mark.parametrize("size", [3, 5])
+def test_it_is_lowered_while_an_upgrade_waits_for_a_member_that_it_has_not_stopped(
+    cluster: DesiredCluster, size: int
+) -> None:
+    """That may last for days, and the node of that member may have to be drained to repair it."""
+    state = to_upgrade(replace(cluster, size=size), runs=(OLD,) * (size - 1) + (NEW,))
+    *_, other, last = names(state)
+    state = replace(on_record(state, under_way(last)), budget=state.quorum + 1)
+    hidden = replace(state.by_name[other].pod or pod(other), serves=False)
+
+    assert budget(changed(state, other, answer=None)) is None, "its pod counts"
+    assert plan(changed(state, other, answer=None, pod=hidden)).actions == (
+        KeepBudget(min_available=state.quorum),
+    )
+    stopped = changed(changed(state, last, answer=None), other, answer=None, pod=hidden)
+    assert budget(stopped) is None, "the pod of the one that it has stopped counts"
+    ending = at(changed(state, other, answer=None, pod=hidden), last, OLD, requested=NEW)
+    assert budget(ending) is None, "the one that it is stopping still answers"
+
+
+def test_it_is_lowered_while_an_upgrade_waits_for_space() -> None:
+    state = replace(to_upgrade(runs=(OLD, OLD, NEW), upgrading="db-0002"), budget=3)
+    full = answering(state, *names(state), errors=("alarm:NOSPACE ",))
+
+    assert budget(state) is None
+    assert plan(full).actions == (KeepBudget(min_available=2),)
+
+
+def _in_former_pod(state: ClusterState) -> ClusterState:
+    """The first member still runs in a pod of the operator from which it was taken over."""
+    for member in state.members:
+        state = changed(state, member.name, has_replica_set=True)
+    first = state.members[0]
+    former = replace(first.pod or pod(first.name), is_gated=False, serves=None)
+    return changed(state, first.name, pod=former, has_replica_set=False)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(to_upgrade(persistent()), id="an upgrade"),
+        pytest.param(_asked(bootstrapped(), 1), id="a removal"),
+    ],
+)
+def test_nothing_more_is_asked_for_while_a_planned_change_waits_for_a_person(state: ClusterState) -> None:
+    """It may wait for days."""
+    waiting = _in_former_pod(state)
+
+    assert (plan(waiting).reason, plan(waiting).actions) == ("OtherOperator", ())
+    assert plan(state).actions == (KeepBudget(min_available=3),)
 
 
 def test_a_lost_member_is_removed_whatever_the_budget_is() -> None:

@@ -160,6 +160,31 @@ def test_all_members_of_a_resumed_cluster_whose_image_has_gone_are_tried_one_aft
     assert plan(state).actions[-1] == ReplaceMember(name="db-2", version=NEW)
 
 
+@pytest.mark.parametrize(
+    ("failing", "is_tried"), [((2,), False), ((1, 2), True)], ids=["others may start", "they cannot"]
+)
+def test_an_earlier_patch_is_not_tried_before_it_is_known_what_the_others_run(
+    failing: tuple[int, ...], *, is_tried: bool
+) -> None:
+    """A cluster is created again at an earlier patch, and a registry does not respond for a moment.
+
+    The others would follow down to that version as soon as one member runs it.
+    """
+    state = to_upgrade(persistent(), runs=(NEW, NEW, NEW), wanted=OLD)
+    for name in names(state):
+        state = changed(state, name, answer=None, entry=None)
+    for number in failing:
+        name = names(state)[number]
+        pending = replace(state.by_name[name].pod or pod(name), is_running=False, has_run=False)
+        state = changed(state, name, pod=pending, problem=IMAGE_PROBLEM)
+    state = replace(state, has_quorum=False)
+
+    tried = [action for action in plan(state).actions if isinstance(action, ReplaceMember)]
+    assert bool(tried) is is_tried
+    later = replace(state, desired=replace(state.desired, version="3.5.36"))
+    assert ReplaceMember(name="db-2", version="3.5.36") in plan(later).actions
+
+
 @BOTH
 @pytest.mark.parametrize("crashes", [True, False], ids=["it crashes", "its image cannot be pulled"])
 def test_a_member_that_an_upgrade_took_further_before_it_was_forgotten_is_taken_back(

@@ -85,12 +85,17 @@ def offer(state: ClusterState) -> Plan | None:
 
 
 def offer_beside_upgrade(state: ClusterState) -> Plan | None:
-    """Report the recovery, too, while an upgrade is blocked without a quorum: a person knows what helps."""
+    """Report the recovery, too, while an upgrade is blocked without a quorum: a person knows what helps.
+
+    What silent members have is read first (`offline.read`): it decides which recovery is possible.
+    """
     if state.unavailable_for <= PATIENCE_OF_UPGRADES:
         return None
     blocked, possible = roll(state), offer(state)
-    if blocked is None or blocked.stage is not Stage.HELD or possible is None or possible.actions:
+    if blocked is None or blocked.stage is not Stage.HELD or possible is None:
         return None
+    if possible.actions:
+        return possible
     return replace(blocked, message=f"{blocked.message}; {possible.message}")
 
 

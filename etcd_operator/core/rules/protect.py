@@ -5,8 +5,8 @@ of the larger of the number of voters and the desired size. So it is raised befo
 first learner joins, and lowered only when a voter has been removed.
 
 A member that is stopped or removed on purpose still counts until its kubelet has reported the end, for a
-second or two. So one more is asked for before that: Kubernetes allows no eviction until it has observed the
-change of the budget.
+second or two. So one more is asked for right before that: Kubernetes allows no eviction until it has observed
+the change of the budget.
 """
 
 from etcd_operator.core.actions import Action, KeepBudget, Plan, ReplaceMember, Stage
@@ -20,10 +20,30 @@ from etcd_operator.core.upgrade.step import Step
 
 
 def budget(state: ClusterState) -> Plan | None:
-    """Create, raise, lower or restore the budget of a bootstrapped cluster."""
+    """Create the budget of a bootstrapped cluster, restore it, or change it with the number of voters."""
     actions = missing_budget(state) if state.persisted.is_bootstrapped else []
-    if not actions:
+    return _protecting(actions) if actions else None
+
+
+def before_stop(state: ClusterState) -> Plan | None:
+    """Ask for one more before the next rules remove a member, or stop one for an upgrade.
+
+    Right before them: what other rules wait for may take days, and evictions go on until then.
+    """
+    if state.external or not _stops_next(state):
         return None
+    voters = len(state.voters)
+    wanted = max(min_available(state), min(quorum(voters) + 1, voters))
+    return _protecting([KeepBudget(min_available=wanted)]) if state.budget != wanted else None
+
+
+def missing_budget(state: ClusterState) -> list[Action]:
+    """The write of the budget; empty if it exists and is right."""
+    wanted = max(min_available(state), (state.budget or 0) if _keeps_more(state) else 0)
+    return [] if state.budget == wanted else [KeepBudget(min_available=wanted)]
+
+
+def _protecting(actions: list[Action]) -> Plan:
     return Plan(
         actions=tuple(actions),
         stage=Stage.WORKING,
@@ -32,12 +52,6 @@ def budget(state: ClusterState) -> Plan | None:
         requeue_after=CATCH_UP,
         is_quiet=True,
     )
-
-
-def missing_budget(state: ClusterState) -> list[Action]:
-    """The write of the budget; empty if it exists and is right."""
-    wanted = _wanted(state)
-    return [] if state.budget == wanted else [KeepBudget(min_available=wanted)]
 
 
 def min_available(state: ClusterState) -> int:
@@ -58,19 +72,33 @@ def min_available(state: ClusterState) -> int:
     return max(wanted, state.budget or 0) if voters == 0 else wanted
 
 
-def _wanted(state: ClusterState) -> int:
-    """`min_available`, or more where a pod counts, or will count, whose member does not serve."""
-    least, voters = min_available(state), len(state.voters)
+def _stops_next(state: ClusterState) -> bool:
+    """Whether a member that counts is about to be removed or stopped, if no other rule comes before that."""
+    return _removes_one(state, scale.down(state)) or _stops_one(state, state_machine.next_step(state))
+
+
+def _keeps_more(state: ClusterState) -> bool:
+    """Whether a budget that asks for more stays: a pod counts, or will count, whose member does not serve."""
     if state.external:
-        return least
+        return False
     removal, step = scale.down(state), state_machine.next_step(state)
-    if _removes_one(state, removal) or _stops_one(state, step):
-        return max(least, min(quorum(voters) + 1, voters))
-    is_removing = removal is not None and removal.stage is Stage.WORKING
-    is_upgrading = state.persisted.upgrade is not None and step is not None and not step.is_held
-    if is_removing or is_upgrading or _counts_too_many(state):
-        return max(least, state.budget or 0)
-    return least
+    if removal is not None and removal.stage is Stage.WORKING:
+        return True
+    return _is_upgrading(state, step) or _counts_too_many(state)
+
+
+def _is_upgrading(state: ClusterState, step: Step | None) -> bool:
+    """Whether an upgrade has stopped a member, or is about to stop the next one."""
+    if step is None or step.is_held:
+        return False
+    return _stops_one(state, step) or (state.persisted.upgrade is not None and not _awaits_others(state))
+
+
+def _awaits_others(state: ClusterState) -> bool:
+    """Whether an upgrade waits for members that it has not stopped, which may last for days."""
+    answers = [voter.answer for voter in state.voters]
+    is_troubled = any(answer is None or answer.is_unhealthy or answer.errors for answer in answers)
+    return state.upgrading_member is None and is_troubled
 
 
 def _removes_one(state: ClusterState, removal: Plan | None) -> bool:

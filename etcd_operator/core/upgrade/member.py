@@ -10,7 +10,7 @@ from etcd_operator.core.actions import Plan, ReplaceMember
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.preflight import would_lose_data
-from etcd_operator.core.upgrade.skew import lacks_snapshot, minor, skew_refusal
+from etcd_operator.core.upgrade.skew import is_earlier, lacks_snapshot, minor, skew_refusal
 from etcd_operator.core.upgrade.step import Step, planned, waiting_for
 
 BLOCKED_RECHECK = 1.0
@@ -186,13 +186,20 @@ def _may_be_kept_down(state: ClusterState, member: Member) -> bool:
     Its image is missing, or its process crashes, and no minor version further: what keeps it down may be
     something else, and its log may be one that the new version cannot read. Back only to the minor version
     that runs: the resource may have been created again in the middle of an upgrade, which nobody knows of.
+    Back to an earlier patch not before it is known what runs: the other members would follow.
     """
     if not _needs_another_version(member):
         return False
     running, requested, wanted = state.lowest_version, member.requested_version, state.desired.version
     if minor(requested) == minor(wanted):
-        return True
+        return running is not None or not is_earlier(wanted, requested) or not _others_may_start(state)
     return running is not None and running.minor == minor(wanted) < minor(requested)
+
+
+def _others_may_start(state: ClusterState) -> bool:
+    """Whether nothing keeps a quorum of members down: what they run decides which versions are refused."""
+    able = [member for member in state.members if member.problem is None]
+    return len(able) >= quorum(len(state.members))
 
 
 def _fails_to_start(state: ClusterState, member: Member) -> bool:

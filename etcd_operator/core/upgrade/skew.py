@@ -76,3 +76,8 @@ def lacks_snapshot(cluster: DesiredCluster, version: str) -> bool:
 def minor(version: str) -> int:
     """The second number of a version as etcd writes it; 0 for what is not a version."""
     return Version.parse(version).minor if Version.is_valid(version) else 0
+
+
+def is_earlier(version: str, than: str) -> bool:
+    """Whether a version comes before another one; False if one of them is not a version."""
+    return Version.is_valid(version) and Version.is_valid(than) and Version.parse(version) < than
