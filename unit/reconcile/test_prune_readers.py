@@ -96,3 +96,16 @@ def test_a_restore_that_another_version_has_accepted_is_under_way(made: Made) ->
     assert being_read(objects_of(world.api)) == ()
     world.edit(RESTORES, "r", {"status": {"url": URL, "phase": "Pending"}}, subresource="status")
     assert [each.url for each in being_read(objects_of(world.api))] == [URL]
+
+
+def test_backups_are_taken_while_a_restore_cannot_be_read(made: Made) -> None:
+    world, _ = made
+    world.create(*restore(name="r", source={"objectURL": URL}))
+    world.edit(RESTORES, "r", {"status": {"progress": 5}}, subresource="status")
+    world.create(*schedule(retention={"maxCount": 1}, successfulBackupsHistoryLimit=1))
+    let_run(made, 960.0)
+    assert (prunes(made), len(world.names(BACKUPS))) == ([], 3)
+    assert "objects exist that cannot be read: default/r" in pruned(world)["message"]
+    world.edit(RESTORES, "r", {"status": {"progress": ""}}, subresource="status")
+    let_run(made, 60.0)
+    assert (prunes(made) != [], len(world.names(BACKUPS))) == (True, 1)
