@@ -67,16 +67,22 @@ class BackupFacts:
 
     is_listed: whether `stored` has all of them. job: the Job that restores one to the volume of a seed, while
     that is not started. is_closed: the Service selects no member, because they are being given up.
-    is_awaited: they are being listed. refusal: why there may be others: the API server does not let the
-    operator list them, or one cannot be read.
+    is_awaited: they are being listed. refusal: why the API server does not let the operator list them.
+    unreadable: which of the namespace exist and cannot be read, as a phrase; empty if there is none.
     """
 
     is_listed: bool = False
     is_awaited: bool = False
     refusal: str = ""
+    unreadable: str = ""
     stored: tuple[CompletedBackup, ...] = ()
     job: JobState | None = None
     is_closed: bool = False
+
+    @property
+    def but_unreadable(self) -> str:
+        """The same as the end of a sentence that says that there is none."""
+        return f", but {self.unreadable}" if self.unreadable else ""
 
 
 NO_BACKUPS = BackupFacts()

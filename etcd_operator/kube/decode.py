@@ -65,7 +65,7 @@ class ServerVersion(msgspec.Struct):
 class Unreadable:
     """An object that exists and does not fit its type, and why: the error names the field.
 
-    labels, uid, created (RFC 3339): as far as they can be read.
+    labels, uid, created (RFC 3339), is_deleting: as far as they can be read.
     """
 
     key: Key
@@ -73,6 +73,7 @@ class Unreadable:
     error: str
     uid: str = ""
     created: str = ""
+    is_deleting: bool = False
 
 
 class _Labels(msgspec.Struct):
@@ -86,6 +87,7 @@ class _Labelled(msgspec.Struct):
 class _Origin(msgspec.Struct, rename="camel"):
     uid: str = ""
     creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
 
 
 class _Original(msgspec.Struct):
@@ -110,6 +112,7 @@ def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Unread
         error=str(error),
         uid=origin.uid,
         created=origin.creation_timestamp,
+        is_deleting=origin.deletion_timestamp is not None,
     )
     log.warning("object_unreadable", resource=str(resource), object=str(found.key), error=found.error)
     return found

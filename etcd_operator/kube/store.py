@@ -12,7 +12,8 @@ Promises
   includes deletions.
 - An object that exists and cannot be read is never an absent one: it is in `unreadable` until it is read
   again or gone. Its last known value remains, and may be outdated; a change to that is reported as
-  `(old, old)`. For one without a known value `on_unreadable` is called, when it turns so and when it is gone.
+  `(old, old)`, and so is the end of it where the value is the same. For one without a known value
+  `on_unreadable` is called, when it turns so and when it is gone.
 - Values are returned without a copy: they must be immutable (frozen structs).
 
 Versions are compared as integers if both are (documented as comparable since Kubernetes 1.35, true of every
@@ -113,7 +114,8 @@ class Store(Generic[T]):
             deleted = self._values.keys() - fresh.keys() - odd.keys()
             changes: list[tuple[T | None, T | None]] = [(self._drop(key), None) for key in sorted(deleted)]
             for key, item in fresh.items():
-                changes += self._set(key, item)
+                changed = self._set(key, item)
+                changes += changed or ([(item, item)] if key in before else [])
             self._version = version
         self._report([*changes, *((value, value) for value in turned)])
         for key in never_read:

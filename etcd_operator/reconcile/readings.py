@@ -36,16 +36,19 @@ class Readings:
     waits: Waits
     _refused: dict[str, tuple[str, float]] = field(default_factory=dict)
     _asked: dict[Key, set[str]] = field(default_factory=dict)
+    _lost: dict[Key, float] = field(default_factory=dict)
 
     def __call__(self, key: Key, state: ClusterState) -> ClusterState:
         """The state with what was read of its members; unchanged where a quorum answers."""
         if state.has_quorum or not state.persisted.is_bootstrapped:
             self.forget(key)
             return state
+        self._lost.setdefault(key, self.clock.monotonic())
         return replace(state, members=tuple(self._with_reading(key, state, m) for m in state.members))
 
     def forget(self, key: Key) -> None:
         """Nothing of it has to be read any more."""
+        self._lost.pop(key, None)
         for name in self._asked.pop(key, set()):
             self.inquiries.forget(Key(key.namespace, name))
             self.waits.forget(Key(key.namespace, name))
@@ -70,13 +73,20 @@ class Readings:
         if pod.reader is None or not pod.is_running:
             return member
         if pod.reader.has_ended:
-            ended = self._seconds_since(pod.reader.ended_at), state.unavailable_for
+            ended = self._seconds_since(pod.reader.ended_at), self._lost_for(key, state)
             return replace(
                 member,
                 unreadable=kept_from(pod.reader, *ended),
                 followed_a_leader=has_found_leader(pod.reader, *ended),
             )
         return self._asked_about(key, state, member, pod, pod.reader)
+
+    def _lost_for(self, key: Key, state: ClusterState) -> float:
+        """Seconds since the quorum was lost, as far as this process or the status knows it.
+
+        The status begins anew where it was Unknown for a while whether a quorum answers.
+        """
+        return max(state.unavailable_for, self.clock.monotonic() - self._lost[key])
 
     def _seconds_since(self, time: str) -> float:
         return (self.clock.now() - instant(time)).total_seconds()

@@ -7,6 +7,7 @@ from etcd_operator.core.peers.actions import AnnotateStarted
 from etcd_operator.core.peers.state import InitialPeer, PeerState
 from unit.core.builders import claim
 
+TOKEN = claim("db-0").token
 STARTED = AnnotateStarted(uid="claim-db-0")
 
 
@@ -27,12 +28,12 @@ def initial(**changes: Any) -> PeerState:
         "others": (other("db-1"), other("db-2")),
         "claim": unstarted(),
     }
-    return PeerState(name="db-0", **(facts | changes))
+    return PeerState(name="db-0", token=TOKEN, **(facts | changes))
 
 
 def joining(**changes: Any) -> PeerState:
     """A member that joins a cluster which serves, with its claim."""
-    return PeerState(name="db-0", **({"claim": claim("db-0")} | changes))
+    return PeerState(name="db-0", token=TOKEN, **({"claim": claim("db-0")} | changes))
 
 
 def running(**changes: Any) -> PeerState:

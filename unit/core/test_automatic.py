@@ -180,9 +180,10 @@ def test_backups_that_are_being_listed_are_waited_for() -> None:
 
 
 def test_backups_that_cannot_be_listed_are_not_waited_for() -> None:
-    made = plan(replace(automatic(persistents.lost()), backups=BackupFacts(refusal="403 Forbidden")))
-    assert isinstance(made.actions[0], ConfirmSilence)
-    assert "whether an EtcdBackup is newer is not known (403 Forbidden)" in made.message
+    for unknown in (BackupFacts(refusal="403 Forbidden"), BackupFacts(unreadable="403 Forbidden")):
+        made = plan(replace(automatic(persistents.lost()), backups=unknown))
+        assert isinstance(made.actions[0], ConfirmSilence)
+        assert "whether an EtcdBackup is newer is not known (403 Forbidden)" in made.message
 
 
 def test_what_a_person_could_request_begins_by_itself() -> None:

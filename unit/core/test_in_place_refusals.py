@@ -29,6 +29,11 @@ REFUSED = [
         live(NAME, backups=replace(sight(), stored=())), "no EtcdBackup of this cluster", id="no backup"
     ),
     pytest.param(
+        live(NAME, backups=replace(sight(), stored=(), unreadable="EtcdBackup one cannot be read (why)")),
+        "is completed in its namespace, but EtcdBackup one cannot be read (why); an EtcdRestore",
+        id="none that can be read",
+    ),
+    pytest.param(
         live(NAME, backups=sight(backup(etcd_version="3.4.30"))), "same minor version", id="too old a version"
     ),
     pytest.param(live(NAME, backups=sight(backup(etcd_version="3.7.0"))), "same minor version", id="too new"),

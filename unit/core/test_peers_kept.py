@@ -26,6 +26,20 @@ def test_a_claim_that_a_recovery_gave_up_is_left_alone(state: PeerState, kept: C
     )
 
 
+@pytest.mark.parametrize("token", ["uid-2", "uid-1-1"])
+def test_no_member_starts_on_a_claim_of_another_etcd_cluster(token: str) -> None:
+    foreign = but(KEPT, given_up_by="", token=token)
+    for state in (initial(), joining()):
+        made = plan(but(state, claim=foreign))
+        assert (made.actions, made.requeue_after) == ((), 10.0)
+        assert made.problem is not None
+        assert made.problem.reason == "NameConflict"
+        assert f"is of another etcd cluster (token {token}): delete it" in made.problem.message
+    assert plan(but(joining(), claim=but(foreign, is_terminating=True))) == plan(joining(claim=None))
+    assert plan(but(joining(), claim=but(foreign, token=""))) == plan(joining())
+    assert plan(but(running(), claim=foreign)) == plan(running()), "it runs on it already"
+
+
 STATES = (initial(), initial(claim=None), joining(), running(is_template_current=False))
 
 

@@ -114,6 +114,9 @@ def test_without_a_backup_nothing_empty_is_made() -> None:
     made = plan(replace(gone(LOST_NAME), backups=none))
     assert (made.actions, made.reason) == ((), "RecoveryRefused")
     assert "cannot be read now" in plan(replace(gone(), backups=sight(is_listed=False, stored=()))).message
+    odd = "EtcdBackup one cannot be read (why)"
+    said = plan(replace(gone(), backups=sight(stored=(), unreadable=odd))).message
+    assert f"no EtcdBackup of the etcd cluster {CLUSTER_ID} is completed, but {odd}" in said
     assert plan(lost(3, *ALL, backups=none)).reason == "QuorumLost", "claims are left"
 
 

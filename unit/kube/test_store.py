@@ -152,6 +152,18 @@ def test_an_object_that_was_never_read_is_reported_when_it_exists_and_when_it_is
     assert (keys, changes[-1]) == (["b", "c", "d", "b", "d"], (thing("a", 1), None))
 
 
+def test_what_is_read_again_is_reported_although_it_has_not_changed() -> None:
+    """The definition had another schema meanwhile: what is stored, and its version, are the same."""
+    store, reported = store_and_reports()
+    store.put(thing("a", 1))
+    store.replace([], "5", unreadable=[odd("a")])
+    store.replace([thing("a", 1)], "6")
+    assert not store.unreadable
+    assert reported[1:] == [(thing("a", 1), thing("a", 1))] * 2
+    store.replace([thing("a", 1)], "7")
+    assert len(reported) == 3
+
+
 def test_what_is_known_of_an_unreadable_object_is_found_by_its_key() -> None:
     store, _ = store_and_reports()
     store.put(thing("a", 1))

@@ -13,6 +13,7 @@ from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import IMPROBABLE, persistent
 from unit.reconcile.manual_recoveries import ask, assert_recovered, is_reason, lose, message, pod_of
+from unit.reconcile.test_unreadable import restore, spoil
 
 AFTER = 16
 AUTOMATIC: dict[str, Any] = {"recovery": "Automatic", "recoveryAfterSeconds": AFTER}
@@ -70,6 +71,31 @@ def test_members_that_follow_a_leader_unseen_are_not_given_up() -> None:
         freeze(made, 0, 1)
         made.wait(after + PATIENCE + 10.0)
         assert has_begun(made), "what was found in an earlier loss shows nothing of this one"
+
+
+def refuse_readers(request: Request) -> Fault | None:
+    is_reader = request.subresource == "ephemeralcontainers"
+    return Answer(code=403, reason="Forbidden", message="no readers") if is_reader else None
+
+
+def test_a_loss_goes_on_while_the_operator_does_not_know_whether_it_does() -> None:
+    """What cannot be read for a while makes the condition Available Unknown, and then False again."""
+    after = int(READ_MAJORITY_AFTER) + 60
+    with bootstrapped(*persistent(recovery="Automatic", recoveryAfterSeconds=after)) as made:
+        freeze(made, 0, 1)
+        made.wait(READ_MAJORITY_AFTER + 10.0)
+        for name in ("c-0", "c-1"):
+            made.world.end_added("default", pod_of(made, name), FOLLOWED_A_LEADER)
+        made.wait(CLOCKS + 10.0)
+        made.api.before = refuse_readers
+        spoil(made, pod_of(made, "c-2"))
+        made.run_until(is_reason(made, "ObjectUnreadable"))
+        assert made.condition(IMPROBABLE, "Available")["status"] == "Unknown"
+        restore(made, pod_of(made, "c-2"))
+        made.run_until(is_reason(made, "QuorumLost"))
+        made.wait(after * 2.0)
+        assert not has_begun(made)
+        assert "; it does not begin by itself, because c-0, c-1 followed a leader after the" in message(made)
 
 
 def test_members_whose_claims_are_gone_are_waited_for_as_long() -> None:

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.errors import Conflict
 from etcd_operator.reconcile.backups.schedules.readers import being_read
+from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.faults import Answer, Request
 from unit.reconcile.bodies import BACKUPS, IMPROBABLE, RESTORES, persistent
 from unit.reconcile.harness import objects_of
@@ -66,3 +68,44 @@ def test_without_the_right_to_read_restores_nothing_is_removed(
     assert (prunes(made) == []) == waits
     assert (len(world.names(BACKUPS)) == 3) == waits
     assert (pruned(world)["reason"] == "Forbidden") == waits
+
+
+UNREADABLE = [
+    (RESTORES, restore(source={"objectURL": URL}), "r", {"progress": 5}),
+    (IMPROBABLE, persistent("other"), "other", {"endpoints": 5}),
+]
+
+
+@pytest.mark.parametrize(("kind", "body", "name", "status"), UNREADABLE)
+def test_what_cannot_be_read_may_be_reading_anything(
+    made: Made, kind: Kind, body: Any, name: str, status: Json
+) -> None:
+    """It was stored while the definition had another schema, and its restore goes on once it is mended."""
+    world, _ = made
+    world.create(*body)
+    world.edit(kind, name, {"status": status}, subresource="status")
+    with pytest.raises(Conflict, match=name):
+        being_read(objects_of(world.api))
+
+
+def test_a_restore_that_another_version_has_accepted_is_under_way(made: Made) -> None:
+    world, _ = made
+    kind, body = restore(source={"objectURL": URL})
+    body["spec"]["source"]["mirrors"] = ["a field of that version"]
+    world.create(kind, body)
+    assert being_read(objects_of(world.api)) == ()
+    world.edit(RESTORES, "r", {"status": {"url": URL, "phase": "Pending"}}, subresource="status")
+    assert [each.url for each in being_read(objects_of(world.api))] == [URL]
+
+
+def test_backups_are_taken_while_a_restore_cannot_be_read(made: Made) -> None:
+    world, _ = made
+    world.create(*restore(name="r", source={"objectURL": URL}))
+    world.edit(RESTORES, "r", {"status": {"progress": 5}}, subresource="status")
+    world.create(*schedule(retention={"maxCount": 1}, successfulBackupsHistoryLimit=1))
+    let_run(made, 960.0)
+    assert (prunes(made), len(world.names(BACKUPS))) == ([], 3)
+    assert "objects exist that cannot be read: default/r" in pruned(world)["message"]
+    world.edit(RESTORES, "r", {"status": {"progress": ""}}, subresource="status")
+    let_run(made, 60.0)
+    assert (prunes(made) != [], len(world.names(BACKUPS))) == (True, 1)

@@ -3,13 +3,14 @@
 import pytest
 
 from unit.fakes.apiserver import Answer, Fault, Json, Refusal, Request
-from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS, SERVICES, Kind
+from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS, REPLICA_SETS, SERVICES, Kind
+from unit.reconcile.bench import Bench
 from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.jobs import ELSEWHERE
 from unit.reconcile.manual_recoveries import LOST, RECOVER, TOKEN, is_reason, message
-from unit.reconcile.restored_clusters import DAMAGED, RESTORE, stored
+from unit.reconcile.restored_clusters import DAMAGED, RESTORE, Stored, stored
 
 NAME = "c0de/one/1"
 CLOSED = "etcd.improbable.io/closed"
@@ -302,9 +303,8 @@ def test_a_seed_that_is_lost_before_its_cluster_is_on_record_leaves_no_service_t
         assert backups.selected == made.status(IMPROBABLE)["bootstrap"]["token"]
 
 
-@pytest.mark.parametrize("kind", [JOBS, CLAIMS], ids=["its Job", "its claim"])
-def test_what_is_created_after_a_restore_was_cancelled_is_deleted(kind: Kind) -> None:
-    """The API server gives up its reply to a creation, and carries it out when the restore has ended."""
+def cancelled(made: Bench, backups: Stored, kind: Kind) -> Json:
+    """A restore that has ended, and what it has asked the API server to create of this kind."""
     late: list[Json] = []
 
     def timing_out(request: Request) -> Fault | None:
@@ -313,16 +313,39 @@ def test_what_is_created_after_a_restore_was_cancelled_is_deleted(kind: Kind) ->
         late.append(request.body)
         return Answer(code=504, reason="Timeout", message="the webhook did not answer in time")
 
+    made.api.before = timing_out
+    backups.ask(NAME)
+    made.run_until(lambda: bool(late))
+    made.api.before = lambda _: None
+    backups.ask(None)
+    made.run_until(lambda: made.status(IMPROBABLE)["recovery"]["replaces"] == "")
+    made.settle()
+    return late[0]
+
+
+def test_no_member_starts_on_a_claim_that_is_created_late_for_a_seed() -> None:
+    """Its EtcdPeer is there already, and would take the claim for its own."""
     with stored() as (made, backups):
-        made.api.before = timing_out
-        backups.ask(NAME)
-        made.run_until(lambda: bool(late))
-        made.api.before = lambda _: None
-        backups.ask(None)
-        made.run_until(lambda: made.status(IMPROBABLE)["recovery"]["replaces"] == "")
+        late = cancelled(made, backups, CLAIMS)
+        made.edit(IMPROBABLE, "c", {"spec": {"replicas": 4}})
+        made.run_until(lambda: "c-3" in made.names(PEERS))
+        made.create(CLAIMS, late)
+        made.run_until(is_reason(made, "NameConflict"))
+        assert "PersistentVolumeClaim c-3 is of another etcd cluster" in message(made)
+        made.wait(30.0)
+        assert "c-3" not in made.names(REPLICA_SETS)
+        made.delete(CLAIMS, "c-3")
         made.settle()
+        assert_finished(made, IMPROBABLE, 4)
+
+
+@pytest.mark.parametrize("kind", [JOBS, CLAIMS], ids=["its Job", "its claim"])
+def test_what_is_created_after_a_restore_was_cancelled_is_deleted(kind: Kind) -> None:
+    """The API server gives up its reply to a creation, and carries it out when the restore has ended."""
+    with stored() as (made, backups):
+        late = cancelled(made, backups, kind)
         assert (made.names(JOBS), made.names(CLAIMS)) == ([], list(OLD))
-        made.create(kind, late[0])
+        made.create(kind, late)
         made.run_until(lambda: (made.names(JOBS), made.names(CLAIMS)) == ([], list(OLD)))
         made.settle()
         assert_finished(made, IMPROBABLE, 3)

@@ -25,11 +25,11 @@ def seen(
     *,
     has_started: bool = True,
     has_synced: bool = False,
-    unreadable: tuple[Unreadable, ...] = (),
+    unreadable: tuple[Key, ...] = (),
 ) -> BackupFacts:
     """Of a cluster without a quorum. error: of the last request to list them."""
     store = Store[EtcdBackup]()
-    store.replace([], "1", unreadable=unreadable)
+    store.replace([], "1", unreadable=[Unreadable(key=key, labels={}, error="why") for key in unreadable])
     backups: Any = SimpleNamespace(
         has_synced=has_synced, is_listing=has_started and not has_synced, last_error=error, store=store
     )
@@ -49,13 +49,15 @@ def test_a_list_that_is_refused_is_not(error: OperatorError) -> None:
     assert seen(error) == BackupFacts(refusal=str(error))
 
 
+def test_those_that_cannot_be_read_are_named() -> None:
+    keys = tuple(Key("ns", f"b{number:02}") for number in range(11))
+    named = ", ".join(f"b{number:02} (why)" for number in range(10))
+    found = seen(None, has_synced=True, unreadable=(*keys, Key("other", "b00")))
+    assert found == BackupFacts(is_listed=True, unreadable=f"EtcdBackup {named} and others cannot be read")
+    found = seen(None, has_synced=True, unreadable=(keys[0], Key("other", "b00")))
+    assert found == BackupFacts(is_listed=True, unreadable="EtcdBackup b00 (why) cannot be read")
+
+
 def test_a_list_that_came_once_counts() -> None:
     assert seen(Unavailable("no answer"), has_synced=True) == BackupFacts(is_listed=True)
     assert seen(None, has_started=False) == BackupFacts()
-
-
-def test_one_that_cannot_be_read_may_be_of_this_cluster_and_newer() -> None:
-    odd = [Unreadable(key=Key(namespace, "b"), labels={}, error="why") for namespace in ("ns", "other")]
-    assert seen(None, has_synced=True, unreadable=(odd[1],)) == BackupFacts(is_listed=True)
-    sight = seen(None, has_synced=True, unreadable=tuple(odd))
-    assert sight == BackupFacts(is_listed=True, refusal="EtcdBackup b cannot be read: why")

@@ -149,6 +149,24 @@ def test_a_removed_member_of_a_cluster_that_cannot_be_read_keeps_its_finalizer_u
         assert made.objects()["claims"] == ["c-0", "c-1"]
 
 
+@KNOWN_OR_NOT
+def test_a_cluster_that_cannot_be_read_is_deleted_in_the_foreground(*, is_new: bool) -> None:
+    """It goes after its EtcdPeers, and one that is being removed has our finalizer."""
+    with bootstrapped(*persistent()) as made:
+        made.edit(IMPROBABLE, "c", {"spec": {"replicas": 2}})
+        made.run_until(lambda: leaving(made) != [])
+        (gone,) = leaving(made)
+        spoil(made, IMPROBABLE)
+        if is_new:
+            made.restart()
+        made.delete(REPLICA_SETS, gone)
+        made.wait(60.0)
+        assert made.names(PEERS) == ["c-0", "c-1", gone]
+        made.delete(IMPROBABLE, "c", propagation="Foreground")
+        made.wait(60.0)
+        assert (made.names(PEERS), made.names(IMPROBABLE)) == ([], [])
+
+
 def test_a_cluster_of_the_other_group_is_not_made_beside_one_that_cannot_be_read() -> None:
     with bootstrapped(*persistent(), alone=False) as made:
         before = identities(made)

@@ -87,6 +87,21 @@ def given_up(state: PeerState) -> PeerPlan | None:
     )
 
 
+def foreign(state: PeerState) -> PeerPlan | None:
+    """No member starts on a claim of another etcd cluster, such as one that was created late for a seed.
+
+    It would never be known as its claim: not when it is removed, nor when its EtcdPeer is made again.
+    """
+    if state.claim is None or state.claim.is_terminating or state.claim.token in ("", state.token):
+        return None
+    return PeerPlan.hold(
+        reason="NameConflict",
+        message=f"PersistentVolumeClaim {state.name} is of another etcd cluster (token {state.claim.token}): "
+        "delete it if its data is not needed",
+        requeue_after=RETRY_HELD,
+    )
+
+
 def claim_lost(state: PeerState) -> PeerPlan | None:
     """An initial member's claim is missing although others may have served: no empty one takes its place."""
     if not state.lacks_claim or not any(other.may_have_served for other in state.others):
@@ -143,6 +158,7 @@ RULES: tuple[PeerRule, ...] = (
     refuse,
     keep,
     given_up,
+    foreign,
     claim_lost,
     make_claim,
     await_claims,

@@ -38,6 +38,7 @@ class PeerState:
     is_for_cleanup: its member was removed for good, its claim goes with it.
     ownership_problem, content_problem: why it is no member of its cluster, and what in it is not as the
     operator writes it (see `dialects.peers`); empty for a peer that the operator made.
+    token: etcd's initial cluster token of its member.
     is_initial: it bootstraps a cluster, together with `others`. is_seed: it starts from a survivor's data.
     claim: the claim of its name; cluster_claims: all claims of its cluster.
     has_replica_set: there is a ReplicaSet of its name, made for this very peer.
@@ -46,6 +47,7 @@ class PeerState:
     """
 
     name: str
+    token: str = ""
     deleting_for: float | None = None
     is_for_cleanup: bool = False
     ownership_problem: str = ""

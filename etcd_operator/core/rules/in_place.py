@@ -108,7 +108,8 @@ def _obstacle(state: ClusterState) -> str:
         return "EtcdBackups cannot be read now"
     if not state.backups.stored:
         return (
-            "no EtcdBackup of this cluster is completed in its namespace; an EtcdRestore makes a new cluster"
+            "no EtcdBackup of this cluster is completed in its namespace"
+            f"{state.backups.but_unreadable}; an EtcdRestore makes a new cluster"
         )
     return ""
 

@@ -71,17 +71,18 @@ def unreadable(state: ClusterState) -> str:
     )
 
 
-def has_found_leader(reader: ReaderFacts, ended_for: float, unavailable_for: float) -> bool:
+def has_found_leader(reader: ReaderFacts, ended_for: float, lost_for: float) -> bool:
     """Whether a reader found, since the quorum was lost, that its member followed a leader.
 
-    ended_for: seconds since its end, by two clocks. What one found in an earlier loss shows nothing now.
+    ended_for: seconds since its end, by two clocks. lost_for: seconds since the quorum was lost. What one
+    found in an earlier loss shows nothing now.
     """
-    return reader.found_leader and ended_for <= unavailable_for + CLOCKS
+    return reader.found_leader and ended_for <= lost_for + CLOCKS
 
 
-def kept_from(reader: ReaderFacts, ended_for: float, unavailable_for: float) -> str:
+def kept_from(reader: ReaderFacts, ended_for: float, lost_for: float) -> str:
     """Why no other reader follows one that has ended so many seconds ago; empty if one may."""
-    if has_found_leader(reader, ended_for, unavailable_for):
+    if has_found_leader(reader, ended_for, lost_for):
         return "it follows a leader: check that the operator reaches its port 2379"
     if reader.number == 1 or ended_for >= REST * 2 ** min(reader.number - 2, MOST_DOUBLED):
         return ""

@@ -139,7 +139,8 @@ def _nothing_left(state: ClusterState) -> Plan | None:
 def _no_backup(state: ClusterState) -> str:
     if not state.backups.is_listed:
         return ", and EtcdBackups cannot be read now"
-    return f", and no EtcdBackup of the etcd cluster {state.persisted.cluster_id} is completed"
+    none = f", and no EtcdBackup of the etcd cluster {state.persisted.cluster_id} is completed"
+    return f"{none}{state.backups.but_unreadable}"
 
 
 def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: list[Member]) -> Plan:
@@ -202,8 +203,9 @@ def _cost(recovery: Recovery) -> str:
 
 def _begin_by_itself(state: ClusterState, recovery: Recovery, left: list[Member], silent: str) -> Plan:
     why = f"{silent} {without_request(state)}"
-    if state.backups.refusal:
-        why += f"; whether an EtcdBackup is newer is not known ({state.backups.refusal})"
+    unknown = state.backups.refusal or state.backups.unreadable
+    if unknown:
+        why += f"; whether an EtcdBackup is newer is not known ({unknown})"
     return read_silent(state) or _begin(state, msgspec.structs.replace(recovery, automatic=True), left, why)
 
 

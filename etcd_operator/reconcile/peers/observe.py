@@ -48,6 +48,7 @@ class PeerObserver:
         awaited, waited = self.memory.waited(key)
         return PeerState(
             name=key.name,
+            token=peer.spec.bootstrap.initial_cluster_token,
             deleting_for=self._deleting_for(peer),
             is_for_cleanup=improbable.CLEANUP_FINALIZER in peer.metadata.finalizers,
             ownership_problem=ownership_problem(peer, cluster),

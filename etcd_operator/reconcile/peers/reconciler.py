@@ -47,8 +47,8 @@ class PeerReconciler:
             return Result()
         if not self.writes.expectations.are_met(key):
             return Result(requeue_after=CATCH_UP, is_done=False)
-        if self.writes.caches.clusters.store.unreadable_at(cluster_of(peer)) is not None:
-            return Result(requeue_after=RETRY_HELD)  # it exists, and its own pass reports it
+        if self._is_held_back(peer):
+            return Result(requeue_after=RETRY_HELD)
         try:
             return self._carry_out(key, peer)
         except (NameTaken, Forbidden, Invalid, CleanupFailed) as error:
@@ -56,6 +56,14 @@ class PeerReconciler:
         except Exception as error:
             self._report(peer, REQUEST_FAILED, error)
             raise
+
+    def _is_held_back(self, peer: EtcdPeer) -> bool:
+        """Whether its cluster exists and cannot be read, which the cluster's own pass reports.
+
+        Where both are being deleted, the cluster may wait for the peer: that has to go.
+        """
+        cluster = self.writes.caches.clusters.store.unreadable_at(cluster_of(peer))
+        return cluster is not None and not (cluster.is_deleting and peer.metadata.is_deleting)
 
     def _carry_out(self, key: Key, peer: EtcdPeer) -> Result:
         """Observe, plan and act. Where the caches turn out to be behind, the next pass decides anew."""

@@ -21,6 +21,7 @@ from etcd_operator.core.members import Member
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import NAMED
 from etcd_operator.core.stock import BackupFacts, CompletedBackup
 from etcd_operator.decoding import convert
 from etcd_operator.errors import Forbidden, NotFound
@@ -53,27 +54,28 @@ class StoredBackups:
             if job is None:
                 self.jobs.forget(key)
             return BackupFacts(job=job, is_closed=self._is_closed(key, state))
-        refusal = self._refusal(key.namespace)
+        refusal = self._refusal()
         return BackupFacts(
             is_listed=self.backups.has_synced,
             is_awaited=self.backups.is_listing and not refusal,
             refusal=refusal,
+            unreadable=self._unreadable(key.namespace),
             stored=tuple(self._stored(key)) if self.backups.has_synced else (),
             job=job,
             is_closed=self._is_closed(key, state),
         )
 
-    def _refusal(self, namespace: str) -> str:
-        """A definition that is missing (then nobody has an EtcdBackup), or a permission.
-
-        Or an EtcdBackup that cannot be read: whose it is, and how new, is not known.
-        """
+    def _refusal(self) -> str:
+        """A definition that is missing (then nobody has an EtcdBackup), or a permission."""
         error = self.backups.last_error
-        if self.backups.is_listing and isinstance(error, (Forbidden, NotFound)):
-            return str(error)
-        odd = (each for each in self.backups.store.unreadable if each.key.namespace == namespace)
-        found = next(odd, None)
-        return f"EtcdBackup {found.key.name} cannot be read: {found.error}" if found is not None else ""
+        return str(error) if self.backups.is_listing and isinstance(error, (Forbidden, NotFound)) else ""
+
+    def _unreadable(self, namespace: str) -> str:
+        """Of any cluster: which one cannot be known."""
+        found = [each for each in self.backups.store.unreadable if each.key.namespace == namespace]
+        named = ", ".join(f"{each.key.name} ({each.error})" for each in found[:NAMED])
+        others = " and others" if len(found) > NAMED else ""
+        return f"EtcdBackup {named}{others} cannot be read" if found else ""
 
     def _stored(self, key: Key) -> Iterator[CompletedBackup]:
         now = self.clock.now()

@@ -28,7 +28,8 @@ class Read:
 def being_read(objects: Objects) -> tuple[Read, ...]:
     """By the EtcdRestores of a namespace, and by recoveries and restores in place of its clusters.
 
-    Raises the errors of `Client`: what cannot be read may be in use.
+    Raises the errors of `Client`, and Conflict for objects that cannot be read: what cannot be read may be in
+    use.
     """
     return (*_by_restores(objects), *_by_clusters(objects))
 
@@ -43,16 +44,20 @@ def _by_restores(objects: Objects) -> Iterator[Read]:
         listed = objects.client.list(resources.RESTORES, EtcdRestore, namespace=objects.namespace)
     except NotFound:
         return  # without its definition there is none
-    for restore in listed.items:
+    for restore in listed.whole():
+        if restore.status.phase in (COMPLETED, FAILED):
+            continue
         spec, _ = parsed(restore.spec, RestoreSpec, lambda _: "")
-        if spec is not None and restore.status.phase not in (COMPLETED, FAILED):
+        if spec is not None:
             url = restore.status.url or specs.url_of(spec.source)
             yield Read(url=url, name=spec.source.backup_name)
+        elif restore.status.url:  # another version of the operator has accepted it
+            yield Read(url=restore.status.url)
 
 
 def _by_clusters(objects: Objects) -> Iterator[Read]:
     listed = objects.client.list(resources.IMPROBABLE_CLUSTERS, AnyCluster, namespace=objects.namespace)
-    for cluster in listed.items:
+    for cluster in listed.whole():
         recovery = cluster.status.recovery
         if recovery is None or not recovery.is_under_way(cluster.status.cluster_id):
             continue
