@@ -18,12 +18,14 @@ class ListeningServer(ThreadingMixIn, TCPServer):
     """Serves each client of a listening socket, which it owns, on a thread of its own."""
 
     daemon_threads = False
+    poll_seconds = 0.5
+    """How long `stop` may take to be noticed. An idle server wakes as often."""
 
     def __init__(self, listener: socket.socket, handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
-        self._thread = threading.Thread(target=self.serve_forever, name="http-api")
+        self._thread = threading.Thread(target=self.serve_forever, args=(self.poll_seconds,), name="http-api")
 
     @property
     def port(self) -> int:

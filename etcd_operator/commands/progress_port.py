@@ -34,6 +34,7 @@ def served(port: int, progress: ProgressBar) -> Iterator[ProgressBar]:
 
 class _Server(ListeningServer):
     daemon_threads = True
+    poll_seconds = 0.01  # a restore, and whoever waits for it, would wait for the end of this server
     progress: ProgressBar
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import socket
+import time
 
 import pytest
 
@@ -38,6 +39,17 @@ def test_a_client_that_sends_nothing_delays_nobody(monkeypatch: pytest.MonkeyPat
     port = free_port()
     with served(port, shown()), socket.create_connection(("127.0.0.1", port)):
         assert progress(("127.0.0.1", port)).total_bytes == 100
+
+
+def test_a_command_does_not_wait_for_the_end_of_its_server() -> None:
+    """By default a server notices after half a second that it is stopped."""
+    seconds = []
+    for _ in range(5):
+        began = time.monotonic()
+        with served(free_port(), shown()):
+            pass
+        seconds.append(time.monotonic() - began)
+    assert min(seconds) < 0.25, seconds
 
 
 def test_a_port_that_is_taken_does_not_stop_the_command(capsys: pytest.CaptureFixture[str]) -> None:
