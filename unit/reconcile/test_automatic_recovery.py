@@ -54,14 +54,19 @@ def test_after_the_time_the_newest_survivor_is_recovered_and_all_claims_are_kept
         assert "c-0 (silent), c-1 (silent) given up without a request, after 1" in event["message"]
 
 
+def find_a_leader(made: Bench) -> None:
+    """Two of three fall silent, and what reads their data finds that they follow a leader."""
+    freeze(made, 0, 1)
+    made.wait(READ_MAJORITY_AFTER + 10.0)
+    for name in ("c-0", "c-1"):
+        made.world.end_added("default", pod_of(made, name), FOLLOWED_A_LEADER)
+
+
 def test_members_that_follow_a_leader_unseen_are_not_given_up() -> None:
     """They may acknowledge writes of clients that reach them."""
     after = int(READ_MAJORITY_AFTER) + 60
     with bootstrapped(*persistent(recovery="Automatic", recoveryAfterSeconds=after)) as made:
-        freeze(made, 0, 1)
-        made.wait(READ_MAJORITY_AFTER + 10.0)
-        for name in ("c-0", "c-1"):
-            made.world.end_added("default", pod_of(made, name), FOLLOWED_A_LEADER)
+        find_a_leader(made)
         made.wait(after * 2.0)
         assert not has_begun(made)
         assert "; it does not begin by itself, because c-0, c-1 followed a leader after the" in message(made)
@@ -82,10 +87,7 @@ def test_a_loss_goes_on_while_the_operator_does_not_know_whether_it_does() -> No
     """What cannot be read for a while makes the condition Available Unknown, and then False again."""
     after = int(READ_MAJORITY_AFTER) + 60
     with bootstrapped(*persistent(recovery="Automatic", recoveryAfterSeconds=after)) as made:
-        freeze(made, 0, 1)
-        made.wait(READ_MAJORITY_AFTER + 10.0)
-        for name in ("c-0", "c-1"):
-            made.world.end_added("default", pod_of(made, name), FOLLOWED_A_LEADER)
+        find_a_leader(made)
         made.wait(CLOCKS + 10.0)
         made.api.before = refuse_readers
         spoil(made, pod_of(made, "c-2"))

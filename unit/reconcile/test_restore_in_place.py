@@ -17,6 +17,14 @@ CLOSED = "etcd.improbable.io/closed"
 OLD = ("c-0", "c-1", "c-2")
 
 
+def die_at_the_service(made: Bench, backups: Stored, write: int = 1) -> None:
+    """A restore is requested, and the operator dies at a write of the Service: closed first, then opened."""
+    made.kill()
+    backups.ask(NAME)
+    made.start(dies_at=write, dies_on="services")
+    assert not run_or_die(made, lambda: backups.until(lambda: False))
+
+
 def test_a_backup_takes_the_place_of_the_data_of_a_cluster_that_serves() -> None:
     with stored() as (made, backups):
         revision = made.etcd.etcd.revision
@@ -120,10 +128,7 @@ def test_a_cluster_that_is_created_again_during_a_restore_names_the_claim_of_tha
 def test_an_edit_at_the_last_moment_reopens_the_cluster() -> None:
     """The annotation goes right after the Service was closed, and the operator dies there."""
     with stored() as (made, backups):
-        made.kill()
-        backups.ask(NAME)
-        made.start(dies_at=1, dies_on="services")
-        assert not run_or_die(made, lambda: backups.until(lambda: False))
+        die_at_the_service(made, backups)
         assert backups.selected == "closed"
         backups.ask(None)
         made.start()
@@ -145,10 +150,7 @@ def test_a_request_to_reopen_the_service_has_no_effect_once_it_was_changed() -> 
         return Answer(code=504, reason="Timeout", message="the webhook did not answer in time")
 
     with stored() as (made, backups):
-        made.kill()
-        backups.ask(NAME)
-        made.start(dies_at=1, dies_on="services")
-        assert not run_or_die(made, lambda: backups.until(lambda: False))
+        die_at_the_service(made, backups)
         backups.ask(None)
         made.api.before = timing_out
         made.start()
@@ -202,11 +204,8 @@ def test_a_seed_of_which_nothing_is_left_leaves_a_cluster_that_takes_puts(is_ask
 def test_clients_reach_the_old_cluster_while_a_seed_that_was_removed_is_filled_again() -> None:
     """The operator dies when it has closed the Service, and a person removes the seed."""
     with stored() as (made, backups):
-        made.kill()
         first = backups.selected
-        backups.ask(NAME)
-        made.start(dies_at=1, dies_on="services")
-        assert not run_or_die(made, lambda: backups.until(lambda: False))
+        die_at_the_service(made, backups)
         assert backups.selected == "closed"
         made.delete(PEERS, "c-3")
         made.lose_claim("c-3")
@@ -265,11 +264,8 @@ def test_a_request_that_closes_the_service_too_late_is_undone() -> None:
 def test_a_closed_service_without_its_annotation_is_opened_again() -> None:
     """Policies remove annotations that they do not know, and people clean up."""
     with stored() as (made, backups):
-        made.kill()
         first = backups.selected
-        backups.ask(NAME)
-        made.start(dies_at=1, dies_on="services")
-        assert not run_or_die(made, lambda: backups.until(lambda: False))
+        die_at_the_service(made, backups)
         made.edit(SERVICES, "c", {"metadata": {"annotations": {CLOSED: None}}})
         assert backups.selected == "closed"
         backups.ask(None)
@@ -282,11 +278,8 @@ def test_a_closed_service_without_its_annotation_is_opened_again() -> None:
 def test_a_seed_that_is_lost_before_its_cluster_is_on_record_leaves_no_service_that_selects_it() -> None:
     """The operator dies when the Service selects the seed, and a person removes that."""
     with stored() as (made, backups):
-        made.kill()
         first = backups.selected
-        backups.ask(NAME)
-        made.start(dies_at=2, dies_on="services")
-        assert not run_or_die(made, lambda: backups.until(lambda: False))
+        die_at_the_service(made, backups, write=2)
         assert backups.selected == made.status(IMPROBABLE)["recovery"]["token"]
         assert made.status(IMPROBABLE)["clusterID"] == "c0de"
         made.delete(PEERS, "c-3")
