@@ -18,7 +18,7 @@ _ADOPTING = (
     "(oldSelf.?status.?adoption.?members.orValue([]).size() > 0 && "
     "!oldSelf.?status.?adoption.?finished.orValue(false))"
 )
-# A persistent resource that was created again, on claims that do not tell of a bootstrap: it may have been
+# A persistent resource that was created again, on claims that record no bootstrap: it may have been
 # adopting a cluster before. See `rules.adopt_again`, which decides whether it was.
 _RESUMED = (
     "(oldSelf.?status.?clusterID.orValue('') != '' && !oldSelf.?status.?adoption.hasValue() && "

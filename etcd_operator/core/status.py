@@ -87,14 +87,18 @@ NAMED = 10
 """How many objects a message names: there may be hundreds, and each change would be a write."""
 
 
+def named(objects: Sequence[str], separator: str = ", ") -> str:
+    """The first ones as a list for a message, which says whether there are more."""
+    return separator.join(objects[:NAMED]) + (" and others" if len(objects) > NAMED else "")
+
+
 def of_another_operator(names: Sequence[str], what: str = "") -> tuple[str, str]:
     """Reason and message for objects of this cluster's name that another operator created.
 
     what: stands before their names.
     """
-    others = " and others" if len(names) > NAMED else ""
     message = (
-        f"{what}{', '.join(names[:NAMED])}{others} were not created by this operator: nothing is changed; "
+        f"{what}{named(names)} were not created by this operator: nothing is changed; "
         "docs/migrating.md describes how to take over the cluster of another operator"
     )
     return "OtherOperator", message

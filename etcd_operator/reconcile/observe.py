@@ -16,7 +16,7 @@ from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import conflict, is_own_quorum, observed
 from etcd_operator.core.replies import Reply
 from etcd_operator.core.state import ClusterState, Unseen
-from etcd_operator.core.status import NAMED
+from etcd_operator.core.status import named
 from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupFacts, StockFacts
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Forbidden, TerminalError
@@ -151,8 +151,7 @@ class Observer(Generic[Cluster]):
         found = sorted(self.caches.unreadable(key))
         if not found:
             return None
-        others = " and others" if len(found) > NAMED else ""
-        names = f"{'; '.join(found[:NAMED])}{others}"
+        names = named(found, "; ")
         message = f"objects of this cluster exist and cannot be read: {names}: nothing is changed"
         return Unseen(reason=UNREADABLE, message=message)
 

@@ -50,7 +50,7 @@ def _record(state: ClusterState, adoption: Adoption | None, reason: str, message
 
 
 def may_have_adopted(state: ClusterState) -> bool:
-    """Whether it resumed on claims that do not tell of a bootstrap: what they are of may have been adopted.
+    """Whether it resumed on claims that record no bootstrap: their cluster may have been adopted.
 
     The API server accepts spec.adopt for such a resource (see `api.adoption_validations`).
     """

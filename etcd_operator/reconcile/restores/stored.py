@@ -21,7 +21,7 @@ from etcd_operator.core.members import Member
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import NAMED
+from etcd_operator.core.status import named
 from etcd_operator.core.stock import BackupFacts, CompletedBackup
 from etcd_operator.decoding import convert
 from etcd_operator.errors import Forbidden, NotFound
@@ -72,10 +72,9 @@ class StoredBackups:
 
     def _unreadable(self, namespace: str) -> str:
         """Of any cluster: which one cannot be known."""
-        found = [each for each in self.backups.store.unreadable if each.key.namespace == namespace]
-        named = ", ".join(f"{each.key.name} ({each.error})" for each in found[:NAMED])
-        others = " and others" if len(found) > NAMED else ""
-        return f"EtcdBackup {named}{others} cannot be read" if found else ""
+        all_of_them = self.backups.store.unreadable
+        found = [f"{each.key.name} ({each.error})" for each in all_of_them if each.key.namespace == namespace]
+        return f"EtcdBackup {named(found)} cannot be read" if found else ""
 
     def _stored(self, key: Key) -> Iterator[CompletedBackup]:
         now = self.clock.now()
