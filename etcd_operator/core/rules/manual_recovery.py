@@ -87,7 +87,7 @@ def offer(state: ClusterState) -> Plan | None:
 def offer_beside_upgrade(state: ClusterState) -> Plan | None:
     """Report the recovery, too, while an upgrade is blocked without a quorum: a person knows what helps.
 
-    What silent members have is read first (`offline.read`): it decides which recovery is possible.
+    What silent members have is read first (`offline.read_silent`): it decides which recovery is possible.
     """
     if state.unavailable_for <= PATIENCE_OF_UPGRADES:
         return None

@@ -140,8 +140,8 @@ def _is_known(state: ClusterState, claim: ClaimFacts) -> bool:
     """
     if not (claim.cluster_uid or claim.cluster_id or claim.initial_members) or is_copy(state.members, claim):
         return False
-    recovery, tokens = state.persisted.recovery, {state.desired.token}
-    if recovery is not None and state.persisted.is_recovering:
+    recovery, tokens = state.persisted.recovery_under_way, {state.desired.token}
+    if recovery is not None:
         tokens.add(recovery.token)
     return bool(claim.token) and claim.token in tokens
 
