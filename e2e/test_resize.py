@@ -1,6 +1,7 @@
 """Growing, shrinking and replacing members while a client writes, as the documents show it."""
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.measuring import assert_at_most
+from e2e.support.members import Members
 from e2e.support.proxy import put_whole
 from e2e.support.resizing import (
     GAP_SECONDS,
@@ -18,11 +20,15 @@ from e2e.support.resizing import (
     resize,
     scale,
     settle,
+    sized,
 )
 from e2e.support.space import Space
 from e2e.support.waiting import LONG, wait_until
 from e2e.support.writer import Writer
 from etcd_operator.kube import resources
+
+MORE_THAN_APPLIED = 8000
+"""Entries. etcd refuses requests while 5,000 are not applied; 3.6 and 3.7 send these as a raft snapshot."""
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
 
@@ -42,6 +48,20 @@ def test_no_acknowledged_write_is_lost_while_a_cluster_grows_and_shrinks(space: 
     assert_at_most(GAP_SECONDS, gap, "seconds without a write, which an untouched cluster took")
     assert assert_consistent(space, document) == before
     assert_at_rest(space, 10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_member_joins_a_cluster_with_a_long_log_in_which_nobody_writes(space: Space, kind: Any) -> None:
+    """etcd lets it wait for the next entry (decision 036), after a request that is lost for 7 s."""
+    document = space.created(sized(kind(), 1))
+    settle(space, document)
+    with Members() as members:
+        [address] = space.addresses(document)
+        members.client(address).append_nothing(MORE_THAN_APPLIED, within=LONG)
+
+    begin = time.monotonic()
+    resize(space, document, 2)
+    print(f"joined after {time.monotonic() - begin:.1f} s")
 
 
 def test_the_documents_resize_by_whole_object_puts_leaves_the_listed_pods(space: Space) -> None:

@@ -68,7 +68,10 @@ class ReplaceMember(OnMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PadLog:
-    """Append entries that change nothing, `entries` at most: in time every member saves a raft snapshot."""
+    """Append entries that change nothing, `entries` at most.
+
+    In time every member saves a raft snapshot; a single one lets a learner publish its name.
+    """
 
     entries: int
 

@@ -3,7 +3,7 @@
 A rule is a function from the observed state to a `Plan` or None. A new behaviour is one
 function, one line in `RULES` and one row in a table test. `plan` is total and
 deterministic; it repeats nothing once it has been applied, because every rule depends on
-what is observed and not on what was planned.
+what is observed and not on what was planned. (`publishing` repeats an entry that changes nothing.)
 """
 
 from collections.abc import Callable
@@ -24,6 +24,7 @@ from etcd_operator.core.rules import (
     manual_recovery,
     objects,
     protect,
+    publishing,
     quorum_lost,
     recovery_ending,
     replace,
@@ -79,17 +80,17 @@ RULES: tuple[Rule, ...] = (
     crashed.restart,  # costs nothing, and whatever is below may need it
     data_corrupt.replace,  # no learner copies data, and no member is removed, while members disagree
     adopt.leave,  # before the pending learner is promoted
-    learner.finish,  # the pending change comes before the next one
+    publishing.beside(learner.finish),  # the pending change comes before the next one
     adopt.proceed,  # no rule below knows of external members
     take_over.finish,  # the pods of another operator would outlive what is changed below
     protect.before_stop,  # no rule above may wait for a person while evictions are refused
     scale.down,  # a member that is to be removed is not upgraded first
     manual_recovery.offer_beside_upgrade,  # the next one reports an upgrade, and not what else can be done
-    state_machine.roll,  # members that are added later start at the new version at once
+    publishing.beside(state_machine.roll),  # members that are added later start at the new version at once
     scale.up,  # needs every voter healthy, and no other change
     # Reports: nothing above could act.
     manual_recovery.offer,  # any rule above may still bring a quorum back
-    upkeep.watch,  # what is unhealthy now is reported before what was refused
+    publishing.beside(upkeep.watch),  # what is unhealthy now is reported before what was refused
     manual_recovery.settle,  # all members are healthy
     state_machine.refused,  # the cluster serves, at another version
     manual_recovery.refused,  # the cluster serves, and needs no recovery

@@ -18,6 +18,9 @@ from unit.etcd.support import eventually
 
 pytestmark = pytest.mark.etcd
 
+MORE_THAN_APPLIED = 8000
+"""Entries. etcd refuses requests while 5,000 are not applied; 3.6 and 3.7 send these as a raft snapshot."""
+
 
 def ready(cluster: RealEtcdCluster, channels: Channels) -> None:
     """Wait until every member answers and quorum is proven."""
@@ -108,6 +111,25 @@ def test_a_learner_that_wants_a_user_does_not_serve(real: RealEtcdCluster, chann
     real.ctl("auth", "enable", endpoint=endpoint)
     eventually(lambda: answers_of(probe(channels, real.endpoints)) == {Refused})
     assert serving(probe(channels, real.endpoints)) == {endpoint}
+
+
+def test_an_entry_lets_a_learner_serve_that_joins_after_many(
+    real: RealEtcdCluster, channels: Channels
+) -> None:
+    """It gets a raft snapshot, and of 3.6 and 3.7 it would wait for another entry for ever (decision 036)."""
+    real.bootstrap("m0")
+    ready(real, channels)
+    voter, peer_url = EtcdClient(channels, real.endpoint("m0")), f"http://{free_address()}"
+    voter.append_nothing(MORE_THAN_APPLIED, within=60.0)
+    voter.member_add((peer_url,), learner=True)
+    real.join("m1", peer_url)
+    learner = EtcdClient(channels, real.endpoint("m1"), deadline=0.5)
+
+    def serves() -> bool:
+        voter.append_nothing(1, within=1.0)
+        return learner.status().is_learner
+
+    eventually(serves, every=0.5)
 
 
 def test_a_client_certificate_is_shown_and_the_server_name_checked(binaries: Path, tmp_path: Path) -> None:
