@@ -9,16 +9,23 @@ would be to delete our copies of the data, perhaps the last ones (I6).
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from etcd_operator.api.persisted import AdoptedMember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member
 from etcd_operator.core.replies import Answer, EtcdMember, Reply
 
-LISTS_NONE = (
-    "lists no member of this resource: it runs again without its data, or they were removed from etcd"
-)
-"""The end of the doubt about an answer that would be right if somebody else had removed all of ours."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """Why an answer does not count, as status reports it.
+
+    may_be_right: it would be right if somebody else had removed all of our members from etcd.
+    """
+
+    why: str
+    may_be_right: bool = False
 
 
 def endpoints(desired: DesiredCluster) -> tuple[str, ...]:
@@ -52,20 +59,20 @@ def have_joined(desired: DesiredCluster, objects: Iterable[Member]) -> bool:
 
 def own_answers(
     desired: DesiredCluster, replies: Mapping[str, Reply], *, with_ours: bool
-) -> tuple[dict[str, Answer], dict[str, str]]:
+) -> tuple[dict[str, Answer], dict[str, Doubt]]:
     """By member ID, the answers of the recorded external members, and why other answers do not count.
 
     replies: by endpoint. with_ours: lists without a member of ours do not count (see `have_joined`).
     """
     found: dict[str, Answer] = {}
-    disbelieved: dict[str, str] = {}
+    disbelieved: dict[str, Doubt] = {}
     for member in recorded(desired):
         reply = replies.get(member.endpoint)
         if not isinstance(reply, Answer):
             continue
-        why = _doubt(desired, member, reply, with_ours=with_ours)
-        if why:
-            disbelieved[member.id] = why
+        doubt = _doubt(desired, member, reply, with_ours=with_ours)
+        if doubt is not None:
+            disbelieved[member.id] = doubt
         else:
             found[member.id] = reply
     return found, disbelieved
@@ -97,14 +104,20 @@ def _is_made(desired: DesiredCluster, member: Member) -> bool:
     return claim.cluster_uid == desired.uid or claim.cluster_id == desired.persisted.cluster_id
 
 
-def _doubt(desired: DesiredCluster, member: AdoptedMember, answer: Answer, *, with_ours: bool) -> str:
-    """Why this is not the answer of that member, with all of its data; empty if it is."""
+def _doubt(
+    desired: DesiredCluster, member: AdoptedMember, answer: Answer, *, with_ours: bool
+) -> Doubt | None:
+    """Why this is not the answer of that member, with all of its data; None if it is."""
     if (answer.cluster_id, answer.member_id) != (desired.persisted.cluster_id, member.id):
-        return f"another process answers at {member.endpoint}"
+        return Doubt(why=f"another process answers at {member.endpoint}")
     adoption = desired.persisted.adoption
     if adoption is not None and answer.committed < adoption.committed:
-        return f"the member at {member.endpoint} lags behind, or runs again without its data"
+        return Doubt(why=f"the member at {member.endpoint} lags behind, or runs again without its data")
     theirs = {each.id for each in recorded(desired)}
     if with_ours and all(entry.id in theirs for entry in answer.members):
-        return f"the member at {member.endpoint} {LISTS_NONE}"
-    return ""
+        why = (
+            f"the member at {member.endpoint} lists no member of this resource: it runs again without its "
+            "data, or they were removed from etcd"
+        )
+        return Doubt(why=why, may_be_right=True)
+    return None

@@ -11,6 +11,7 @@ from dataclasses import replace
 import msgspec
 
 from etcd_operator.api.persisted import AdoptedMember
+from etcd_operator.core.adoption import Doubt
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member
 from etcd_operator.core.replies import Answer, Reply
@@ -18,7 +19,7 @@ from etcd_operator.core.replies import Answer, Reply
 
 def with_external(
     desired: DesiredCluster, objects: Iterable[Member], replies: Mapping[str, Reply]
-) -> tuple[DesiredCluster, dict[str, str]]:
+) -> tuple[DesiredCluster, dict[str, Doubt]]:
     """The cluster as if the external members that answer were on record, and why other answers do not count.
 
     As it is, if the adoption is on record, or if there is none. replies: by endpoint.
@@ -28,13 +29,13 @@ def with_external(
         return desired, {}
     ours = frozenset(ids_on_claims(desired, objects))
     found: dict[str, AdoptedMember] = {}
-    disbelieved: dict[str, str] = {}
+    disbelieved: dict[str, Doubt] = {}
     for at, answer in replies.items():
         if not isinstance(answer, Answer):
             continue
-        why = _doubt(desired, ours, at, answer)
-        if why:
-            disbelieved[answer.member_id] = why
+        doubt = _doubt(desired, ours, at, answer)
+        if doubt is not None:
+            disbelieved[answer.member_id] = doubt
         else:
             found[answer.member_id] = _member(at, answer)
     known = msgspec.structs.replace(adoption, members=tuple(found.values()))
@@ -49,12 +50,12 @@ def ids_on_claims(desired: DesiredCluster, objects: Iterable[Member]) -> Iterato
             yield claim.member_id
 
 
-def _doubt(desired: DesiredCluster, ours: frozenset[str], at: str, answer: Answer) -> str:
+def _doubt(desired: DesiredCluster, ours: frozenset[str], at: str, answer: Answer) -> Doubt | None:
     if answer.cluster_id != desired.persisted.cluster_id:
-        return f"a member of another cluster answers at {at}"
+        return Doubt(why=f"a member of another cluster answers at {at}")
     if ours.isdisjoint(entry.id for entry in answer.members):
-        return f"the member at {at} lists none of this resource"
-    return ""
+        return Doubt(why=f"the member at {at} lists none of this resource")
+    return None
 
 
 def _member(at: str, answer: Answer) -> AdoptedMember:

@@ -6,6 +6,7 @@ from functools import cached_property
 from semver import Version
 
 from etcd_operator.core.absence import NO_ABSENCE, Absence
+from etcd_operator.core.adoption import Doubt
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.members import ClaimFacts, Member, Unlabelled, quorum
@@ -60,7 +61,7 @@ class ClusterState:
     unknown_members: tuple[EtcdMember, ...] = ()
     external: tuple[Member, ...] = ()
     endpoints: tuple[tuple[str, Reply], ...] = ()
-    disbelieved: tuple[tuple[str, str], ...] = ()
+    disbelieved: tuple[tuple[str, Doubt], ...] = ()
     clashes: tuple[str, ...] = ()
     unlabelled: tuple[Unlabelled, ...] = ()
     predecessors: tuple[str, ...] = ()

@@ -180,7 +180,8 @@ def test_another_cluster_at_an_endpoint_is_not_believed() -> None:
     other = answer("new", theirs(1), cluster_id="other")
     state = resumed(ours=3, left=2, replies={2: other})
 
-    assert state.disbelieved == (("id-new", f"a member of another cluster answers at {endpoint(2)}"),)
+    why = f"a member of another cluster answers at {endpoint(2)}"
+    assert state.disbelieved == (("id-new", adoption.Doubt(why=why)),)
     made = recorded(state)
     assert made is not None
     assert [m.endpoint for m in made.members if not m.removed] == [endpoint(0), endpoint(1)]

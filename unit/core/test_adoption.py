@@ -92,7 +92,9 @@ def test_what_else_answers_at_an_endpoint_is_no_answer_of_its_member(changes: di
     state = join(DESIRED, replies, {})
 
     assert [member.answer is None for member in state.external] == [True, False]
-    assert state.disbelieved == (("id-old-0", f"another process answers at {endpoint(0)}"),)
+    assert state.disbelieved == (
+        ("id-old-0", adoption.Doubt(why=f"another process answers at {endpoint(0)}")),
+    )
 
 
 def test_a_silent_external_member_is_listed_by_the_others() -> None:
@@ -203,7 +205,8 @@ def test_our_copies_outlive_an_external_member_that_restarts_without_data(
     state = found(desired, only_data(kind)[case])
     made = plan(state)
 
-    assert state.disbelieved == (("id-old-0", f"the member at {endpoint(0)} {NONE_OF_OURS}"),)
+    why = f"the member at {endpoint(0)} {NONE_OF_OURS}"
+    assert state.disbelieved == (("id-old-0", adoption.Doubt(why=why, may_be_right=True)),)
     assert not state.has_quorum
     assert (made.actions, made.reason) == ((), "QuorumLost")
     assert NONE_OF_OURS in made.message
@@ -229,7 +232,7 @@ def test_a_list_without_ours_counts_before_they_join_and_once_the_last_one_leave
     assert found(joining, {}).disbelieved == ()
     assert found(leaving, {"db-0": Silence(seconds=2.0)}).disbelieved == ()
     behind = recorded(persistent(), vacated=True, committed=BLANK.committed + 1)
-    assert found(behind, {"db-0": Silence(seconds=2.0)}).disbelieved[0][1].endswith(BEHIND)
+    assert found(behind, {"db-0": Silence(seconds=2.0)}).disbelieved[0][1].why.endswith(BEHIND)
 
 
 @pytest.mark.parametrize(

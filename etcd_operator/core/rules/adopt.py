@@ -159,7 +159,7 @@ def proceed(state: ClusterState) -> Plan | None:
 
 
 def _joined(state: ClusterState) -> Plan:
-    doubts = ", ".join(why for member_id, why in state.disbelieved if member_id in _ids(state.external))
+    doubts = ", ".join(doubt.why for at, doubt in state.disbelieved if at in _ids(state.external))
     if doubts:
         return Plan.hold(
             "MemberUnhealthy", f"all members of this resource have joined; {doubts}", requeue_after=RECHECK

@@ -140,7 +140,7 @@ def _unmatched(state: ClusterState) -> str:
 
 def _troubles(state: ClusterState) -> str:
     silent = [at for at, reply in state.endpoints if not isinstance(reply, Answer)]
-    found = [why for _, why in state.disbelieved]
+    found = [doubt.why for _, doubt in state.disbelieved]
     found += [f"{_name(member)} does not answer" for member in state.members if member.answer is None]
     found += [f"no member responds at {', '.join(silent)}"] if silent else []
     return f" ({'; '.join(found)})" if found else ""

@@ -4,7 +4,6 @@ Nothing is done then, not even a recovery: external members may have data that o
 """
 
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.adoption import LISTS_NONE
 from etcd_operator.core.rules import adoptable
 from etcd_operator.core.rules.replace import remount
 from etcd_operator.core.state import ClusterState
@@ -51,8 +50,8 @@ def _disowned(state: ClusterState) -> str:
     Somebody may have removed ours from etcd. But no answer proves that: whoever lost the data reports the
     same, and then ours have the last copies.
     """
-    doubts = [why for _, why in state.disbelieved]
-    if state.answers or state.external or not any(why.endswith(LISTS_NONE) for why in doubts):
+    may_be_right = any(doubt.may_be_right for _, doubt in state.disbelieved)
+    if state.answers or state.external or not may_be_right:
         return ""
     # In this order: what the first one leaves behind is not created again for it.
     kinds, data = ("pod,service", "pods") if state.kind.data_is_as_old_as_pod else ("pvc,etcdpeer", "claims")
@@ -65,12 +64,12 @@ def _disowned(state: ClusterState) -> str:
 
 
 def _troubled(state: ClusterState) -> str:
-    doubts = [] if state.external else [why for _, why in state.disbelieved]
+    doubts = [] if state.external else [doubt.why for _, doubt in state.disbelieved]
     found = (", ".join(doubts), adoptable.troubled(state), ", ".join(unhealthy(state)))
     return next(filter(None, found), "no member reports the members")
 
 
 def unhealthy(state: ClusterState) -> list[str]:
     """The voters that are not healthy, with the reason. Answers at an endpoint may be another process's."""
-    doubts = dict(state.disbelieved)
+    doubts = {member_id: doubt.why for member_id, doubt in state.disbelieved}
     return [f"{v.name} ({doubts.get(v.id, v.health.value)})" for v in state.all_voters if not v.is_healthy]
