@@ -1,8 +1,12 @@
-"""What keeps the pods of one EtcdRestore on different nodes: the same that will keep its members apart.
+"""What keeps the members of a cluster on different nodes, and the pods of one EtcdRestore before them.
 
-The first pod on a volume may decide for ever on which node or in which zone it is. The user's terms select
-members by their labels, which these pods must not have: Services and budgets would select them, too. So each
-term that keeps members apart is added once more, with a label that the pods of the restore have.
+The loss of a node or zone should cost one member. So pods prefer other zones and nodes than those of the
+others, unless the user decides where they run. It is a preference: one node is enough for a cluster.
+
+The first pod on a volume may decide for ever on which node or in which zone it is. So what keeps members
+apart applies to the pods that restore them, too. The user's terms select members by their labels, which these
+pods must not have: Services and budgets would select them. So each term that keeps members apart is added
+once more, with a label that the pods of the restore have.
 """
 
 from collections.abc import Mapping
@@ -12,6 +16,22 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podtemplate import PodTemplate
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def preferred_apart(selector: RawObject) -> RawObject:
+    """An affinity that prefers zones and nodes without pods that `selector`, a label selector, selects."""
+    terms = [
+        {"weight": weight, "podAffinityTerm": {"labelSelector": selector, "topologyKey": key}}
+        for key, weight in (("topology.kubernetes.io/zone", 100), ("kubernetes.io/hostname", 50))
+    ]
+    return {"podAntiAffinity": {PREFERRED: terms}}
+
+
+def members_affinity(template: PodTemplate, members: RawObject) -> RawObject:
+    """The affinity of members: the user's, and apart where that says nothing. members: selects them all."""
+    is_users = "podAntiAffinity" in template.affinity or template.topology_spread_constraints
+    return template.affinity if is_users else {**template.affinity, **preferred_apart(members)}
 
 
 def required_terms(template: PodTemplate) -> list[RawObject]:

@@ -85,6 +85,7 @@ def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> R
         cluster.pod_template,
         container,
         keys=coreos.POD_KEYS,
+        members=members_selector(cluster.name),
         security=security(cluster.pod_template),
         data_volume={"emptyDir": {}},
         extra={},

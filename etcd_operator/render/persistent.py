@@ -228,6 +228,7 @@ def _pod_template(
         template,
         container,
         keys=improbable.POD_KEYS,
+        members={"matchLabels": {improbable.CLUSTER_LABEL: cluster}},
         security=contexts,
         data_volume=volume,
         extra=extra,

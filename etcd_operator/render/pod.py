@@ -12,6 +12,7 @@ from decimal import Decimal, InvalidOperation
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.render.apart import members_affinity
 from etcd_operator.render.security import Security
 
 STOP_SECONDS = 30
@@ -25,6 +26,7 @@ def etcd_pod_spec(
     container: RawObject,
     *,
     keys: PodKeys,
+    members: RawObject,
     security: Security,
     data_volume: RawObject,
     extra: RawObject,
@@ -33,6 +35,7 @@ def etcd_pod_spec(
 
     container: the `etcd` container without the fields of the template.
     keys: contains the name of the condition that the operator sets while the member serves.
+    members: the label selector of all members' pods.
     data_volume: the source of the volume `etcd-data`.
     extra: more fields of the pod spec (hostname, hostAliases ...).
     """
@@ -49,8 +52,9 @@ def etcd_pod_spec(
         "enableServiceLinks": False,
         "securityContext": security.pod,
     }
-    if template.affinity:
-        spec["affinity"] = template.affinity
+    affinity = members_affinity(template, members)
+    if affinity:
+        spec["affinity"] = affinity
     if template.topology_spread_constraints:
         spec["topologySpreadConstraints"] = list(template.topology_spread_constraints)
     return {**spec, **scheduling(template), **extra}

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.render import ephemeral, persistent
+from etcd_operator.render.apart import PREFERRED, members_affinity, preferred_apart, selects
 from etcd_operator.render.options import as_environment, as_flags, etcd_options
 from etcd_operator.render.pod import STOP_SECONDS, go_max_procs
 from etcd_operator.render.urls import endpoint, host_of, url
@@ -19,6 +22,8 @@ from unit.render.cases import (
     with_resources,
 )
 from unit.render.pods import POD_SPECS, PODS, environment_in
+
+MEMBERS = {"matchLabels": {"cluster": "db"}}
 
 EACH_POD = pytest.mark.parametrize("spec", POD_SPECS.values(), ids=POD_SPECS)
 
@@ -64,12 +69,45 @@ def test_the_data_directory_is_on_the_mounted_volume(spec: dict[str, Any]) -> No
 
 
 def test_optional_pod_fields_are_absent_by_default() -> None:
-    optional = {"affinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "priorityClassName"}
+    optional = {"nodeSelector", "tolerations", "topologySpreadConstraints", "priorityClassName"}
 
     assert not optional & set(POD_SPECS["ephemeral"])
     assert not optional & set(POD_SPECS["persistent"])
     assert optional <= set(POD_SPECS["persistent full"])
     assert "resources" not in POD_SPECS["persistent"]["containers"][0]
+
+
+@pytest.mark.parametrize("kind", ["ephemeral", "persistent"])
+def test_members_prefer_zones_and_nodes_without_another_member_of_their_cluster(kind: str) -> None:
+    terms = POD_SPECS[kind]["affinity"]["podAntiAffinity"][PREFERRED]
+    labels = PODS[f"{kind} pod"]["metadata"]["labels"]
+
+    assert [term["podAffinityTerm"]["topologyKey"].rpartition("/")[2] for term in terms] == [
+        "zone",
+        "hostname",
+    ]
+    for term in terms:
+        selector = term["podAffinityTerm"]["labelSelector"]
+        assert selects(selector, labels)
+        assert not selects(selector, {**labels, "etcd_cluster": "x", "etcd.improbable.io/cluster-name": "x"})
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        pytest.param({"affinity": {"podAntiAffinity": {}}}, {"podAntiAffinity": {}}, id="none, even"),
+        pytest.param({"topologySpreadConstraints": [{"maxSkew": 1}]}, {}, id="a spread"),
+        pytest.param(
+            {"affinity": {"nodeAffinity": {"x": 1}}},
+            {"nodeAffinity": {"x": 1}, **preferred_apart(MEMBERS)},
+            id="other terms only",
+        ),
+    ],
+)
+def test_where_members_run_apart_is_the_users_to_decide(
+    template: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert members_affinity(msgspec.convert(template, PodTemplate), MEMBERS) == expected
 
 
 # Owners
