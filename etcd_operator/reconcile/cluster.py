@@ -24,13 +24,13 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, RETRY_HELD, WARNINGS, awaits_cluster_version
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Forbidden, Invalid, NotLeading, OperatorError
+from etcd_operator.errors import Forbidden, Invalid, NotLeading, TerminalError
 from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
 from etcd_operator.figures import ClusterFigures
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster
-from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures, IndependentWrites, attempt
+from etcd_operator.reconcile.failures import Failures, IndependentWrites, attempt, is_waited_for, reason_of
 from etcd_operator.reconcile.objects import NameTaken, Overridden
 from etcd_operator.reconcile.observe import Observer
 from etcd_operator.reconcile.peers.status import PeerStatusWriter
@@ -51,16 +51,15 @@ NAMESPACE_GOING = "because it is being terminated"
 """The API server's message for a create in a namespace that is being deleted."""
 
 _HELD: Mapping[type[Exception], str] = {
-    NameTaken: "NameConflict",
     Forbidden: "Forbidden",
     Invalid: "Refused",
     Corrupt: "DataCorrupt",
     Overridden: "Overridden",
 }
-"""The reasons of failures that only a change outside of the operator ends."""
+"""The reasons that a cluster has for a failure; for all others see `reason_of`."""
 
-REPORTED_AND_WAITED_FOR = (NameTaken, Overridden, Forbidden, Invalid, UnhealthyCluster, NotInSync, Corrupt)
-"""Failures that a pass waits for at a pace of its own; all others are the engine's to repeat."""
+_WAITED_FOR = (Overridden, UnhealthyCluster, NotInSync, Corrupt)
+"""What the pass of a cluster waits for as well, see `is_waited_for`; all others the engine repeats."""
 
 ETCD_RETRY = 0.25
 """Seconds until a change that etcd does not allow yet is requested again."""
@@ -139,7 +138,7 @@ class _Pass(Generic[Cluster]):
             attempts.make(self._write_status)
             if self._of.peer_status is not None and self._state.is_fresh:
                 attempts.make(partial(self._of.peer_status.write, self._state))
-        if failure is not None and not isinstance(failure, REPORTED_AND_WAITED_FOR):
+        if failure is not None and not (is_waited_for(failure) or isinstance(failure, _WAITED_FOR)):
             raise failure
         return self._ended(attempts)
 
@@ -164,7 +163,7 @@ class _Pass(Generic[Cluster]):
         return self._plan if self._plan.stage is Stage.HELD else explained
 
     def _ended(self, attempts: IndependentWrites) -> Result:
-        lasting = [error for error in attempts.failures if isinstance(error, (Forbidden, Invalid))]
+        lasting = [error for error in attempts.failures if isinstance(error, TerminalError)]
         passing = [error for error in attempts.failures if error not in lasting]
         if passing:
             raise passing[0]
@@ -244,4 +243,4 @@ def held_by(error: Exception, message: str) -> Plan:
     held = next((reason for kind, reason in _HELD.items() if isinstance(error, kind)), "")
     if held:
         return Plan.hold(held, message, requeue_after=RETRY_HELD)
-    return Plan.hold(REQUEST_FAILED if isinstance(error, OperatorError) else "InternalError", message)
+    return Plan.hold(reason_of(error), message, requeue_after=RETRY_HELD if is_waited_for(error) else None)

@@ -87,6 +87,14 @@ def reason_of(error: Exception) -> str:
             return "InternalError"
 
 
+def is_waited_for(error: Exception) -> bool:
+    """Whether a change outside of the operator ends it: a pass tries again at a pace of its own.
+
+    The engine does not repeat a pass that ends with a `TerminalError`; but rights come back without an event.
+    """
+    return isinstance(error, (NameTaken, TerminalError))
+
+
 def attempt(call: Callable[[], None]) -> Exception | None:
     """Call it; why it failed, whatever that is: the other writes must not depend on it."""
     try:

@@ -33,7 +33,7 @@ from unit.fakes.apiserver.selectors import matches_labels
 from unit.fakes.clock import FakeClock
 from unit.reconcile.mortality import Mortality, MortalTransport
 from unit.reconcile.passes import DEADLINE, Passes, Schedule, never
-from unit.reconcile.tools import OWN_IMAGE, Tools
+from unit.reconcile.tools import Tools
 
 RESYNC = 10.0
 MARK = "Mark"
@@ -111,7 +111,7 @@ class Operator:
             on_cluster_figures=partial(_keep, self.cluster_figures),
             on_restore_figures=partial(_keep, self.restore_figures, "EtcdRestore"),
             on_restore_end=self.restore_ends.append,
-            backup_image=lambda: OWN_IMAGE,
+            backup_image=tools.image,
             ask_tool=tools.ask,
             clean_up_tool=tools.clean_up,
             ask_stock=tools.ask_stock,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.reconcile.peers.act import PeerActor
 from unit.fakes.apiserver import Answer, Json, Kind
 from unit.fakes.apiserver.faults import Cut, Fault, Request
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
@@ -237,6 +238,16 @@ def test_a_bug_in_an_act_is_reported_and_harms_nothing_else(monkeypatch: pytest.
             made.run_until(lambda: False)
         assert made.reason(COREOS) == "InternalError"
         assert "KeyError" in made.condition(COREOS, "Degraded")["message"]
+
+
+def test_a_bug_in_the_pass_of_a_peer_is_reported_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with bootstrapped(*persistent()) as made:
+        monkeypatch.setattr(PeerActor, "_create_claim", lambda *_: dict[str, str]()["no such key"])
+        made.edit(IMPROBABLE, "c", {"spec": {"replicas": 4}})
+        with pytest.raises(AssertionError, match="panicked"):
+            made.run_until(lambda: False)
+        made.run_until(lambda: made.reason(IMPROBABLE) == "InternalError", turns=5)
+        assert "KeyError" in made.condition(IMPROBABLE, "Degraded")["message"]
 
 
 def test_who_may_not_act_reports_nothing_either() -> None:

@@ -13,6 +13,7 @@ from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.manual_recoveries import LOST, RECOVER, ask, is_reason, lose, lost_for_long, message
 from unit.reconcile.restored_clusters import DAMAGED, Stored, stored
+from unit.reconcile.tools import OWN_IMAGE
 
 NAME = "c0de/backup:one/1"
 
@@ -68,6 +69,21 @@ def test_without_a_backup_nothing_empty_is_made() -> None:
         made.wait(3.0)
         assert (made.reason(IMPROBABLE), made.names(CLAIMS)) == ("RecoveryRefused", [])
         assert not made.etcd_runs()
+
+
+def test_an_own_image_that_is_unknown_for_a_while_is_reported_and_the_recovery_goes_on() -> None:
+    with stored() as (made, backups):
+        lose(made, 0, 1, 2)
+        made.run_until(is_reason(made, "QuorumLost"))
+        made.wait(SILENCE + 1.0)
+        made.tools.own_image = ""
+        ask(made, NAME)
+        made.wait(600.0)
+        assert (made.reason(IMPROBABLE), made.names(JOBS)) == ("ImageUnknown", [])
+        assert "--backup-image" in message(made)
+        made.tools.own_image = OWN_IMAGE
+        backups.until_restored()
+        assert_finished(made, IMPROBABLE, 3, (0, 1, 3))
 
 
 def test_a_backup_of_an_earlier_etcd_cluster_is_not_offered() -> None:

@@ -9,6 +9,7 @@ from etcd_operator.core.members import PodFacts
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
+from etcd_operator.reconcile.backups.image import ImageUnknown
 from etcd_operator.reconcile.inquiries import AskSurvivor
 from etcd_operator.reconcile.readers import Readers
 
@@ -73,11 +74,12 @@ class Tools:
     """All tools of the world.
 
     asked: address and token of each question. stock: what they can restore. running: the IDs of the etcd
-    clusters for which that was asked.
+    clusters for which that was asked. own_image: the operator's, empty where it is unknown.
     """
 
     def __init__(self, etcds: "Etcds | None" = None) -> None:
         self.etcds = etcds
+        self.own_image = OWN_IMAGE
         self.report = stored()
         self.stock = holding(None)
         self.progress: Progress | None = None
@@ -87,6 +89,12 @@ class Tools:
         self.cannot_clean = ""
         self.asked: list[tuple[Address, str]] = []
         self.cleaned: list[Address] = []
+
+    def image(self) -> str:
+        """As `OwnImage`."""
+        if not self.own_image:
+            raise ImageUnknown("the operator's own pod does not exist: run it with --backup-image")
+        return self.own_image
 
     def ask(self, address: Address, token: str) -> ToolReport:
         """As `client.ask`."""

@@ -20,7 +20,6 @@ from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.core.backup_tool.state import CleanupState, ToolPodState
 from etcd_operator.core.status import CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import TerminalError
 from etcd_operator.figures import OnFigures
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
@@ -29,9 +28,9 @@ from etcd_operator.reconcile.backup_tool.act import ToolActor
 from etcd_operator.reconcile.backup_tool.caches import ToolCaches
 from etcd_operator.reconcile.backup_tool.observe import ObservedTool, ToolObserver
 from etcd_operator.reconcile.cluster import ReportEvent
-from etcd_operator.reconcile.failures import Failures, attempt, reason_of
+from etcd_operator.reconcile.failures import Failures, attempt, is_waited_for, reason_of
 from etcd_operator.reconcile.inquiries import Heard, Inquiries, PodServer
-from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render.backup_tool import PORT
@@ -97,7 +96,7 @@ class ToolReconciler:
         self._write(observed, self._facts(key, observed, problem), objects)
         if failure is None:
             return Result(requeue_after=again)
-        if not isinstance(failure, (NameTaken, TerminalError)):
+        if not is_waited_for(failure):
             raise failure
         return Result(requeue_after=RETRY_HELD if again is None else min(again, RETRY_HELD))
 

@@ -19,15 +19,15 @@ from etcd_operator.core.backups.status import status
 from etcd_operator.core.status import BEHIND, RETRY_HELD
 from etcd_operator.core.versions import image_of, restoring
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import OperatorError, TerminalError
+from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.backups.observe import BackupObserver, ObservedBackup
-from etcd_operator.reconcile.failures import Failures, reason_of
+from etcd_operator.reconcile.failures import Failures, is_waited_for, reason_of
 from etcd_operator.reconcile.jobs import JobCaches
-from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.unreadable import Unreadables
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import backup_job
@@ -92,7 +92,7 @@ class BackupReconciler:
             self._make(observed, objects)
         except OperatorError as error:
             self._report(observed, made, error, objects)
-            if isinstance(error, (NameTaken, TerminalError)):
+            if is_waited_for(error):
                 return Result(requeue_after=RETRY_HELD)
             raise
         self.failures.passed(observed.key)

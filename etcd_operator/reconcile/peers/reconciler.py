@@ -12,10 +12,10 @@ from etcd_operator.core.members import PodProblem
 from etcd_operator.core.peers.plan import plan
 from etcd_operator.core.status import CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Forbidden, Invalid, TerminalError
+from etcd_operator.errors import TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.caches import cached
-from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
+from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures, reason_of
 from etcd_operator.reconcile.objects import NameTaken
 from etcd_operator.reconcile.peers.act import CleanupFailed, PeerActor, PeerReport
 from etcd_operator.reconcile.peers.memory import PeerMemory
@@ -51,10 +51,10 @@ class PeerReconciler:
             return Result(requeue_after=RETRY_HELD)
         try:
             return self._carry_out(key, peer)
-        except (NameTaken, Forbidden, Invalid, CleanupFailed) as error:
+        except (NameTaken, TerminalError, CleanupFailed) as error:
             return self._held(peer, error)
         except Exception as error:
-            self._report(peer, REQUEST_FAILED, error)
+            self._report(peer, reason_of(error), error)
             raise
 
     def _is_held_back(self, peer: EtcdPeer) -> bool:
@@ -96,10 +96,8 @@ class PeerReconciler:
             case NameTaken() if error.is_passing:
                 self._report(peer, "PredecessorTerminating", error)
                 return Result(requeue_after=RETRY_PASSING)
-            case NameTaken():
-                self._report(peer, "NameConflict", error)
             case _:
-                self._report(peer, type(error).__name__, error)
+                self._report(peer, reason_of(error), error)
         return Result(requeue_after=RETRY_HELD)
 
     def _report(self, peer: EtcdPeer, reason: str, error: Exception) -> None:

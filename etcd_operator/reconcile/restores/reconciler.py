@@ -23,13 +23,13 @@ from etcd_operator.core.restores.status import status
 from etcd_operator.core.status import CATCH_UP
 from etcd_operator.core.versions import image_of
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Invalid, NotLeading, OperatorError, TerminalError
+from etcd_operator.errors import Invalid, NotLeading, OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Job, Written
-from etcd_operator.reconcile.failures import Failures, reason_of
+from etcd_operator.reconcile.failures import Failures, is_waited_for, reason_of
 from etcd_operator.reconcile.jobs import JobCaches
 from etcd_operator.reconcile.objects import NameTaken, Objects
 from etcd_operator.reconcile.restores.figures import RestoreGauges
@@ -122,7 +122,7 @@ class RestoreReconciler:
             raise
         except OperatorError as error:
             self._report(observed, made, error)
-            if isinstance(error, TerminalError):
+            if is_waited_for(error):
                 return Result(requeue_after=RECHECK)
             raise
         self.failures.passed(observed.key)

@@ -22,7 +22,7 @@ from etcd_operator.core.backups.schedules.state import ScheduleState
 from etcd_operator.core.backups.schedules.status import PRUNED, SUCCEEDED, VERIFIED, is_over, status
 from etcd_operator.core.status import BEHIND, RETRY_HELD
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import OperatorError, TerminalError
+from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.events import EventType, Recorder, Reference
@@ -32,8 +32,8 @@ from etcd_operator.reconcile.backups.schedules.figures import ScheduleFigures
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver, scheduled_backup
 from etcd_operator.reconcile.backups.schedules.pruner import Pruner
 from etcd_operator.reconcile.backups.schedules.readers import being_read
-from etcd_operator.reconcile.failures import Failures, reason_of
-from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.reconcile.failures import Failures, is_waited_for, reason_of
+from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.unreadable import Unreadables
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import scheduled_backup as render
@@ -110,7 +110,7 @@ class _Pass:
             self._create(due)
         except OperatorError as error:
             self._hold(made, error)
-            if isinstance(error, (NameTaken, TerminalError)):
+            if is_waited_for(error):
                 return Result(requeue_after=RETRY_HELD)
             raise
         return None
