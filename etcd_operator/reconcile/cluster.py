@@ -98,6 +98,7 @@ class ClusterReconciler(Generic[Cluster]):
         if cluster is None:
             self.observer.forget(key)
             self.failures.passed(key)
+            self.upgrades.forget(key)
             self.on_figures(key, None)
             return Result()
         state = self.observer.observe(key, cluster)

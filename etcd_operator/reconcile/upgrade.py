@@ -47,10 +47,14 @@ class UpgradeWatch:
         """Count the time without a leader between two passes; only while an upgrade is under way."""
         now = self.clock.monotonic()
         since = self._without_leader.pop(key, None)
-        if since is not None:
+        if since is not None and now - since <= LONGEST_GAP:
             self.on_leaderless(now - since)
         if state.persisted.upgrade is not None and (state.leader is None or not state.has_quorum):
             self._without_leader[key] = now
+
+    def forget(self, key: Key) -> None:
+        """The cluster is deleted."""
+        self._without_leader.pop(key, None)
 
     def finished(self, upgrade: Upgrade) -> None:
         """Report how long an upgrade took."""

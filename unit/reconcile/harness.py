@@ -86,6 +86,7 @@ class Operator:
             Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS), instance="test", clock=clock
         )
         self.upgrades: list[float] = []
+        self.leaderless: list[float] = []
         self.leads = True
         self.leads_for_long_enough = True
         self.figures: dict[tuple[str, Key], BackupFigures] = {}
@@ -106,7 +107,7 @@ class Operator:
             probe_deadline=0.4,
             resync=RESYNC,
             on_upgrade=self.upgrades.append,
-            on_leaderless=lambda _seconds: None,
+            on_leaderless=self.leaderless.append,
             on_figures=partial(_keep, self.figures),
             on_cluster_figures=partial(_keep, self.cluster_figures),
             on_restore_figures=partial(_keep, self.restore_figures, "EtcdRestore"),
