@@ -124,7 +124,7 @@ class Parts(Generic[Cluster]):
                 own_image=wiring.backup_image,
                 ask=wiring.ask_survivor,
                 refused=self.readings.refuse,
-                is_refused=self.readings.is_refused,
+                note_failure=self.readings.note_failure,
             ),
             may_act=wiring.may_act,
             leads_for=wiring.leads_for,

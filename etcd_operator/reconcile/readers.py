@@ -29,13 +29,13 @@ SUBRESOURCE = "ephemeralcontainers"
 class Readers:
     """own_image: the operator's. ask: a reader. refused: called where the API server refuses one, and why.
 
-    is_refused: called where it does not answer, or with a failure; whether that counts as a refusal by now.
+    note_failure: called where it does not answer, or with a failure; whether that counts as a refusal by now.
     """
 
     own_image: Callable[[], str]
     ask: AskSurvivor
     refused: Callable[[PodFacts, str], None]
-    is_refused: Callable[[Key, PodFacts], bool]
+    note_failure: Callable[[Key, PodFacts], bool]
 
     def add(self, scope: Scope, members: Members, name: str, found: Pod) -> None:
         """Add one to the pod of a member, unless there is one that has not ended. found: the pod, live.
@@ -52,16 +52,16 @@ class Readers:
             container = members.reader(name, number=number, image=self.own_image(), token=token)
             _add(scope, found, container)
         except (TerminalError, Unavailable) as error:
-            if isinstance(error, Unavailable) and not self._is_refusal(scope, name, error):
+            if isinstance(error, Unavailable) and not self._note_failure(scope, name, error):
                 raise
             self.refused(scope.pod(name), str(error))
             return
         scope.report("ReaderAdded", f"added container {container['name']} to Pod {found.metadata.name}")
 
-    def _is_refusal(self, scope: Scope, name: str, error: Unavailable) -> bool:
+    def _note_failure(self, scope: Scope, name: str, error: Unavailable) -> bool:
         if isinstance(error, NotLeading):
             return False
-        return self.is_refused(Key(scope.desired.namespace, scope.desired.name), scope.pod(name))
+        return self.note_failure(Key(scope.desired.namespace, scope.desired.name), scope.pod(name))
 
     def ask_again(self, scope: Scope, member: ReadMember, found: Pod) -> SurvivorReport:
         """What a member's reader reports now. Raises Conflict if it is not what was reported before.

@@ -55,10 +55,15 @@ class Readings:
 
     def refuse(self, pod: PodFacts, problem: str) -> None:
         """Remember why no reader could be added to a pod."""
-        self._refused[pod.uid] = problem, self.clock.monotonic() + REFUSED_SECONDS
+        now = self.clock.monotonic()
+        # What has expired may be of pods that are gone: no pass asks for those again.
+        for uid, (_, until) in list(self._refused.items()):
+            if until <= now:
+                self._refused.pop(uid, None)
+        self._refused[pod.uid] = problem, now + REFUSED_SECONDS
 
-    def is_refused(self, key: Key, pod: PodFacts) -> bool:
-        """Note that a reader could not be added to a pod of this cluster; whether for long."""
+    def note_failure(self, key: Key, pod: PodFacts) -> bool:
+        """Note that a reader could not be added to a pod of this cluster; whether that has lasted."""
         self._asked.setdefault(key, set()).add(pod.name)
         return self.waits.seconds(Key(key.namespace, pod.name), pod.uid) >= PATIENCE
 

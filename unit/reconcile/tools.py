@@ -24,10 +24,10 @@ OWN_IMAGE = "localhost/etcd-operator:test"
 def readers_of(
     etcds: AskSurvivor,
     refused: Callable[[PodFacts, str], None] = lambda *_: None,
-    is_refused: Callable[[Key, PodFacts], bool] = lambda *_: False,
+    note_failure: Callable[[Key, PodFacts], bool] = lambda *_: False,
 ) -> Readers:
-    """Readers. etcds: asks one. refused, is_refused: see `Readers`."""
-    return Readers(own_image=lambda: OWN_IMAGE, ask=etcds, refused=refused, is_refused=is_refused)
+    """Readers. etcds: asks one. refused, note_failure: see `Readers`."""
+    return Readers(own_image=lambda: OWN_IMAGE, ask=etcds, refused=refused, note_failure=note_failure)
 
 
 def stored(
