@@ -61,6 +61,10 @@ class Forbidden(TerminalError):
     """The operator lacks a permission (HTTP 401, 403; etcd auth)."""
 
 
+class NamespaceTerminating(Forbidden):
+    """The namespace is being deleted: nothing can be created in it (HTTP 403 with that cause)."""
+
+
 class NotFound(OperatorError):
     """The object, the member or the whole API does not exist (HTTP 404)."""
 

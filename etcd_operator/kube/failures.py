@@ -6,7 +6,8 @@ load balancer) responds with text or HTML. Both become one of `etcd_operator.err
 one line.
 
 Choices
-- 401 and 403 are `Forbidden`, also while a namespace is being deleted (reason `Forbidden`).
+- 401 and 403 are `Forbidden`. While a namespace is being deleted the reason is the same, and the message may
+  change with each release: the cause in the details tells.
 - Every 5xx to a write is `maybe_applied`: "etcdserver: request timed out" is a 500 and a slow webhook a 504,
   both for writes that may have taken effect.
 - 429 is never applied: priority-and-fairness and eviction refuse before anything is stored.
@@ -27,6 +28,7 @@ from etcd_operator.errors import (
     Forbidden,
     Gone,
     Invalid,
+    NamespaceTerminating,
     NotFound,
     OperatorError,
     Throttled,
@@ -37,8 +39,13 @@ _MAX_MESSAGE = 1000
 _DEFAULT_RETRY_AFTER = 1.0
 
 
+class _Cause(msgspec.Struct):
+    reason: str = ""
+
+
 class _Details(msgspec.Struct, rename="camel"):
     retry_after_seconds: float | None = None
+    causes: list[_Cause] | None = None
 
 
 class Status(msgspec.Struct):
@@ -66,7 +73,8 @@ def failure(
     message = f"{label}: {code}: {text[:_MAX_MESSAGE]}"
     match code:
         case 401 | 403:
-            return Forbidden(message)
+            is_going = _has_cause(status, "NamespaceTerminating")
+            return NamespaceTerminating(message) if is_going else Forbidden(message)
         case 404:
             return NotFound(message)
         case 409:
@@ -80,6 +88,11 @@ def failure(
         case _ if 400 <= code < 500:
             return Invalid(message)
     return Unavailable(message, maybe_applied=is_write)
+
+
+def _has_cause(status: Status, reason: str) -> bool:
+    causes = status.details.causes if status.details is not None else None
+    return any(cause.reason == reason for cause in causes or ())
 
 
 def _retry_after(status: Status, headers: Mapping[str, str]) -> float:

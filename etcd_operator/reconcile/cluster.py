@@ -24,7 +24,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, RETRY_HELD, WARNINGS, awaits_cluster_version
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Forbidden, Invalid, NotLeading, TerminalError
+from etcd_operator.errors import Forbidden, Invalid, NamespaceTerminating, NotLeading, TerminalError
 from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
 from etcd_operator.figures import ClusterFigures
 from etcd_operator.keys import Key
@@ -46,9 +46,6 @@ ReportEvent = Callable[[Any, str, str, bool], None]
 
 RETRY_VERSION = 2.5
 """Seconds until etcd's cluster version is read again: its leader compares the members' every 5 s."""
-
-NAMESPACE_GOING = "because it is being terminated"
-"""The API server's message for a create in a namespace that is being deleted."""
 
 _HELD: Mapping[type[Exception], str] = {
     Forbidden: "Forbidden",
@@ -236,11 +233,10 @@ class _Pass(Generic[Cluster]):
 
 def held_by(error: Exception, message: str) -> Plan:
     """What status reports of a failure."""
-    match error:
-        case NameTaken() if error.is_passing:
-            return Plan.wait("PredecessorTerminating", message, requeue_after=0.5)
-        case Forbidden() if NAMESPACE_GOING in message:
-            return Plan.hold("Deleting", "the namespace is being deleted", requeue_after=RETRY_HELD)
+    if isinstance(error, NameTaken) and error.is_passing:
+        return Plan.wait("PredecessorTerminating", message, requeue_after=0.5)
+    if isinstance(error, NamespaceTerminating):
+        return Plan.hold("Deleting", "the namespace is being deleted", requeue_after=RETRY_HELD)
     held = next((reason for kind, reason in _HELD.items() if isinstance(error, kind)), "")
     if held:
         return Plan.hold(held, message, requeue_after=RETRY_HELD)

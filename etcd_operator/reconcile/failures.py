@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from etcd_operator.api.meta import without_numbers
 from etcd_operator.clock import Clock
-from etcd_operator.errors import Conflict, OperatorError, TerminalError, Unavailable
+from etcd_operator.errors import Conflict, Forbidden, OperatorError, TerminalError, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.objects import NameTaken, Overridden
 
@@ -79,6 +79,8 @@ def reason_of(error: Exception) -> str:
     match error:
         case NameTaken():
             return "NameConflict"
+        case Forbidden():
+            return "Forbidden"
         case TerminalError():
             return type(error).__name__
         case OperatorError():

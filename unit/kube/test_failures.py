@@ -12,6 +12,7 @@ from etcd_operator.errors import (
     Forbidden,
     Gone,
     Invalid,
+    NamespaceTerminating,
     NotFound,
     OperatorError,
     Throttled,
@@ -48,6 +49,25 @@ def test_a_failure_becomes_our_error_in_one_line(code: int, reason: str, error: 
             client.patch(PEERS, A, {}, Raw, kind=PatchKind.MERGE, subresource="status")
         assert type(caught.value) is error
         assert str(caught.value) == f"patch etcdpeers.etcd.improbable.io/status default/a: {code}: two lines"
+
+
+@pytest.mark.parametrize(
+    ("code", "cause", "error"),
+    [
+        (403, "NamespaceTerminating", NamespaceTerminating),
+        (403, "Other", Forbidden),
+        (409, "NamespaceTerminating", Conflict),
+    ],
+)
+def test_a_namespace_that_is_being_deleted_is_told_by_the_cause(
+    code: int, cause: str, error: type[OperatorError]
+) -> None:
+    details = {"causes": [{"reason": cause, "message": "any", "field": "metadata.namespace"}]}
+    body = {"kind": "Status", "code": code, "reason": "Forbidden", "message": "any", "details": details}
+    with client_of(lambda _, line: line.answer(code, body)) as (client, _):
+        with pytest.raises(OperatorError) as caught:
+            client.create(PODS, "default", {}, Raw)
+        assert type(caught.value) is error
 
 
 @pytest.mark.parametrize("code", [408, 500, 502, 503, 504])

@@ -153,6 +153,32 @@ def test_a_refused_write_is_reported_harms_no_other_cluster_and_is_tried_again(
 
 
 @MAKERS
+def test_a_namespace_that_is_being_deleted_is_no_fault(make: Callable[..., tuple[Kind, Json]]) -> None:
+    """The server says so with a cause; its message may be any."""
+    going = Answer(code=403, reason="Forbidden", message="no new content", cause="NamespaceTerminating")
+    kind, body = make()
+    with bootstrapped(kind, body) as made:
+        made.api.before = lambda request: going if request.method == "POST" else None
+        made.delete(SERVICES, "c")
+        made.run_until(lambda: made.condition(kind, "Progressing")["reason"] == "Deleting")
+        assert made.condition(kind, "Degraded")["status"] == "False"
+        made.api.before = lambda _: None
+        made.settle()
+        assert_finished(made, kind, 3)
+
+
+@pytest.mark.parametrize("plural", ["persistentvolumeclaims", "replicasets"])
+def test_what_a_peer_cannot_make_in_a_namespace_that_is_being_deleted_is_reported(plural: str) -> None:
+    going = Answer(code=403, reason="Forbidden", message="no new content", cause="NamespaceTerminating")
+    with bootstrapped(*persistent()) as made:
+        made.api.before = lambda request: (
+            going if (request.method, request.plural) == ("POST", plural) else None
+        )
+        made.edit(IMPROBABLE, "c", {"spec": {"replicas": 4}})
+        made.run_until(lambda: made.reason(IMPROBABLE) == "Forbidden")
+
+
+@MAKERS
 def test_a_status_that_may_not_be_written_is_written_once_it_may(
     make: Callable[..., tuple[Kind, Json]],
 ) -> None:

@@ -46,12 +46,13 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Answer with this Status instead of the real answer."""
+    """Answer with this Status instead of the real answer; cause: the reason in its details, if any."""
 
     code: int
     reason: str = ""
     message: str = "made up by the test"
     retry_after: int | None = None
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,9 @@ class Handler(BaseHTTPRequestHandler):
     def _obey(self, fault: faults.Fault | None) -> None:
         match fault:
             case faults.Answer():
-                raise Refusal(fault.code, fault.reason, fault.message, retryAfterSeconds=fault.retry_after)
+                causes = [{"reason": fault.cause}] if fault.cause else []
+                details = {"retryAfterSeconds": fault.retry_after, "causes": causes}
+                raise Refusal(fault.code, fault.reason, fault.message, **details)
             case faults.Cut():
                 raise Disconnected
             case faults.Stall():
