@@ -9,7 +9,7 @@ from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition, condition_of, merge_conditions, without_numbers
 from etcd_operator.core.backup_tool.report import LastFailure, ToolReport
 from etcd_operator.core.backup_tool.state import ToolState
-from etcd_operator.core.backups.result import LONGEST_MESSAGE, REASONS
+from etcd_operator.core.backups.result import LONGEST_MESSAGE, REASONS, without_flags
 
 HEALTHY = "BackupHealthy"
 """The condition. True: the last success is not older than two intervals. Unknown: there was none yet."""
@@ -25,6 +25,10 @@ _SAID = {
     "NoQuorum": "no member can confirm with a quorum that it has the last writes: a backup is taken when a "
     "majority of the members runs",
     "AccessRefused": "etcd requires a user (authentication is enabled), and the backup tool cannot log in",
+}
+_INSTEAD = {
+    "check --endpoints": "check the client Service of the cluster",
+    "if it uses TLS, pass --cacert (and --cert, --key)": "if it uses TLS, the backup tool cannot reach it",
 }
 
 
@@ -178,7 +182,7 @@ def _not_running(state: ToolState) -> Problem:
 
 
 def _of_tool(failure: LastFailure) -> Problem:
-    text = _SAID.get(failure.reason, failure.message)
+    text = without_flags(_SAID.get(failure.reason, failure.message), _INSTEAD)
     return Problem(reason=REASONS.get(failure.reason, "BackupFailed"), message=text[:LONGEST_MESSAGE])
 
 

@@ -91,12 +91,17 @@ VERIFY_REASONS: Mapping[str, str] = {
 }
 """The same for a verification. A reason that is not there is `VerificationFailed`."""
 
-# The command names flags, which an EtcdBackup does not have.
+# The commands name flags, which the people who read a status do not have.
 _INSTEAD: Mapping[str, str] = {
+    "pass --scratch-dir DIR with more space": "its node needs more free disk space",
+    "Pass --scratch-dir DIR with": "Its pod needs",
+    "pass --etcd-bin DIR with": "its pod needs",
+    "pass another --data-dir": "use another volume, or empty this one",
+    "pass a folder in it as --data-dir": "the data has to be in a folder in it",
+}
+_OF_SOURCE: Mapping[str, str] = {
     "check --endpoints": "check spec.source",
     "if it uses TLS, pass --cacert (and --cert, --key)": "if it uses TLS, an EtcdBackup cannot reach it",
-    "pass --scratch-dir DIR with more space": "its node needs more free disk space",
-    "pass --etcd-bin DIR with": "its pod needs",
 }
 _SAID: Mapping[str, str] = {
     "NoQuorum": "no member of the cluster can confirm with a quorum that it has the last writes: wait until "
@@ -149,14 +154,22 @@ def read(message: str) -> BackupReport | None:
     return report if report is not None and (report.manifest is not None or report.error) else None
 
 
+def without_flags(text: str, also: Mapping[str, str] | None = None) -> str:
+    """What a command reported, without its advice to pass flags.
+
+    also: more pieces of such advice, and what is said instead of each.
+    """
+    for advice, instead in (*_INSTEAD.items(), *(also or {}).items()):
+        text = text.replace(advice, instead)
+    return text
+
+
 def failure(
     report: BackupReport | None, *, reason: str, exit_code: int, job: str, work: Work = STORES
 ) -> Failure:
     """Why a container failed that ended with `exit_code`, for which Kubernetes gives `reason`."""
     if report is not None and report.error:
-        text = work.said.get(report.reason, report.error)
-        for flag, instead in _INSTEAD.items():
-            text = text.replace(flag, instead)
+        text = without_flags(work.said.get(report.reason, report.error), _OF_SOURCE)
         kind = work.reasons.get(report.reason, work.otherwise)
         return Failure(reason=kind, message=text[:LONGEST_MESSAGE])
     if reason == "OOMKilled":

@@ -7,7 +7,7 @@ import msgspec
 
 from etcd_operator.api.meta import Value
 from etcd_operator.api.restores import RestoreFailure, Verified
-from etcd_operator.core.backups.result import LONGEST_MESSAGE, STORE_REASONS
+from etcd_operator.core.backups.result import LONGEST_MESSAGE, STORE_REASONS, without_flags
 from etcd_operator.decoding import reported
 
 REASONS: Mapping[str, str] = {
@@ -54,7 +54,7 @@ def failure(report: RestoreReport | None, *, why: str, job: str) -> RestoreFailu
     """Why a Job failed. why: what Kubernetes gives as the reason."""
     if report is not None and report.error:
         reason = REASONS.get(report.reason, "RestoreFailed")
-        return RestoreFailure(reason=reason, message=report.error[:LONGEST_MESSAGE])
+        return RestoreFailure(reason=reason, message=without_flags(report.error)[:LONGEST_MESSAGE])
     because = f": {why}" if why else ""
     message = f"the pod of the Job {job} failed without a report{because}"
     return RestoreFailure(reason="PodFailed", message=message[:LONGEST_MESSAGE])

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from etcd_operator.core.backups.result import LONGEST_MESSAGE, STORE_REASONS
+from etcd_operator.core.backups.result import LONGEST_MESSAGE, STORE_REASONS, without_flags
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.decoding import reported
 from etcd_operator.quantities import counted
@@ -169,7 +169,8 @@ def _failure(job: PruneJob, pending: str) -> tuple[str, str]:
     later = "; old backups remain until the next backup"
     report = job.report
     if report is not None and report.error:
-        return STORE_REASONS.get(report.reason, FAILED_REASON), f"{report.error[:LONGEST_MESSAGE]}{later}"
+        message = without_flags(report.error)[:LONGEST_MESSAGE]
+        return STORE_REASONS.get(report.reason, FAILED_REASON), f"{message}{later}"
     if pending:
         return NOT_STARTED, f"the Job has ended while {pending}{later}"
     why = job.message or "no reason is given"
