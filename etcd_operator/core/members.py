@@ -26,12 +26,23 @@ class Health(Enum):
     NO_ANSWER = "no answer"
 
 
+class PeerFinding(Enum):
+    """What a pass over an EtcdPeer has found, where more than a message depends on it."""
+
+    CLAIM_LOST = "its claim was lost"
+    REFUSED = "it was changed by somebody"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodProblem:
-    """Why a pod does not run, as Kubernetes reports it: a CamelCase reason and one sentence."""
+    """Why a pod does not run: a CamelCase reason and one sentence, as Kubernetes reports them or as we do.
+
+    They are for people. finding: for decisions, of problems that the pass over an EtcdPeer reports.
+    """
 
     reason: str
     message: str
+    finding: PeerFinding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +169,7 @@ class Member:
     """One member: its objects, its entry in etcd's list, its own answer or its refusal to give one.
 
     has_replica_set: a persistent initial member that may have been started (see `reconcile.peer`).
+    has_lost_claim: the pass over its EtcdPeer found its claim lost, and there is no pod.
     never_led: its only process so far is alive and has never seen a leader.
     silent_for: seconds since it was heard, or first asked; 0 while it answers, and where it is not asked.
     problem: what keeps it from running.
@@ -170,6 +182,7 @@ class Member:
     name: str
     has_service: bool = False
     has_replica_set: bool = False
+    has_lost_claim: bool = False
     peer: PeerFacts | None = None
     claim: ClaimFacts | None = None
     pod: PodFacts | None = None

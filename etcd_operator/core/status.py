@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from etcd_operator.api.meta import Condition, condition
 from etcd_operator.api.persisted import is_recovery_token, is_repeated
 from etcd_operator.core.actions import Plan, Stage
+from etcd_operator.core.members import PeerFinding
 from etcd_operator.core.recoveries import ONLY_LOST, missing, origin, source_of
 from etcd_operator.core.replies import ANYBODY
 from etcd_operator.core.state import ClusterState
@@ -210,7 +211,7 @@ def _degraded(state: ClusterState, plan: Plan) -> Verdict:
     if state.is_out_of_space:
         return True, *OUT_OF_SPACE
     for member in state.members:
-        if member.problem is not None and member.problem.reason == PEER_REFUSED:
+        if member.problem is not None and member.problem.finding is PeerFinding.REFUSED:
             return True, PEER_REFUSED, f"{member.name}: {member.problem.message}"
     return False, "AsExpected", "nothing is known to be wrong"
 

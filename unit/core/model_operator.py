@@ -186,6 +186,7 @@ class Operator:
         return Member(
             name=name,
             has_replica_set=peer is not None and peer.template is not None,
+            has_lost_claim=pod is None and self.world.is_claim_lost(name),
             has_service=not self.world.is_persistent and name in self.cache["services"],
             peer=peer_facts(name, peer) if peer is not None else None,
             claim=claim_facts(name, claim) if claim is not None else None,

@@ -9,7 +9,7 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.kinds.protocol import Kind, Numbers
-from etcd_operator.core.members import Member
+from etcd_operator.core.members import Member, PodProblem
 from unit.core.builders import ephemeral, persistent, pod, silent
 
 KINDS = pytest.mark.parametrize("kind", [PERSISTENT, EPHEMERAL], ids=["persistent", "ephemeral"])
@@ -56,6 +56,22 @@ def test_the_highest_number_of_persistent_members_leaves_first_and_the_oldest_ep
 def test_the_storage_of_a_member_is_its_claim_or_its_pod(kind: Kind) -> None:
     member = _of(kind)
     assert kind.storage_of(member) is (member.claim if kind is PERSISTENT else member.pod)
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_lost"),
+    [
+        ({}, False),
+        ({"has_lost_claim": True}, True),
+        ({"problem": PodProblem(reason="ClaimLost", message="words")}, False),
+        ({"has_replica_set": True}, True),
+        ({"peer": None}, True),
+    ],
+    ids=["only just made", "found", "only words", "after its ReplicaSet", "after its EtcdPeer"],
+)
+def test_a_claim_that_is_missing_is_lost_by_facts(facts: dict[str, Any], is_lost: bool) -> None:
+    assert PERSISTENT.is_storage_lost(_of(PERSISTENT, claim=None, **facts)) is is_lost
+    assert not PERSISTENT.is_storage_lost(_of(PERSISTENT, **facts)), "there is a claim"
 
 
 @KINDS

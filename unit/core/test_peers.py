@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.members import ClaimFacts
+from etcd_operator.core.members import ClaimFacts, PeerFinding
 from etcd_operator.core.peers.actions import Act, PeerAction, PeerPlan
 from etcd_operator.core.peers.plan import RULES, plan
 from etcd_operator.core.peers.state import Awaited, InitialPeer, PeerState
@@ -86,6 +86,7 @@ def test_an_initial_members_claim_is_lost_if_others_may_have_served(
         reason="ClaimLost",
         message="PersistentVolumeClaim db-0 was lost while the cluster was bootstrapped",
         requeue_after=10.0,
+        finding=PeerFinding.CLAIM_LOST,
     )
     assert not made.is_well
 

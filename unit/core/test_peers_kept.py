@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.members import ClaimFacts, PodProblem
+from etcd_operator.core.members import ClaimFacts, PeerFinding, PodProblem
 from etcd_operator.core.peers.actions import Act, CleanUp, Disown, PeerAction, PeerPlan
 from etcd_operator.core.peers.plan import plan
 from etcd_operator.core.peers.state import Awaited, PeerState
@@ -57,7 +57,11 @@ def test_a_peer_that_does_not_fit_its_cluster_is_doubted_for_a_moment(state: Pee
 def test_a_member_that_was_changed_by_hand_is_refused_in_its_clusters_status(state: PeerState) -> None:
     made = plan(but(state, content_problem="spec.version: no", **WAITED))
     assert made == PeerPlan.hold(
-        reason="PeerRefused", message="spec.version: no", requeue_after=10.0, awaits=Awaited.CLUSTER
+        reason="PeerRefused",
+        message="spec.version: no",
+        requeue_after=10.0,
+        awaits=Awaited.CLUSTER,
+        finding=PeerFinding.REFUSED,
     )
 
 

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from etcd_operator.core.actions import Action, CreateMember, Stage
-from etcd_operator.core.members import PodProblem
 from etcd_operator.core.membership_actions import RemoveMember
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import DropFilling, DropSeed
@@ -100,7 +99,7 @@ def test_an_etcd_that_may_answer_is_waited_for_and_named() -> None:
 
 def test_the_members_of_the_cluster_are_repaired_meanwhile() -> None:
     lost = changed(ended(), "db-1", claim=None, answer=None)
-    lost = changed(lost, "db-1", problem=PodProblem(reason="ClaimLost", message="lost"))
+    lost = changed(lost, "db-1", has_lost_claim=True)
     (remove,) = plan(lost).actions
     assert remove == RemoveMember(name="db-1", member_id="id-db-1")
 

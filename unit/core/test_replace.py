@@ -50,8 +50,6 @@ def _persistent(*, case: str, **changes: Any) -> Any:
     return pytest.param(_lost(persistent(), "db-1", **changes), "db-1", id=case)
 
 
-DELETED = PodProblem(reason="ClaimLost", message="it was deleted")
-
 LOST = [
     _ephemeral(case="an ephemeral pod that is gone", pod=None),
     _ephemeral(case="an ephemeral pod that will never run again", pod=pod("db-0001", is_finished=True)),
@@ -65,7 +63,7 @@ LOST = [
     ),
     _persistent(case="a claim that is gone", claim=None, has_replica_set=True),
     _persistent(case="a claim and a peer gone", claim=None, peer=None, pod=None),
-    _persistent(case="a claim that was lost with its ReplicaSet", claim=None, problem=DELETED),
+    _persistent(case="a claim that was lost with its ReplicaSet", claim=None, has_lost_claim=True),
     _persistent(case="a claim whose volume is gone", claim=old_claim("db-1", is_lost=True)),
     _persistent(
         case="a persistent member that reports twice in a second pod that it has no data",
@@ -102,6 +100,12 @@ KEPT = [
     pytest.param(_lost(persistent(), "db-1", pod=None), id="a persistent pod that is gone"),
     pytest.param(
         _lost(persistent(), "db-1", claim=None, has_replica_set=False), id="a claim that is not made yet"
+    ),
+    pytest.param(
+        _lost(
+            persistent(), "db-1", claim=None, problem=PodProblem(reason="ClaimLost", message="it was deleted")
+        ),
+        id="a claim of which only words say that it was lost",
     ),
     *(
         pytest.param(

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.api.meta import Condition, merge_conditions
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.members import Member, PodProblem
+from etcd_operator.core.members import Member, PeerFinding, PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState, Unseen
 from etcd_operator.core.status import (
@@ -151,10 +151,10 @@ def test_what_a_bootstrap_that_began_again_may_have_lost_is_reported_for_good() 
 
 
 def test_a_peer_that_is_refused_is_named_although_its_member_serves() -> None:
-    refused = PodProblem(reason="PeerRefused", message="spec.clusterName is 'x'")
-    state = changed(
-        changed(bootstrapped(), "db-0", problem=replace(refused, reason="Other")), "db-1", problem=refused
-    )
+    message = "spec.clusterName is 'x'"
+    refused = PodProblem(reason="PeerRefused", message=message, finding=PeerFinding.REFUSED)
+    another = PodProblem(reason="PeerRefused", message="only a word")
+    state = changed(changed(bootstrapped(), "db-0", problem=another), "db-1", problem=refused)
     degraded = next(c for c in conditions(state, Plan.settled()) if c.type == "Degraded")
     assert (degraded.status, degraded.reason) == ("True", "PeerRefused")
     assert degraded.message == "db-1: spec.clusterName is 'x'"

@@ -3,9 +3,6 @@
 from etcd_operator.core.kinds.protocol import Kind, Numbers
 from etcd_operator.core.members import ClaimFacts, Member
 
-CLAIM_LOST = "ClaimLost"
-"""Why a peer's objects are not made again (see `reconcile.peer`)."""
-
 
 class _Persistent(Kind):
     """See `kinds.protocol.Kind`."""
@@ -45,8 +42,7 @@ class _Persistent(Kind):
         """
         if member.claim is not None:
             return member.claim.is_lost
-        was_reported = member.problem is not None and member.problem.reason == CLAIM_LOST
-        return member.peer is None or member.has_replica_set or was_reported
+        return member.peer is None or member.has_replica_set or member.has_lost_claim
 
     def is_loss_confirmed(self, member: Member) -> bool:
         """By a second pod: in the first one the volume may merely not have been mounted.

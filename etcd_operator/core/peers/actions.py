@@ -6,7 +6,7 @@ An action ends its pass where the caches turn out to be behind: the next pass de
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.core.members import PodProblem
+from etcd_operator.core.members import PeerFinding, PodProblem
 from etcd_operator.core.peers.state import Awaited
 
 
@@ -83,7 +83,8 @@ class PeerPlan:
         message: str,
         requeue_after: float,
         awaits: Awaited | None = None,
+        finding: PeerFinding | None = None,
     ) -> "PeerPlan":
         """Do `actions`, then nothing until something outside changes."""
-        problem = PodProblem(reason=reason, message=message)
+        problem = PodProblem(reason=reason, message=message, finding=finding)
         return cls(actions=actions, problem=problem, awaits=awaits, requeue_after=requeue_after)

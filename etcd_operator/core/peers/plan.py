@@ -11,8 +11,7 @@ somebody deleted (see `core.rules.bootstrap`).
 
 from collections.abc import Callable
 
-from etcd_operator.core.kinds.persistent import CLAIM_LOST
-from etcd_operator.core.members import PodProblem
+from etcd_operator.core.members import PeerFinding, PodProblem
 from etcd_operator.core.peers.actions import Act, AnnotateStarted, CleanUp, Disown, PeerAction, PeerPlan
 from etcd_operator.core.peers.state import Awaited, PeerState, is_started
 from etcd_operator.core.status import PEER_REFUSED, RETRY_HELD
@@ -62,7 +61,11 @@ def refuse(state: PeerState) -> PeerPlan | None:
         refused = PodProblem(reason=PEER_REFUSED, message=problem)
         return PeerPlan(actions=(Disown(problem=refused),), awaits=Awaited.CLUSTER)
     return PeerPlan.hold(
-        reason=PEER_REFUSED, message=problem, requeue_after=RETRY_HELD, awaits=Awaited.CLUSTER
+        reason=PEER_REFUSED,
+        message=problem,
+        requeue_after=RETRY_HELD,
+        awaits=Awaited.CLUSTER,
+        finding=PeerFinding.REFUSED,
     )
 
 
@@ -108,9 +111,10 @@ def claim_lost(state: PeerState) -> PeerPlan | None:
         return None
     return PeerPlan.hold(
         Act.FIND_CLAIM,
-        reason=CLAIM_LOST,
+        reason="ClaimLost",
         message=f"PersistentVolumeClaim {state.name} was lost while the cluster was bootstrapped",
         requeue_after=RETRY_HELD,
+        finding=PeerFinding.CLAIM_LOST,
     )
 
 

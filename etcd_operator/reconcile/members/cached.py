@@ -7,8 +7,7 @@ from typing import Generic
 from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.member_names import is_member_name
-from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, PodProblem
-from etcd_operator.core.status import PEER_REFUSED
+from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PeerFinding, PodFacts, PodProblem
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
@@ -47,6 +46,7 @@ class CachedMembers(Generic[Cluster]):
                 name=name,
                 has_service=desired.kind.has_member_services and self.owns_service(desired, name),
                 has_replica_set=self._has_replica_set(Key(desired.namespace, name), peers.get(name)),
+                has_lost_claim=self._has_lost_claim(Key(desired.namespace, name), pods.get(name)),
                 peer=peers.get(name),
                 claim=claims.get(name),
                 pod=pods.get(name),
@@ -103,11 +103,23 @@ class CachedMembers(Generic[Cluster]):
     def _problem(self, peer: Key, pod: PodFacts | None) -> PodProblem | None:
         if pod is not None:
             refused = self.peer_problem(peer)
-            is_refused = refused is not None and refused.reason == PEER_REFUSED
+            is_refused = refused is not None and refused.finding is PeerFinding.REFUSED
             return pod.problem or (refused if is_refused else None)
+        return self._replica_set_problem(peer) or self.peer_problem(peer)
+
+    def _has_lost_claim(self, peer: Key, pod: PodFacts | None) -> bool:
+        """What the pass over the peer found.
+
+        Not while a pod is there, or a ReplicaSet (of a former peer, perhaps) that still tries to make one.
+        """
+        if pod is not None or self._replica_set_problem(peer) is not None:
+            return False
+        found = self.peer_problem(peer)
+        return found is not None and found.finding is PeerFinding.CLAIM_LOST
+
+    def _replica_set_problem(self, peer: Key) -> PodProblem | None:
         replica_set = cached(self.caches.replica_sets, peer)
-        made = replica_set_problem(replica_set) if replica_set is not None else None
-        return made or self.peer_problem(peer)
+        return replica_set_problem(replica_set) if replica_set is not None else None
 
     def _has_replica_set(self, key: Key, peer: PeerFacts | None) -> bool:
         found = cached(self.caches.replica_sets, key)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from etcd_operator.api.improbable import EtcdPeer
-from etcd_operator.core.members import PodProblem
+from etcd_operator.core.members import PeerFinding, PodProblem
 from etcd_operator.core.peers.plan import plan
 from etcd_operator.core.status import CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
@@ -82,7 +82,8 @@ class PeerReconciler:
         )
         is_as_observed = all(actor.act(action) for action in made.actions)
         if made.problem is not None and is_as_observed:
-            self._report(peer, made.problem.reason, TerminalError(made.problem.message))
+            problem = made.problem
+            self._report(peer, problem.reason, TerminalError(problem.message), finding=problem.finding)
         if made.is_well:
             self.failures.passed(key)
             self._set_problem(peer, None)
@@ -100,11 +101,13 @@ class PeerReconciler:
                 self._report(peer, reason_of(error), error)
         return Result(requeue_after=RETRY_HELD)
 
-    def _report(self, peer: EtcdPeer, reason: str, error: Exception) -> None:
+    def _report(
+        self, peer: EtcdPeer, reason: str, error: Exception, *, finding: PeerFinding | None = None
+    ) -> None:
         """Let the cluster's status have it, as soon as it is worth a message."""
         message = self.failures.failed(peer.metadata.key, error)
         if message:
-            self._set_problem(peer, PodProblem(reason=reason, message=message))
+            self._set_problem(peer, PodProblem(reason=reason, message=message, finding=finding))
 
     def _set_problem(self, peer: EtcdPeer, problem: PodProblem | None) -> None:
         if self.memory.set_problem(peer.metadata.key, problem):
