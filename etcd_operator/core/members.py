@@ -199,6 +199,11 @@ class Member:
     endpoint: str = ""
 
     @property
+    def named(self) -> str:
+        """Its name for messages, with the reason of its problem: `c-1 (ImagePullBackOff)`."""
+        return self.name if self.problem is None else f"{self.name} ({self.problem.reason})"
+
+    @property
     def report(self) -> Answer | None:
         """What it answered, or what was read of its data."""
         if self.answer is not None or self.reading is None:

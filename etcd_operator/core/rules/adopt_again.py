@@ -14,7 +14,6 @@ from etcd_operator.api.persisted import AdoptedMember, Adoption
 from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.adoption_again import ids_on_claims
 from etcd_operator.core.desired import Adopt
-from etcd_operator.core.members import Member
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules.adopt_hold import RECHECK, way_out
 from etcd_operator.core.rules.learner import STEP
@@ -141,13 +140,9 @@ def _unmatched(state: ClusterState) -> str:
 def _troubles(state: ClusterState) -> str:
     silent = [at for at, reply in state.endpoints if not isinstance(reply, Answer)]
     found = [doubt.why for _, doubt in state.disbelieved]
-    found += [f"{_name(member)} does not answer" for member in state.members if member.answer is None]
+    found += [f"{member.named} does not answer" for member in state.members if member.answer is None]
     found += [f"no member responds at {', '.join(silent)}"] if silent else []
     return f" ({'; '.join(found)})" if found else ""
-
-
-def _name(member: Member) -> str:
-    return member.name if member.problem is None else f"{member.name} ({member.problem.reason})"
 
 
 def _next_step(state: ClusterState) -> str:

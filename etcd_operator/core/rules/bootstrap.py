@@ -146,7 +146,7 @@ def _drop(state: ClusterState, bootstrap: Bootstrap, failed: list[Member], *, is
     if is_all and any(m.pod is not None and m.pod.has_run for m in failed):
         renewed = msgspec.structs.replace(bootstrap, token=repeated(bootstrap.token))
         actions.insert(0, Remember(persisted=replace(state.persisted, bootstrap=renewed)))
-    names = ", ".join(f"{m.name} ({m.problem.reason})" if m.problem is not None else m.name for m in failed)
+    names = ", ".join(member.named for member in failed)
     return Plan.act(
         *actions,
         reason="Creating",

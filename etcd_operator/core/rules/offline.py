@@ -60,7 +60,7 @@ def _message(state: ClusterState, members: list[Member]) -> str:
 
 def known_problems(state: ClusterState) -> str:
     """Which members have a known problem; for messages, empty if none has."""
-    problems = ", ".join(f"{m.name} ({m.problem.reason})" for m in state.members if m.problem is not None)
+    problems = ", ".join(m.named for m in state.members if m.problem is not None)
     return f", {problems}" if problems else ""
 
 

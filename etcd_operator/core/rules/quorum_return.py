@@ -66,7 +66,7 @@ def _unheard(left: Left) -> Plan:
 
 
 def _named(members: Iterable[Member]) -> str:
-    return ", ".join(m.name if m.problem is None else f"{m.name} ({m.problem.reason})" for m in members)
+    return ", ".join(member.named for member in members)
 
 
 def _beside(given_up: Sequence[Member]) -> str:

@@ -1,7 +1,6 @@
 """What is reported of a bootstrapped cluster that no other rule acts upon."""
 
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.members import Member
 from etcd_operator.core.rules.automatic import outlook
 from etcd_operator.core.rules.bootstrap import BOOTSTRAP_POLL, LONG_BOOTSTRAP
 from etcd_operator.core.rules.recovery_ending import stuck_seed
@@ -43,10 +42,6 @@ def watch(state: ClusterState) -> Plan | None:
     return None
 
 
-def _with_reason(member: Member) -> str:
-    return member.name if member.problem is None else f"{member.name} ({member.problem.reason})"
-
-
 def _silent(state: ClusterState) -> str:
-    names = [_with_reason(member) for member in state.members if not member.is_healthy]
+    names = [member.named for member in state.members if not member.is_healthy]
     return f"{', '.join(names)} unhealthy or not answering" if names else "no member is known"
