@@ -7,8 +7,8 @@ from typing import Any
 
 from etcd_operator.commands import outcome
 from etcd_operator.errors import OperatorError
+from etcd_operator.pod_contract import BACKUP_TOOL_PORT
 
-PORT = 19999
 SCRATCH = Path("/tmp")  # noqa: S108 -- an emptyDir in the pod of the tool
 
 HELP = "back up a cluster regularly and serve the backups (runs in pods that the operator creates)"
@@ -43,7 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=SCRATCH,
         help=f"folder for one snapshot (default: {SCRATCH})",
     )
-    parser.add_argument("--port", type=int, default=PORT, help=f"port of the HTTP API (default: {PORT})")
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=BACKUP_TOOL_PORT,
+        help=f"port of the HTTP API (default: {BACKUP_TOOL_PORT})",
+    )
     parser.add_argument(
         "--log-format",
         choices=("auto", "json", "console"),

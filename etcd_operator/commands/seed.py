@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING
 
 from etcd_operator.commands import outcome
 from etcd_operator.commands.outcome import Outcome
+from etcd_operator.pod_contract import SEED_COMMAND_SKIP, SEED_COMMAND_VARIABLE, SEED_TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from etcd_operator.backup_tool.seed import Fetched, Request
 
 HELP = "fetch the data for the first member of a recovered cluster (runs in pods that the operator creates)"
-DESCRIPTION = """\
+DESCRIPTION = f"""\
 Fetch a backup of a cluster from its backup tool (`backup-tool`) or from where it is stored, or the data of a
 survivor from the process that reads it (`read-survivor`), into a file that `etcdutl snapshot restore` reads.
 The operator runs this in the first init container of a seed, the first member of a recovered cluster. With
-the variable SEED_COMMAND=version it does nothing: the kubelet may run init containers again when all is done.
+the variable {SEED_COMMAND_VARIABLE}={SEED_COMMAND_SKIP} it does nothing: \
+the kubelet may run init containers again when all is done.
 """
 EXAMPLES = """\
 Example:
   etcd-operator seed --tool db-backup-tool:19999 --token-file token --etcd-version 3.6.16 --file snapshot.db
 """
-
-SKIPPED = "version"
-TOKEN = "SEED_TOKEN"  # noqa: S105 -- the name of a variable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--token-file",
         type=Path,
         metavar="FILE",
-        help=f"file with the token of the tool (default: the variable {TOKEN})",
+        help=f"file with the token of the tool (default: the variable {SEED_TOKEN_VARIABLE})",
     )
     parser.add_argument(
         "--from",
@@ -55,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @outcome.concluded
 def run(options: argparse.Namespace) -> Outcome:
     """Run the command."""
-    if os.environ.get("SEED_COMMAND") == SKIPPED:
+    if os.environ.get(SEED_COMMAND_VARIABLE) == SEED_COMMAND_SKIP:
         return Outcome(text="the data is restored already", document={"name": ""})
     import msgspec
 
@@ -75,7 +74,8 @@ def _from_tool(options: argparse.Namespace, request: "Request") -> "Fetched":
     token = _token(options.token_file)
     if not port.isdecimal() or not token:
         raise outcome.UsageError(
-            f"--tool is HOST:PORT, like db-backup-tool:19999, and needs --token-file or the variable {TOKEN}"
+            f"--tool is HOST:PORT, like db-backup-tool:19999, and needs --token-file "
+            f"or the variable {SEED_TOKEN_VARIABLE}"
         )
     host = host.removeprefix("[").removesuffix("]")
     tool = FromTool(address=(host, int(port)), token=token, clock=SystemClock(), wait=time.sleep)
@@ -84,7 +84,7 @@ def _from_tool(options: argparse.Namespace, request: "Request") -> "Fetched":
 
 def _token(file: Path | None) -> str:
     if file is None:
-        return os.environ.get(TOKEN, "")
+        return os.environ.get(SEED_TOKEN_VARIABLE, "")
     try:
         return file.read_text(encoding="utf-8").strip()
     except OSError as error:

@@ -5,18 +5,18 @@ import os
 from pathlib import Path
 
 from etcd_operator.commands import outcome
-
-TOKEN = "SURVIVOR_TOKEN"  # noqa: S105 -- the name of a variable
+from etcd_operator.pod_contract import METRICS_PORT, READER_PORT, READER_TOKEN_VARIABLE
 
 HELP = "serve the data of a member without a quorum (runs in pods of members, where the operator adds it)"
 DESCRIPTION = f"""\
 Read the data directory of an etcd that restarted without a quorum, and serve its database over HTTP. Nothing
-is written to the directory. Clients send the token that is in the variable {TOKEN}. The process ends
+is written to the directory. Clients send the token that is in the variable {READER_TOKEN_VARIABLE}. \
+The process ends
 after five minutes without a request (exit code 0), or when the etcd follows a leader (exit code 4).
 """
-EXAMPLES = """\
+EXAMPLES = f"""\
 Example:
-  SURVIVOR_TOKEN=secret etcd-operator read-survivor --data-dir /var/lib/etcd
+  {READER_TOKEN_VARIABLE}=secret etcd-operator read-survivor --data-dir /var/lib/etcd
 """
 
 
@@ -24,9 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
     parser.add_argument("--data-dir", required=True, type=Path, help="the data directory of the etcd")
     parser.add_argument(
-        "--metrics-port", type=int, default=2381, help="port of the etcd's metrics page (default: 2381)"
+        "--metrics-port",
+        type=int,
+        default=METRICS_PORT,
+        help=f"port of the etcd's metrics page (default: {METRICS_PORT})",
     )
-    parser.add_argument("--port", type=int, default=2382, help="port of the HTTP API (default: 2382)")
+    parser.add_argument(
+        "--port", type=int, default=READER_PORT, help=f"port of the HTTP API (default: {READER_PORT})"
+    )
     formats = ("auto", "json", "console")
     parser.add_argument(
         "--log-format", choices=formats, default="auto", help="auto is console on a terminal, else json"
@@ -42,9 +47,9 @@ def run(options: argparse.Namespace) -> int:
     from etcd_operator.survivor.process import serve
     from etcd_operator.survivor.reading import DataReader, metrics_page
 
-    token = os.environ.get(TOKEN, "")
+    token = os.environ.get(READER_TOKEN_VARIABLE, "")
     if not token:
-        outcome.report(f"the variable {TOKEN} is not set")
+        outcome.report(f"the variable {READER_TOKEN_VARIABLE} is not set")
         return outcome.WRONG_USAGE
     configure(form=options.log_format)
     page = partial(metrics_page, options.metrics_port)

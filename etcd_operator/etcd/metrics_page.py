@@ -13,8 +13,7 @@ from http import HTTPStatus
 
 from etcd_operator.http_client import call
 from etcd_operator.pages import UNREAD, MetricsPage
-
-PORT = 2381
+from etcd_operator.pod_contract import METRICS_PORT
 
 
 def _line(name: str) -> re.Pattern[bytes]:
@@ -59,7 +58,9 @@ def _page(endpoint: str, end: float) -> MetricsPage:
 def _fetch(endpoint: str, end: float) -> bytes | None:
     """The body of a 200; None for another reply, for one that is too long, and when time is over."""
     try:
-        status, body = call("GET /metrics", (endpoint.rpartition(":")[0], PORT), end=end, largest=_MAX_PAGE)
+        status, body = call(
+            "GET /metrics", (endpoint.rpartition(":")[0], METRICS_PORT), end=end, largest=_MAX_PAGE
+        )
     except OSError:
         return None
     return body if status == HTTPStatus.OK else None

@@ -17,10 +17,10 @@ from etcd_operator.errors import Conflict, NotLeading, TerminalError, Unavailabl
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod, Written
+from etcd_operator.pod_contract import READER_PORT
 from etcd_operator.reconcile.inquiries import AskSurvivor
 from etcd_operator.reconcile.members.pod_facts import reader_of
 from etcd_operator.reconcile.members.protocol import Members, Scope
-from etcd_operator.render.survivor_reader import READER_PORT
 
 SUBRESOURCE = "ephemeralcontainers"
 

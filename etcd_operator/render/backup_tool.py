@@ -13,6 +13,7 @@ from etcd_operator.api import coreos
 from etcd_operator.api.coreos_backup import TOOL_APP, BackupPolicy, S3Target
 from etcd_operator.api.meta import RawObject
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.pod_contract import BACKUP_TOOL_PORT
 from etcd_operator.render import command
 from etcd_operator.render.command import SCRATCH, SCRATCH_VOLUME, SECRETS, Volume, secret_volume
 from etcd_operator.render.digest import digest
@@ -22,7 +23,7 @@ from etcd_operator.render.service import service
 from etcd_operator.render.urls import CLIENT_PORT, endpoint
 
 CONTAINER = "backup"
-PORT_NAME, PORT = "backup-service", 19999
+PORT_NAME = "backup-service"
 FOLDER = "/var/etcd-backup"
 TOKEN_FOLDER = f"{SECRETS}/token"
 TOKEN_KEY = "token"  # noqa: S105 -- the key in the Secret
@@ -76,7 +77,7 @@ def tool_service(cluster: DesiredCluster) -> RawObject:
     """The Service of the HTTP API."""
     labels = tool_labels(cluster.name)
     metadata = metadata_of(cluster, tool_name(cluster.name), labels)
-    return service(metadata, labels, (PORT_NAME, PORT), headless=False)
+    return service(metadata, labels, (PORT_NAME, BACKUP_TOOL_PORT), headless=False)
 
 
 def claim(cluster: DesiredCluster, policy: BackupPolicy, storage_class: str) -> RawObject:
@@ -138,7 +139,7 @@ def _container(tool: ToolSettings, context: RawObject) -> RawObject:
     probe: RawObject = {"httpGet": {"path": "/healthz", "port": PORT_NAME}}
     return {
         **command.container(CONTAINER, tool.image, _arguments(tool), _env(tool.policy), _volumes(tool)),
-        "ports": [{"name": PORT_NAME, "containerPort": PORT}],
+        "ports": [{"name": PORT_NAME, "containerPort": BACKUP_TOOL_PORT}],
         "readinessProbe": {**probe, "initialDelaySeconds": 2, "periodSeconds": 5},
         # It fails only if the thread that takes backups is dead, never because of etcd or the store.
         "livenessProbe": {**probe, "periodSeconds": 20, "timeoutSeconds": 10, "failureThreshold": 3},

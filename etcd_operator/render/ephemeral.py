@@ -4,6 +4,7 @@ from etcd_operator.api import coreos
 from etcd_operator.api.meta import RawObject
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.starts import Bootstrapping, Joining
+from etcd_operator.pod_contract import METRICS_PORT
 from etcd_operator.render.budget import budget as disruption_budget
 from etcd_operator.render.options import (
     Options,
@@ -14,10 +15,10 @@ from etcd_operator.render.options import (
     fixed,
 )
 from etcd_operator.render.owner import metadata_of
-from etcd_operator.render.pod import DATA_VOLUME, etcd_pod_spec
+from etcd_operator.render.pod import DATA_VOLUME, ETCD_CONTAINER, etcd_pod_spec
 from etcd_operator.render.security import security
 from etcd_operator.render.service import service
-from etcd_operator.render.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT
+from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT
 
 DATA_DIR = "/var/etcd/data"
 MOUNT_PATH = "/var/etcd"
@@ -65,7 +66,7 @@ def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> R
     """The pod of a member; its data exists as long as the pod."""
     options = _options(name, start)
     container: RawObject = {
-        "name": "etcd",
+        "name": ETCD_CONTAINER,
         "image": cluster.image,
         "command": ["/usr/local/bin/etcd", *as_flags(fixed(options))],
         "env": downward_api_env(coreos.POD_KEYS),

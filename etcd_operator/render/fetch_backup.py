@@ -11,9 +11,9 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import RestoredBackup
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.errors import InvalidSpec
+from etcd_operator.pod_contract import BACKUP_TOOL_PORT
 from etcd_operator.render.backup_tool import (
     FOLDER,
-    PORT,
     TOKEN_FOLDER,
     TOKEN_KEY,
     claim_name,
@@ -51,7 +51,8 @@ def _tool(cluster: DesiredCluster, backup: RestoredBackup) -> _Source:
     name = tool_name(backup.cluster)
     token: Volume = ("backup-token", secret_volume(name), {"mountPath": TOKEN_FOLDER, "readOnly": True})
     return _Source(
-        arguments=[f"--tool={name}:{PORT}", f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}"], volumes=[token]
+        arguments=[f"--tool={name}:{BACKUP_TOOL_PORT}", f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}"],
+        volumes=[token],
     )
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.render.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT, url
+from etcd_operator.pod_contract import METRICS_PORT
+from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, url
 
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 -- inside a pod, whose network is its own
 """Not only IPv4: for Go an unspecified address of either family means all addresses, including IPv6, and only

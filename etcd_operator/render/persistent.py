@@ -19,6 +19,7 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.starts import Bootstrapping, Joining, OfflineSurvivor, Resuming, Seeding, Start
 from etcd_operator.decoding import convert
+from etcd_operator.pod_contract import METRICS_PORT
 from etcd_operator.render import survivor_reader
 from etcd_operator.render.budget import budget as disruption_budget
 from etcd_operator.render.options import (
@@ -30,11 +31,11 @@ from etcd_operator.render.options import (
     fixed,
 )
 from etcd_operator.render.owner import metadata_of, owned_by
-from etcd_operator.render.pod import DATA_VOLUME, etcd_pod_spec, go_max_procs
+from etcd_operator.render.pod import DATA_VOLUME, ETCD_CONTAINER, etcd_pod_spec, go_max_procs
 from etcd_operator.render.security import Security, security
 from etcd_operator.render.service import service
 from etcd_operator.render.steps import RUN_STEPS, add_steps
-from etcd_operator.render.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT, url
+from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, url
 
 DATA_DIR = "/var/lib/etcd"
 RESTORED_DIR = f"{DATA_DIR}/restored"
@@ -205,7 +206,7 @@ def _pod_template(
     bootstrap = peer.spec.bootstrap
     options = _options(peer, host, data_dir)
     container: RawObject = {
-        "name": "etcd",
+        "name": ETCD_CONTAINER,
         "image": image,
         "command": ["/usr/local/bin/etcd"],
         "env": _environment(peer, options),

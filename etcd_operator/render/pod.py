@@ -18,6 +18,7 @@ from etcd_operator.render.security import Security
 STOP_SECONDS = 30
 """A leader that is stopped transfers leadership within 7 s; the rest is a reserve for slow disks."""
 
+ETCD_CONTAINER = "etcd"
 DATA_VOLUME = "etcd-data"
 
 

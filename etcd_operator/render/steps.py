@@ -13,6 +13,7 @@ the seed serves, the annotations change, and from then on the steps only print a
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import REVISION_BUMP
+from etcd_operator.pod_contract import SEED_COMMAND_SKIP, SEED_COMMAND_VARIABLE
 from etcd_operator.render.options import from_annotation
 from etcd_operator.render.pod import DATA_VOLUME
 from etcd_operator.render.urls import PEER_PORT, url
@@ -23,7 +24,7 @@ RESTORE = "restore"
 COMMAND_ANNOTATION = "etcd.seed-command"
 OPTION_ANNOTATION = "etcd.seed-option"
 RUN_STEPS = {COMMAND_ANNOTATION: "snapshot", OPTION_ANNOTATION: "--write-out=simple"}
-SKIP_STEPS = {COMMAND_ANNOTATION: "version", OPTION_ANNOTATION: "--"}
+SKIP_STEPS = {COMMAND_ANNOTATION: SEED_COMMAND_SKIP, OPTION_ANNOTATION: "--"}
 """`etcdutl version -- ANYTHING`: every version from 3.5 on prints its version and exits with 0."""
 
 SNAPSHOT_VOLUME = "snapshot"
@@ -57,14 +58,14 @@ def add_steps(  # noqa: PLR0913 -- all that the steps depend on
 
 
 def _step(main: RawObject, step: str, tool: str, verb: str, *more: str) -> RawObject:
-    names = (("SEED_COMMAND", COMMAND_ANNOTATION), ("SEED_OPTION", OPTION_ANNOTATION))
+    names = ((SEED_COMMAND_VARIABLE, COMMAND_ANNOTATION), ("SEED_OPTION", OPTION_ANNOTATION))
     (data,) = (mount for mount in main["volumeMounts"] if mount["name"] == DATA_VOLUME)
     return {
         "name": step,
         "image": main["image"],
         "command": [
             f"/usr/local/bin/{tool}",
-            "$(SEED_COMMAND)",
+            f"$({SEED_COMMAND_VARIABLE})",
             "$(SEED_OPTION)",
             verb,
             SNAPSHOT_FILE,

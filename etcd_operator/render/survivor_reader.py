@@ -8,17 +8,15 @@ security context of etcd. It is not removed: Kubernetes allows no removal, so it
 from etcd_operator.api.meta import RawObject
 from etcd_operator.core.starts import OfflineSurvivor
 from etcd_operator.core.survivor_report import NAME
+from etcd_operator.pod_contract import METRICS_PORT, READER_PORT, READER_TOKEN_VARIABLE, SEED_TOKEN_VARIABLE
 from etcd_operator.render.command import Volume, container
 from etcd_operator.render.fetch_step import fetch_step
 from etcd_operator.render.pod import DATA_VOLUME
-from etcd_operator.render.urls import METRICS_PORT, endpoint
+from etcd_operator.render.urls import endpoint
 
 READER = "survivor-reader"
 """Each such container of a pod adds its number to this name."""
 
-READER_PORT = 2382
-TOKEN_VARIABLE = "SURVIVOR_TOKEN"  # noqa: S105 -- the name of a variable
-SEED_TOKEN_VARIABLE = "SEED_TOKEN"  # noqa: S105 -- the name of a variable
 MOUNT_PATH = "/var/survivor"
 
 
@@ -30,7 +28,7 @@ def reader(*, number: int, image: str, folder: str, token: str, security: RawObj
         f"--metrics-port={METRICS_PORT}",
         f"--port={READER_PORT}",
     ]
-    env = [{"name": TOKEN_VARIABLE, "value": token}]
+    env = [{"name": READER_TOKEN_VARIABLE, "value": token}]
     data: Volume = (DATA_VOLUME, {}, {"mountPath": MOUNT_PATH, "readOnly": True})
     return {
         **container(f"{READER}-{number}", image, arguments, env, [data]),

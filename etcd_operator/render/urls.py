@@ -5,8 +5,6 @@ from urllib.parse import urlsplit
 
 CLIENT_PORT = 2379
 PEER_PORT = 2380
-METRICS_PORT = 2381
-"""Metrics and health over plain HTTP, available from the start of the process, also without a quorum."""
 
 
 def url(host: str, port: int) -> str:

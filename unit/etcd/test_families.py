@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.core.starts import Bootstrapping
+from etcd_operator.pod_contract import METRICS_PORT
 from etcd_operator.render import ephemeral, persistent
-from etcd_operator.render.urls import CLIENT_PORT, METRICS_PORT, url
+from etcd_operator.render.urls import CLIENT_PORT, url
 from unit.etcd.pods import RIGHTS, Pod, Stack, is_healthy, running, wait_healthy
 from unit.render.cases import IMAGE, PLAIN_EPHEMERAL, PLAIN_PERSISTENT, peer_of
 from unit.render.pods import environment_of

@@ -45,7 +45,7 @@ def serving(*hosts: str, by: Handle) -> Iterator[None]:
     for thread in threads:
         thread.start()
     try:
-        with patch.object(metrics_page, "PORT", port):
+        with patch.object(metrics_page, "METRICS_PORT", port):
             yield
     finally:
         for server in servers:
@@ -102,7 +102,7 @@ def test_a_page_at_an_ipv6_address_is_requested_by_that_address_in_brackets() ->
 
 
 def test_a_page_that_is_refused_reports_nothing() -> None:
-    with patch.object(metrics_page, "PORT", 1):
+    with patch.object(metrics_page, "METRICS_PORT", 1):
         assert read(at("127.0.0.1")) == {"127.0.0.1:2379": UNREAD}
 
 

@@ -12,9 +12,8 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.survivor_report import NAME, ListedVoter, SurvivorReport
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.etcd.values import Answered
+from etcd_operator.pod_contract import METRICS_PORT, READER_PORT
 from etcd_operator.reconcile.slots import answering
-from etcd_operator.render.survivor_reader import READER_PORT
-from etcd_operator.render.urls import METRICS_PORT
 from unit.fakes.apiserver import ApiServer
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.fakes.containers import Running

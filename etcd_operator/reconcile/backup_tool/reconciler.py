@@ -24,6 +24,7 @@ from etcd_operator.figures import OnFigures
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Written
+from etcd_operator.pod_contract import BACKUP_TOOL_PORT
 from etcd_operator.reconcile.backup_tool.act import ToolActor
 from etcd_operator.reconcile.backup_tool.caches import ToolCaches
 from etcd_operator.reconcile.backup_tool.observe import ObservedTool, ToolObserver
@@ -33,7 +34,6 @@ from etcd_operator.reconcile.inquiries import Heard, Inquiries, PodServer
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
-from etcd_operator.render.backup_tool import PORT
 from etcd_operator.timestamps import instant, timestamp
 
 KIND = resources.COREOS_CLUSTERS.kind
@@ -223,5 +223,5 @@ def _unheard(heard: Heard[ToolReport]) -> str:
 
 def _asked(observed: ObservedTool, pod: ToolPodState) -> PodServer:
     return PodServer(
-        uid=pod.uid, owner=observed.desired.uid, address=(pod.address, PORT), token=observed.token
+        uid=pod.uid, owner=observed.desired.uid, address=(pod.address, BACKUP_TOOL_PORT), token=observed.token
     )

@@ -17,13 +17,13 @@ from etcd_operator.core.stock import NO_STOCK, StockFacts, revision_named
 from etcd_operator.errors import Invalid, OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
+from etcd_operator.pod_contract import BACKUP_TOOL_PORT
 from etcd_operator.reconcile.backup_tool.caches import is_of_tool
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.caches import Caches
 from etcd_operator.reconcile.inquiries import Inquiries, PodServer
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
-from etcd_operator.render.backup_tool import PORT
 
 NOT_RUNNING = "its pod is not ready"
 
@@ -100,7 +100,7 @@ class Stocks:
         tool = PodServer(
             uid=pod.metadata.uid,
             owner=state.desired.uid,
-            address=(pod.status.pod_ip, PORT),
+            address=(pod.status.pod_ip, BACKUP_TOOL_PORT),
             token=token,
             cluster_id=state.persisted.cluster_id,
         )

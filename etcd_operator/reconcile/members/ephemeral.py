@@ -11,10 +11,10 @@ from etcd_operator.errors import Conflict
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
 from etcd_operator.kube.views import Pod, Written
-from etcd_operator.reconcile.members.pod_facts import CONTAINER
 from etcd_operator.reconcile.members.protocol import OwnAction, Scope
 from etcd_operator.render import seed, survivor_reader
 from etcd_operator.render.ephemeral import DATA_DIR, MOUNT_PATH
+from etcd_operator.render.pod import ETCD_CONTAINER
 from etcd_operator.render.security import security
 
 
@@ -52,7 +52,7 @@ class EphemeralMembers:
                 "annotations": {coreos.VERSION_ANNOTATION: action.version},
                 "resourceVersion": found.metadata.resource_version,
             },
-            "spec": {"containers": [{"name": CONTAINER, "image": image}]},
+            "spec": {"containers": [{"name": ETCD_CONTAINER, "image": image}]},
         }
         self.scope.objects.merge(resources.PODS, pod, change, kind=PatchKind.STRATEGIC)
 

@@ -13,12 +13,12 @@ from etcd_operator.core.reading import ReaderFacts
 from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER
 from etcd_operator.decoding import decoder
 from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod, StateReason
+from etcd_operator.pod_contract import READER_TOKEN_VARIABLE
 from etcd_operator.reconcile.members.step_facts import QUOTED, failure_of, fetched_by, has_fetched
+from etcd_operator.render.pod import ETCD_CONTAINER
 from etcd_operator.render.steps import SKIP_STEPS
-from etcd_operator.render.survivor_reader import READER, TOKEN_VARIABLE
+from etcd_operator.render.survivor_reader import READER
 from etcd_operator.timestamps import instant
-
-CONTAINER = "etcd"
 
 KEYS = (coreos.POD_KEYS, improbable.POD_KEYS)
 
@@ -70,7 +70,7 @@ NOT_ITS_OWN = (
 
 def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
     """What matters of a member's pod."""
-    status = pod.container(CONTAINER)
+    status = pod.container(ETCD_CONTAINER)
     state = status.state if status is not None else ContainerState()
     has_ended = status is not None and (status.restart_count > 0 or state.terminated is not None)
     keys = next((m for m in KEYS if _is_gated(pod, m)), None)
@@ -118,7 +118,7 @@ def reader_of(pod: Pod) -> ReaderFacts | None:
     return ReaderFacts(
         name=last.name,
         number=len(added),
-        token=next((str(e.get("value", "")) for e in last.env if e.get("name") == TOKEN_VARIABLE), ""),
+        token=next((str(e.get("value", "")) for e in last.env if e.get("name") == READER_TOKEN_VARIABLE), ""),
         is_running=state.running is not None,
         has_ended=state.terminated is not None,
         ended_at=state.terminated.finished_at if state.terminated is not None else "",
@@ -132,7 +132,7 @@ def _found_leader(pod: Pod, ended: StateReason) -> bool:
 
     Both times are of the same kubelet, in whole seconds.
     """
-    status = pod.container(CONTAINER)
+    status = pod.container(ETCD_CONTAINER)
     running = status.state.running if status is not None else None
     is_restarted = running is not None and instant(running.started_at) >= instant(ended.finished_at)
     return ended.exit_code == FOLLOWED_A_LEADER and not is_restarted
@@ -232,7 +232,7 @@ def _last_failure(pod: Pod) -> str:
 
     Without what differs each time (times, addresses): the same reason must give the same sentence.
     """
-    status = pod.container(CONTAINER)
+    status = pod.container(ETCD_CONTAINER)
     ended = status.last_state.terminated if status is not None else None
     lines = ended.message.splitlines() if ended is not None else []
     panics = [line for line in lines if line.startswith("panic: ")]

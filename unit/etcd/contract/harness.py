@@ -109,7 +109,7 @@ class Subject(ABC):
     def page(self, name: str) -> MetricsPage:
         """What the metrics page of a member reports."""
         endpoint, port = self.metrics(name), int(self.metrics(name).rpartition(":")[2])
-        with patch.object(metrics_page, "PORT", port):
+        with patch.object(metrics_page, "METRICS_PORT", port):
             return metrics_page.read([endpoint])[endpoint]
 
     def raise_corrupt(self, member_id: int, *, at: str) -> None:

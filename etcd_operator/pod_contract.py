@@ -1,0 +1,28 @@
+"""What the operator and the programs in its own pods have to agree on: ports and environment variables.
+
+The programs are other commands of this package (`backup-tool`, `read-survivor`, `seed`), and etcd. Each of
+these values is written down only here. Pods run on while the operator is updated, so a program may be older
+than the operator: after a change of a value, pods still use the former one.
+
+All commands import this module at each start, so it imports nothing.
+"""
+
+METRICS_PORT = 2381
+"""Metrics and health of etcd over plain HTTP, from the start of its process, also without a quorum."""
+
+READER_PORT = 2382
+"""The HTTP API of `read-survivor`."""
+
+READER_TOKEN_VARIABLE = "SURVIVOR_TOKEN"  # noqa: S105 -- the name of a variable
+"""The token that clients of `read-survivor` send."""
+
+BACKUP_TOOL_PORT = 19999
+"""The HTTP API of `backup-tool`."""
+
+SEED_TOKEN_VARIABLE = "SEED_TOKEN"  # noqa: S105 -- the name of a variable
+"""The token that `seed` sends, where no file has it."""
+
+SEED_COMMAND_VARIABLE = "SEED_COMMAND"
+SEED_COMMAND_SKIP = "version"
+"""With this value of the variable, `seed` does nothing. etcdctl and etcdutl get it as their first word, and
+then only print their version."""
