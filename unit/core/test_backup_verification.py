@@ -10,7 +10,6 @@ from etcd_operator.api.meta import Condition
 from etcd_operator.core.backups.plan import (
     NOT_STARTED,
     NOT_STOPPED,
-    START_PATIENCE,
     STOP_PATIENCE,
     Act,
     BackupPlan,
@@ -20,7 +19,7 @@ from etcd_operator.core.backups.result import BackupReport, Trial
 from etcd_operator.core.backups.state import BackupJobState, BackupState
 from etcd_operator.core.backups.status import status
 from etcd_operator.core.backups.verification import plan
-from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.jobs import START_PATIENCE, JobEnd
 from unit.core.test_backups import MANIFEST, URL, job, pod
 from unit.core.test_backups import state as any_state
 

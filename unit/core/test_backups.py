@@ -8,7 +8,6 @@ from etcd_operator.core.backups.plan import (
     NOT_STARTED,
     NOT_STOPPED,
     SOURCE_PATIENCE,
-    START_PATIENCE,
     STOP_PATIENCE,
     Act,
     BackupPlan,
@@ -18,7 +17,7 @@ from etcd_operator.core.backups.plan import (
 )
 from etcd_operator.core.backups.result import BackupReport, StoredManifest
 from etcd_operator.core.backups.state import BackupJobState, BackupPodState, BackupState, SourceCluster
-from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.jobs import START_PATIENCE, JobEnd
 
 URL = "s3://bucket/one.db"
 MANIFEST = StoredManifest(

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from etcd_operator.core.actions import Action, CreateClientService, CreateMember, Remember, Stage
-from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.jobs import START_PATIENCE, JobEnd
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import (
@@ -22,7 +22,6 @@ from etcd_operator.core.recovery_actions import (
 )
 from etcd_operator.core.restores.evictions import LONGEST_PAUSE
 from etcd_operator.core.restores.state import Evictions
-from etcd_operator.core.rules.filling import START_PATIENCE
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions

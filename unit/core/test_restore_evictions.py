@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from etcd_operator.core.jobs import START_PATIENCE
 from etcd_operator.core.restores import evictions
-from etcd_operator.core.restores.plan import PROGRESS_POLL, START_PATIENCE
+from etcd_operator.core.restores.plan import PROGRESS_POLL
 from etcd_operator.core.restores.state import Evictions, JobState
 from unit.core.restore_states import BEGUN, RUNS, planned
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from etcd_operator.core.restores.plan import START_PATIENCE
+from etcd_operator.core.jobs import START_PATIENCE
 from etcd_operator.core.restores.state import COMPLETED, FAILED
 from unit.core.model_machine import profile
 from unit.core.model_restore_operator import Decision, Operator

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.restores import RecordedBackup, RestoreFailure, RestoreStatus, Verified
-from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.jobs import START_PATIENCE, JobEnd
 from etcd_operator.core.restores import result
 from etcd_operator.core.restores.actions import Act
 from etcd_operator.core.restores.identity import identity
-from etcd_operator.core.restores.plan import START_PATIENCE, plan
+from etcd_operator.core.restores.plan import plan
 from etcd_operator.core.restores.result import RestoreReport
 from etcd_operator.core.restores.state import (
     ClaimState,

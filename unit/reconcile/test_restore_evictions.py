@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from etcd_operator.core.jobs import START_PATIENCE
 from etcd_operator.core.restores.evictions import LONGEST_PAUSE
-from etcd_operator.core.restores.plan import START_PATIENCE
 from unit.fakes.apiserver import Json
 from unit.reconcile.bench import bench
 from unit.reconcile.jobs import ELSEWHERE

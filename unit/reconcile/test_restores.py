@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from etcd_operator.core.restores.plan import START_PATIENCE
+from etcd_operator.core.jobs import START_PATIENCE
 from etcd_operator.core.revisions import bump_at
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS
 from unit.reconcile.bench import bench

@@ -17,14 +17,11 @@ from etcd_operator.core.backups.state import (
     BackupPodState,
     BackupState,
 )
-from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.jobs import START_PATIENCE, JobEnd
 from etcd_operator.quantities import bytes_text, counted
 
 SOURCE_PATIENCE = 60.0
 """Seconds for which the cluster may be missing, or not have served yet: it may be created with its backup."""
-
-START_PATIENCE = 600.0
-"""Seconds within which the pod of a backup has to start: a person may have to make a Secret."""
 
 STOP_PATIENCE = 600.0
 """Seconds within which a pod that is being deleted has to end: on a lost node it never does."""

@@ -8,9 +8,10 @@ is true only if the pod reported that it has read the very backup that this Etcd
 from dataclasses import replace
 
 from etcd_operator.core.backups import plan as storing
-from etcd_operator.core.backups.plan import NOT_STARTED, RECHECK, START_PATIENCE, Act, BackupPlan, BackupRule
+from etcd_operator.core.backups.plan import NOT_STARTED, RECHECK, Act, BackupPlan, BackupRule
 from etcd_operator.core.backups.result import VERIFIES, BackupReport
 from etcd_operator.core.backups.state import COMPLETED, FAILED, RESTORE, BackupPodState, BackupState
+from etcd_operator.core.jobs import START_PATIENCE
 from etcd_operator.core.versions import restoring
 
 PENDING = "Pending"

@@ -9,7 +9,7 @@ everything; after that no claim: all data is complete, and a cluster that somebo
 from collections.abc import Callable
 
 from etcd_operator.api.restores import RestoreFailure
-from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.jobs import START_PATIENCE, JobEnd
 from etcd_operator.core.restores import evictions, texts
 from etcd_operator.core.restores.actions import Act, RestorePlan, ended, failed, going
 from etcd_operator.core.restores.result import failure
@@ -25,9 +25,6 @@ from etcd_operator.core.restores.versions import version_problem
 
 SOURCE_PATIENCE = 60.0
 """Seconds for which the EtcdBackup may be missing: it may be created with its EtcdRestore."""
-
-START_PATIENCE = 600.0
-"""Seconds for which nothing of a Job may run: a person may have to make a Secret, or a node may be lost."""
 
 RECHECK = 10.0
 """Seconds; the events of what a restore waits for come first."""

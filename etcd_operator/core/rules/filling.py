@@ -10,7 +10,7 @@ volume is gone is not: the attempt has failed, as with a Job that fails.
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.api.restores import RestoreFailure
 from etcd_operator.core.actions import Action, Plan
-from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.jobs import START_PATIENCE, JobEnd
 from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.recovery_actions import DropFilling, FillSeed
 from etcd_operator.core.restores import evictions, result
@@ -21,9 +21,6 @@ from etcd_operator.core.state import ClusterState
 
 FILLING_POLL = 1.0
 """Seconds between observations of the Job: its events lead to no pass of the cluster."""
-
-START_PATIENCE = 600.0
-"""Seconds for which no pod of the Job may run: a person may have to make a Secret."""
 
 
 def fill(state: ClusterState, recovery: Recovery, seed: Member | None) -> Plan | RestoreFailure:

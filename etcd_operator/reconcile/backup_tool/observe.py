@@ -95,7 +95,7 @@ class ToolObserver:
             claim=self._claim(key),
             replica_set=_replica_set(ours) if ours is not None else None,
             pods=tuple(
-                _pod(pod)
+                pod_state(pod)
                 for pod in self.caches.pods(key)
                 if ours is not None and pod.metadata.controller_uid == ours.metadata.uid
             ),
@@ -124,7 +124,8 @@ def _replica_set(found: ReplicaSet) -> ToolReplicaSetState:
     )
 
 
-def _pod(pod: Pod) -> ToolPodState:
+def pod_state(pod: Pod) -> ToolPodState:
+    """What Kubernetes says of a pod of the tool."""
     return ToolPodState(
         name=pod.metadata.name,
         uid=pod.metadata.uid,
@@ -137,15 +138,13 @@ def _pod(pod: Pod) -> ToolPodState:
 
 
 def _waits_for(pod: Pod) -> str:
-    for container in pod.status.container_statuses:
-        waiting, last = container.state.waiting, container.last_state.terminated
-        if waiting is not None and waiting.message:
-            return f"{waiting.reason}: {waiting.message}"
-        if last is not None:
-            return (
-                f"it ended with exit code {last.exit_code}, see `kubectl logs {pod.metadata.name} --previous`"
-            )
-    return f"{pod.unscheduled.reason}: {pod.unscheduled.message}" if pod.unscheduled is not None else ""
+    containers = pod.status.container_statuses
+    ends = (each.last_state.terminated for each in containers)
+    ended = next((end for end in ends if end is not None), None)
+    waits = pod.waits_for(*pod.status.init_container_statuses, *containers)
+    if waits or ended is None:
+        return waits
+    return f"it ended with exit code {ended.exit_code}, see `kubectl logs {pod.metadata.name} --previous`"
 
 
 def _template(annotations: dict[str, str]) -> str:
