@@ -128,6 +128,7 @@ def _peer_reconciler(
         observer=observer,
         memory=memory,
         report=peer_reporter(wiring.recorder, caches),
+        # Not the writer of the cluster's passes: here the passes of peers wait until caches show its writes.
         disown=_peer_status_writer(wiring, caches, writes).disown,
         wake_cluster=wake_cluster,
         failures=Failures(wiring.clock),

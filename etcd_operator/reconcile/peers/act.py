@@ -21,7 +21,6 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.objects import Objects, name_taken
-from etcd_operator.reconcile.peers.observe import OwnImageOf, replica_set
 from etcd_operator.render import persistent
 
 PeerReport = Callable[[EtcdPeer, str, str], None]
@@ -40,15 +39,13 @@ class CleanupFailed(Exception):
 class PeerActor:
     """Acts on one EtcdPeer.
 
-    found: the ReplicaSet of its name as the caches showed it. repository: of etcd's images. own_image: see
-    `peers.observe`.
+    found: the ReplicaSet of its name as the caches showed it. replica_set: renders the one as it should be.
     """
 
     peer: EtcdPeer
     state: PeerState
     found: ObjectMeta | None
-    repository: str
-    own_image: OwnImageOf
+    replica_set: Callable[[], RawObject]
     objects: Objects
     report: PeerReport
     disown: PeerReport
@@ -86,7 +83,7 @@ class PeerActor:
 
     def _create_replica_set(self) -> None:
         """Without a request while the cache shows another one of the name: its end is an event."""
-        body = self._replica_set()
+        body = self.replica_set()
         if self.found is not None:
             name = f"ReplicaSet {self.state.name}"
             raise name_taken(name, self.found, convert(body["metadata"], ObjectMeta))
@@ -100,10 +97,7 @@ class PeerActor:
 
     def _change_template(self) -> None:
         if self.found is not None:
-            self.objects.change_template(resources.REPLICA_SETS, self.found, self._replica_set())
-
-    def _replica_set(self) -> RawObject:
-        return replica_set(self.peer, self.state, self.repository, self.own_image)
+            self.objects.change_template(resources.REPLICA_SETS, self.found, self.replica_set())
 
     def _clean_up(self, *, may_leave: bool) -> None:
         """Delete what is the peer's, live: a cache may lack what has just been made.

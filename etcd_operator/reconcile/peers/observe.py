@@ -23,23 +23,22 @@ TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
 """On the ReplicaSet: digest of the pod template as rendered, because the stored one has defaults."""
 
 
-OwnImageOf = Callable[[], str]
-"""The operator's own image; only seeds that fetch from a reader need it."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class PeerObserver:
-    """Observes EtcdPeers. Nothing is read from the API server; repository: of etcd's images."""
+    """Observes EtcdPeers. Nothing is read from the API server.
+
+    repository: of etcd's images. own_image: the operator's; only seeds that fetch from a reader need it.
+    """
 
     caches: Caches[improbable.EtcdCluster]
     repository: str
-    own_image: OwnImageOf
+    own_image: Callable[[], str]
     clock: Clock
     memory: PeerMemory
 
     def observe(self, key: Key, peer: EtcdPeer) -> tuple[PeerState, ObjectMeta | None]:
         """A peer, and the ReplicaSet of its name, as the caches show them."""
-        found = self._replica_set(key)
+        found = self._found(key)
         state = self._state(key, peer, found)
         return replace(state, is_template_current=self._is_current(peer, state, found)), found
 
@@ -65,7 +64,23 @@ class PeerObserver:
             waited=waited,
         )
 
-    def _replica_set(self, key: Key) -> ObjectMeta | None:
+    def replica_set(self, peer: EtcdPeer, state: PeerState) -> RawObject:
+        """The ReplicaSet that a peer stands for, annotated with a digest of its template.
+
+        Raises what `own_image` raises.
+        """
+        bootstrap, version = peer.spec.bootstrap, str(parse_version(peer.spec.version))
+        body = persistent.replica_set(
+            peer,
+            image_of(self.repository, version),
+            is_restored=state.is_restored,
+            is_root_owned=state.is_root_owned,
+            own_image=self.own_image() if bootstrap.reader is not None else "",
+        )
+        annotations = {TEMPLATE_ANNOTATION: digest(body["spec"]["template"])}
+        return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
+
+    def _found(self, key: Key) -> ObjectMeta | None:
         found = cached(self.caches.replica_sets, key)
         return found.metadata if found is not None else None
 
@@ -82,28 +97,14 @@ class PeerObserver:
         for member in peer.spec.bootstrap.static.initial_cluster if _is_initial(peer) else ():
             other = Key(key.namespace, member.name)
             if other != key:
-                has_replica_set = self._replica_set(other) is not None
+                has_replica_set = self._found(other) is not None
                 yield InitialPeer(claim=self._claim(other), has_replica_set=has_replica_set)
 
     def _is_current(self, peer: EtcdPeer, state: PeerState, found: ObjectMeta | None) -> bool:
         if found is None or not state.is_acted_on:
             return True
-        body = replica_set(peer, state, self.repository, self.own_image)
-        wanted: dict[str, str] = body["metadata"]["annotations"]
+        wanted: dict[str, str] = self.replica_set(peer, state)["metadata"]["annotations"]
         return found.annotations.get(TEMPLATE_ANNOTATION) == wanted[TEMPLATE_ANNOTATION]
-
-
-def replica_set(peer: EtcdPeer, state: PeerState, repository: str, own_image: OwnImageOf) -> RawObject:
-    """The ReplicaSet of a peer, annotated with a digest of its template. Raises what `own_image` raises."""
-    body = persistent.replica_set(
-        peer,
-        image_of(repository, str(parse_version(peer.spec.version))),
-        is_restored=state.is_restored,
-        is_root_owned=state.is_root_owned,
-        own_image=own_image() if peer.spec.bootstrap.reader is not None else "",
-    )
-    annotations = {TEMPLATE_ANNOTATION: digest(body["spec"]["template"])}
-    return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
 
 
 def _is_initial(peer: EtcdPeer) -> bool:

@@ -6,6 +6,7 @@ What is decided, and why, stands in `core.peers.plan`. The cluster's own pass wr
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.core.members import PeerFinding, PodProblem
@@ -74,8 +75,7 @@ class PeerReconciler:
             peer=peer,
             state=state,
             found=found,
-            repository=self.observer.repository,
-            own_image=self.observer.own_image,
+            replica_set=partial(self.observer.replica_set, peer, state),
             objects=self.writes.of(key),
             report=self.report,
             disown=self.disown,
