@@ -113,8 +113,9 @@ and reports this in a `Warning` header.
 COMMANDS = (
     "## Commands for backups",
     "",
-    "`etcd-operator` prints `etcd-operator:` before the message. `DIR` is an existing folder, and what is",
-    "called `missing` does not exist. What can go wrong later is in [backup.md](backup.md#when-it-fails).",
+    "`etcd-operator` prints `etcd-operator:` before the message. `DIR` is an existing folder, `FULL` one",
+    "with a file in it, and what is called `missing` does not exist. What can go wrong later is in",
+    "[backup.md](backup.md#when-it-fails).",
     "",
 )
 
