@@ -68,12 +68,13 @@ class ReplaceMember(OnMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PadLog:
-    """Append entries that change nothing, `entries` at most.
-
-    In time every member saves a raft snapshot; a single one lets a learner publish its name.
-    """
+    """Append entries that change nothing, `entries` at most: in time every member saves a raft snapshot."""
 
     entries: int
+
+
+class AppendEntry:
+    """Append an entry that changes nothing. A failure fails no pass: it is tried again at the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +146,7 @@ CommonAction = (
     | DeleteMember
     | ReplaceMember
     | PadLog
+    | AppendEntry
 )
 """What is done for all clusters."""
 

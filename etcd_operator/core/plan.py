@@ -1,9 +1,9 @@
 """The ordered rules: the first that returns a plan decides.
 
 A rule is a function from the observed state to a `Plan` or None. A new behaviour is one
-function, one line in `RULES` and one row in a table test. `plan` is total and
+function, one line in `RULES` (or `PRELIMINARY`) and one row in a table test. `plan` is total and
 deterministic; it repeats nothing once it has been applied, because every rule depends on
-what is observed and not on what was planned. (`publishing` repeats an entry that changes nothing.)
+what is observed and not on what was planned. (`awaited_entry` repeats what changes nothing.)
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from etcd_operator.core.rules import (
     adopt,
     adopt_again,
     adopt_hold,
+    awaited_entry,
     bootstrap,
     claims,
     crashed,
@@ -24,7 +25,6 @@ from etcd_operator.core.rules import (
     manual_recovery,
     objects,
     protect,
-    publishing,
     quorum_lost,
     recovery_ending,
     replace,
@@ -39,7 +39,7 @@ from etcd_operator.core.upgrade import state_machine
 
 Rule = Callable[[ClusterState], Plan | None]
 
-RULES: tuple[Rule, ...] = (
+PRELIMINARY: tuple[Rule, ...] = (
     # Reasons to do nothing at all.
     guard.deleting,  # Kubernetes deletes what the cluster owns: whatever is created now is deleted again
     guard.paused,  # the user stops every act, so that nothing else matters
@@ -55,6 +55,10 @@ RULES: tuple[Rule, ...] = (
     last_writes.reopen,  # the same
     recovery_ending.created_late,  # before a member gets the name, and the volume, of what was created late
     guard.locked,  # all that follows reads or changes members, which etcd allows to users only
+)
+"""What comes before anything is concluded about members. A plan of these appends no awaited entry."""
+
+RULES: tuple[Rule, ...] = (
     # Until the cluster ID is recorded.
     adopt.begin,  # a cluster that is to be adopted is never bootstrapped
     take_over.take_over,  # members that run come before data on claims
@@ -80,17 +84,17 @@ RULES: tuple[Rule, ...] = (
     crashed.restart,  # costs nothing, and whatever is below may need it
     data_corrupt.replace,  # no learner copies data, and no member is removed, while members disagree
     adopt.leave,  # before the pending learner is promoted
-    publishing.beside(learner.finish),  # the pending change comes before the next one
+    learner.finish,  # the pending change comes before the next one
     adopt.proceed,  # no rule below knows of external members
     take_over.finish,  # the pods of another operator would outlive what is changed below
     protect.before_stop,  # no rule above may wait for a person while evictions are refused
     scale.down,  # a member that is to be removed is not upgraded first
     manual_recovery.offer_beside_upgrade,  # the next one reports an upgrade, and not what else can be done
-    publishing.beside(state_machine.roll),  # members that are added later start at the new version at once
+    state_machine.roll,  # members that are added later start at the new version at once
     scale.up,  # needs every voter healthy, and no other change
     # Reports: nothing above could act.
     manual_recovery.offer,  # any rule above may still bring a quorum back
-    publishing.beside(upkeep.watch),  # what is unhealthy now is reported before what was refused
+    upkeep.watch,  # what is unhealthy now is reported before what was refused
     manual_recovery.settle,  # all members are healthy
     state_machine.refused,  # the cluster serves, at another version
     manual_recovery.refused,  # the cluster serves, and needs no recovery
@@ -102,4 +106,9 @@ RULES: tuple[Rule, ...] = (
 
 def plan(state: ClusterState) -> Plan:
     """What to do about `state`: total, deterministic, without side effects."""
-    return next((found for rule in RULES if (found := rule(state))), Plan.settled())
+    held = _first(PRELIMINARY, state)
+    return held or awaited_entry.with_entry(state, _first(RULES, state) or Plan.settled())
+
+
+def _first(rules: tuple[Rule, ...], state: ClusterState) -> Plan | None:
+    return next((found for rule in rules if (found := rule(state))), None)

@@ -6,6 +6,7 @@ what they confirm live in `reconcile.recovery_proofs`.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, assert_never
 
@@ -14,6 +15,7 @@ from etcd_operator.api.persisted import AnyCluster
 from etcd_operator.clock import Clock
 from etcd_operator.core.actions import (
     Action,
+    AppendEntry,
     CommonAction,
     CreateClientService,
     CreateMember,
@@ -41,7 +43,7 @@ from etcd_operator.core.recovery_actions import RecoveryAction
 from etcd_operator.core.starts import Bootstrapping
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
-from etcd_operator.errors import Conflict, NotFound
+from etcd_operator.errors import Conflict, NotFound, OperatorError
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Budget, Written
@@ -112,13 +114,22 @@ class Actor(Generic[Cluster]):
                 self._replace(scope, action)
             case DeleteMember():
                 self._delete(scope, action.name)
-            case PadLog():
-                self._membership(scope.state).append_nothing(action.entries)
-                self.prober.invalidate(desired.key)
+            case PadLog() | AppendEntry():
+                self._append(scope, action)
             case Remember():
                 raise TypeError("Remember is written by the pass, as status")
             case _:
                 assert_never(action)
+
+    def _append(self, scope: Scope, action: PadLog | AppendEntry) -> None:
+        membership = self._membership(scope.state)
+        match action:
+            case PadLog():
+                membership.append_nothing(action.entries)
+            case AppendEntry():
+                with suppress(OperatorError):
+                    membership.append_entry()
+        self.prober.invalidate(scope.desired.key)
 
     def _create(self, scope: Scope, action: CreateMember) -> None:
         if isinstance(action.start, Bootstrapping):

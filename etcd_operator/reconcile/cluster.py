@@ -17,7 +17,7 @@ import structlog
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.clock import Clock
-from etcd_operator.core.actions import Plan, Remember, Stage
+from etcd_operator.core.actions import AppendEntry, Plan, Remember, Stage
 from etcd_operator.core.figures import figures
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
@@ -177,7 +177,7 @@ class _Pass(Generic[Cluster]):
                 self._remember(action)
             else:
                 self._of.actor.act(self._state, action, self._report)
-        if self._plan.actions:
+        if any(not isinstance(action, AppendEntry) for action in self._plan.actions):
             log.info("acted", reason=self._plan.reason, message=self._plan.message)
             if self._plan.reason in MILESTONES:
                 self._report(MILESTONES[self._plan.reason], self._plan.message)

@@ -30,6 +30,9 @@ T = TypeVar("T")
 DEADLINE = 2.0
 """Seconds for one call; a worker waits no longer than that for one cluster."""
 
+ENTRY_DEADLINE = 0.5
+"""Seconds for an entry that changes nothing: it is requested again, and nothing depends on its reply."""
+
 HASH_DEADLINE = 10.0
 """Seconds for the hash of all that one member has: a few gigabytes."""
 
@@ -116,11 +119,17 @@ class Membership:
             )
 
     def _trusted(self) -> list[Member]:
-        return [voter for voter in self.state.healthy_voters if voter.id not in self.state.corrupt]
+        """Those whose data is not known to differ, the leader last: it never refuses what goes to the log."""
+        trusted = [voter for voter in self.state.healthy_voters if voter.id not in self.state.corrupt]
+        return sorted(trusted, key=lambda voter: voter is self.state.leader)
 
     def append_nothing(self, entries: int) -> None:
         """Append entries that change nothing, as many as a worker's time allows."""
         self._voter().append_nothing(entries, within=DEADLINE / 4)
+
+    def append_entry(self) -> None:
+        """Request one entry that changes nothing. It may be appended, too, where the reply comes too late."""
+        self._voter(deadline=ENTRY_DEADLINE).append_nothing(1, within=ENTRY_DEADLINE)
 
     def lists(self, name: str, peer_url: str) -> bool:
         """Whether etcd lists a member at that address now, as the others report."""
@@ -169,8 +178,8 @@ class Membership:
         if not self.leads_for(DEADLINE):
             raise Unavailable("the operator could not confirm its leadership: not changing members")
 
-    def _voter(self, but: str = "") -> EtcdClient:
-        return self._client(_require_some(self._able(but))[0])
+    def _voter(self, but: str = "", *, deadline: float = DEADLINE) -> EtcdClient:
+        return self._client(_require_some(self._able(but))[0], deadline=deadline)
 
     def _able(self, but: str = "") -> list[Member]:
         """The healthy voters, the leader first: what it does not have to forward takes less time."""
@@ -178,9 +187,9 @@ class Membership:
         able.sort(key=lambda voter: voter is not self.state.leader)
         return able
 
-    def _client(self, member: Member) -> EtcdClient:
+    def _client(self, member: Member, *, deadline: float = DEADLINE) -> EtcdClient:
         at = client_endpoint(member)
-        return EtcdClient(self.channels, at, deadline=DEADLINE, on_call=self.on_call)
+        return EtcdClient(self.channels, at, deadline=deadline, on_call=self.on_call)
 
 
 def _require_some(members: Sequence[Member]) -> Sequence[Member]:

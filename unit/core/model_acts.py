@@ -12,6 +12,7 @@ from typing import assert_never
 from etcd_operator.core.actions import (
     Action,
     AnnotateVoters,
+    AppendEntry,
     ClearMissing,
     ConfirmClaimsLost,
     CreateClientService,
@@ -90,6 +91,7 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             | RemoveCorrupt()
             | DisarmCorrupt()
             | PadLog()
+            | AppendEntry()
         ):
             change(world, state, action)
         case RemoveExternal():

@@ -9,6 +9,7 @@ of no quorum there is none.
 from etcd_operator.core.actions import (
     Action,
     AnnotateVoters,
+    AppendEntry,
     ClearMissing,
     ConfirmClaimsLost,
     CreateClientService,
@@ -71,6 +72,7 @@ HARMLESS = (
     ClearMissing,
     MoveLeader,
     PadLog,
+    AppendEntry,
     DisarmCorrupt,
     ConfirmClaimsLost,
     ConfirmLoss,

@@ -4,9 +4,10 @@
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import assert_never
 
-from etcd_operator.core.actions import PadLog
+from etcd_operator.core.actions import AppendEntry, PadLog
 from etcd_operator.core.members import ClaimFacts, Member, PodFacts, quorum
 from etcd_operator.core.membership_actions import (
     AddLearner,
@@ -22,7 +23,9 @@ from unit.core.model_disks import Process
 from unit.core.model_etcd import EtcdRefused
 from unit.core.model_pods import Claim, Pod
 
-MembershipAction = AddLearner | Promote | MoveLeader | RemoveMember | RemoveCorrupt | DisarmCorrupt | PadLog
+MembershipAction = (
+    AddLearner | Promote | MoveLeader | RemoveMember | RemoveCorrupt | DisarmCorrupt | PadLog | AppendEntry
+)
 
 
 def change(world: World, state: ClusterState, action: MembershipAction) -> None:
@@ -44,12 +47,20 @@ def change(world: World, state: ClusterState, action: MembershipAction) -> None:
                 world.move_leader(_process(world, state.leader), action.member_id)
             case RemoveMember():
                 _remove(world, state, action)
-            case PadLog():
-                world.pad(_voter(world, state), action.entries)
+            case PadLog() | AppendEntry():
+                _append(world, state, action)
             case _:
                 assert_never(action)
     except EtcdRefused as error:
         raise Refused(str(error)) from error
+
+
+def _append(world: World, state: ClusterState, action: PadLog | AppendEntry) -> None:
+    if isinstance(action, PadLog):
+        world.pad(_voter(world, state), action.entries)
+    else:
+        with suppress(EtcdRefused, Refused):
+            world.pad(_voter(world, state), 1)
 
 
 def lists(world: World, state: ClusterState, name: str) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.core.actions import CreateMemberService, KeepBudget, Plan, Stage
-from etcd_operator.core.plan import RULES, plan
+from etcd_operator.core.plan import PRELIMINARY, plan
 from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.rules import guard
 from etcd_operator.core.state import ClusterState, Unseen
@@ -161,7 +161,7 @@ def test_of_several_reasons_the_first_in_order_is_reported(first: int) -> None:
 
 
 def test_the_rules_stand_in_the_order_of_the_design() -> None:
-    assert [rule.__name__ for rule in RULES][:13] == [
+    assert [rule.__name__ for rule in PRELIMINARY] == [
         "deleting",
         "paused",
         "invalid",

@@ -47,7 +47,7 @@ def test_a_learner_that_runs_and_answers_nobody_is_reported_after_a_while(second
     silent = with_learner(sized(persistent(), 5), "db-3", answer=None, silent_for=seconds)
     made = plan(silent)
 
-    assert (kinds(made), made.stage, made.reason) == (["PadLog"], Stage.HELD, "LearnerSilent")
+    assert (kinds(made), made.stage, made.reason) == (["AppendEntry"], Stage.HELD, "LearnerSilent")
     assert "db-3" in made.message
     wait = plan(changed(silent, "db-3", silent_for=LONG_SILENCE - 1.0))
     assert (wait.stage, wait.message) == (Stage.WORKING, "waiting for db-3 to start")
@@ -87,7 +87,7 @@ def test_a_learner_that_an_upgrade_waits_for_is_given_its_time(state: ClusterSta
     assert kinds(plan(state))[0] == "AddLearner"
 
     made = plan(joining)
-    assert (kinds(made), made.stage, made.reason) == (["PadLog"], Stage.HELD, "LearnerSilent")
+    assert (kinds(made), made.stage, made.reason) == (["AppendEntry"], Stage.HELD, "LearnerSilent")
     assert "RemoveMember" in kinds(plan(changed(joining, "db-2", silent_for=TOO_LONG)))
 
 

@@ -14,6 +14,7 @@ tells them apart where the restore ends without a change: the operator disarms o
 and only once. What a used-up quota raises again is the user's (`OutOfSpace`).
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import msgspec
@@ -61,8 +62,8 @@ def stop(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan | 
     """
     if _is_recorded(state, recovery) or _shows_alarm(left):
         return None
-    able = [(m.name, m.answer) for m in left if m.is_healthy] if is_led(state, left) else []
-    stops = [StopWrites(name=name, member_id=a.member_id) for name, a in able[:1] if a is not None]
+    able = _leader_first(left) if is_led(state, left) else []
+    stops = [StopWrites(name=m.name, member_id=m.answer.member_id) for m in able[:1] if m.answer is not None]
     if stops:
         return _act(recovery, *_remember(state, recovery, stopped=True), *stops)
     voters = _voters(state, recovery, left)
@@ -75,6 +76,17 @@ def stop(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan | 
         f"their answers for at most {round(PATIENCE)} seconds, or until their pods are gone",
         requeue_after=1.0,
     )
+
+
+def _leader_first(members: Iterable[Member]) -> list[Member]:
+    """The healthy ones, and first the one that leads.
+
+    It has applied an entry of its own term. Another one may refuse all that goes through the log, for ever
+    (see `awaited_entry`).
+    """
+    able = [member for member in members if member.is_healthy]
+    leaders = {member.answer.leader for member in able if member.answer is not None}
+    return sorted(able, key=lambda member: member.answer is None or member.answer.member_id not in leaders)
 
 
 def has_stopped(state: ClusterState, recovery: Recovery) -> bool:
@@ -142,8 +154,8 @@ def handed_over(recovery: Recovery) -> Recovery:
 
 def reopening(state: ClusterState, recovery: Recovery, left: list[Member]) -> list[Action]:
     """What lets clients use the old cluster again, where they were kept away from it."""
-    able = [m.name for m in left if m.is_healthy] if recovery.stopped and is_led(state, left) else []
-    allowed = [AllowWrites(name=name) for name in able[:1]]
+    able = _leader_first(left) if recovery.stopped and is_led(state, left) else []
+    allowed = [AllowWrites(name=member.name) for member in able[:1]]
     written = _remember(state, recovery, stopped=False) if allowed else []
     opened = [ReopenClients(name=recovery.seed)] if state.backups.is_closed else []
     return [*allowed, *written, *opened]
@@ -173,7 +185,7 @@ def allow_writes(state: ClusterState) -> Plan | None:
     if recovery is None or not recovery.stopped or not state.has_quorum or not state.healthy_voters:
         return None
     return Plan.act(
-        AllowWrites(name=state.healthy_voters[0].name),
+        AllowWrites(name=_leader_first(state.healthy_voters)[0].name),
         *_remember(state, recovery, stopped=False),
         reason="Repairing",
         message="letting the cluster take writes again",

@@ -2,7 +2,8 @@
 
 import pytest
 
-from etcd_operator.errors import Unavailable
+from etcd_operator.errors import Throttled, Unavailable
+from etcd_operator.etcd.client import EtcdClient
 from unit.etcd.contract.harness import Subject, new_peer_url
 
 
@@ -35,6 +36,38 @@ def test_a_frozen_member_accepts_connections_and_answers_nothing(subject: Subjec
     with pytest.raises(Unavailable):
         subject.client("m2", deadline=0.3).status()
     subject.until(lambda: subject.client("m0").has_quorum(deadline=1.0))
+
+
+def test_a_member_that_was_away_for_many_entries_accepts_requests_at_the_next_one(subject: Subject) -> None:
+    """From 3.6 on it got them as a raft snapshot, and may refuse until then (decision 036)."""
+    subject.bootstrap("m0", "m1", "m2")
+    away = next(name for name in ("m1", "m2") if not subject.client(name).status().is_leader)
+    subject.freeze(away)
+    voter, member = subject.client("m0"), subject.client(away)
+    subject.until(lambda: voter.has_quorum(deadline=1.0))
+    voter.append_nothing(8000, within=120.0)
+    written = voter.status().raft_index
+    subject.thaw(away)
+    subject.until(lambda: member.status().raft_index >= written)
+
+    subject.until(lambda: is_refusing(member) or member.status().raft_applied_index >= written)
+
+    def accepts() -> bool:
+        voter.append_nothing(1, within=1.0)
+        return member.alarms() == ()
+
+    subject.until(accepts)
+    status = member.status()
+    assert status.raft_index - status.raft_applied_index < 100
+
+
+def is_refusing(member: EtcdClient) -> bool:
+    status = member.status()
+    try:
+        member.alarms()
+    except Throttled:
+        return status.raft_index - status.raft_applied_index > 5000
+    return False
 
 
 def test_an_initial_member_alone_answers_nothing_but_that_it_has_seen_no_leader(subject: Subject) -> None:

@@ -15,8 +15,9 @@ before it, or loses its reply. `damage` changes the bytes of snapshots; `on_chun
 each chunk of one is sent, and may block.
 
 The cluster version (`3.6`) follows the lowest version of the members, unless `holds_version`: a real leader
-compares them every 5 s. Of the log it knows two things: that 3.7 does not start on entries that 3.5 wrote
-unless a raft snapshot of 3.6 lies behind them, and that one is saved every `snapshot_every` entries.
+compares them every 5 s. Of the log it knows three things: that 3.7 does not start on entries that 3.5 wrote
+unless a raft snapshot of 3.6 lies behind them, that one is saved every `snapshot_every` entries, and that a
+member that was frozen for more than 5,000 refuses what goes through the log until there is another entry.
 """
 
 import threading
@@ -38,6 +39,7 @@ from unit.fakes.etcd.rules import (
 )
 
 _CONNECTED_SECONDS = 5.0
+_MOST_UNAPPLIED = 5000
 _UNREADABLE = "panic: unmarshal should never fail (proto: cannot parse invalid wire-format data)"
 
 
@@ -142,14 +144,18 @@ class FakeEtcdCluster:
     def freeze(self, name: str) -> None:
         """As SIGSTOP: connections are accepted, nothing is answered."""
         with self.changed:
-            self.member(name).is_frozen = True
+            member = self.member(name)
+            member.is_frozen, member.frozen_index = True, self.raft_index
             self._settle()
 
     def thaw(self, name: str) -> None:
         """As SIGCONT."""
         with self.changed:
-            self.member(name).is_frozen = False
+            member = self.member(name)
+            member.is_frozen = False
             self._settle()
+            if self.raft_index - member.frozen_index > _MOST_UNAPPLIED:
+                member.snapshot_index = self.raft_index
 
     def wipe(self, name: str) -> None:
         """End the process and lose its data directory."""

@@ -12,6 +12,8 @@ class FakeMember:
     has_led: its process has followed a leader; before that it accepts connections and answers no call.
     is_misled: it takes its peers for disconnected, for ever, although it is in touch with them.
     status_takes: seconds, as where it waits for the disk.
+    frozen_index: the raft index when it was frozen. snapshot_index: that of a raft snapshot which is all that
+    it has got since, and which it counts as not applied.
     """
 
     id: int
@@ -32,6 +34,8 @@ class FakeMember:
     started_index: int = 0
     has_snapshot: bool = False
     status_takes: float = 0.0
+    frozen_index: int = 0
+    snapshot_index: int = 0
     server: grpc.Server | None = field(default=None, repr=False)
 
     @property

@@ -41,13 +41,17 @@ def _never(_request: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """How a method is answered: `answer` runs under the cluster's lock, once its needs are met."""
+    """How a method is answered: `answer` runs under the cluster's lock, once its needs are met.
+
+    is_logged: it goes through the log, so a member refuses it that has not applied most of its log.
+    """
 
     method: Method[Any, Any]
     answer: Callable[["_Answers", Any], Any]
     needs_quorum: Callable[[Any], bool] = _never
     learner_may: Callable[[Any], bool] = _never
     is_public: bool = False
+    is_logged: bool = False
 
 
 class _Answers:
@@ -76,12 +80,13 @@ class _Answers:
         if cluster.leader is None:
             errors.append("etcdserver: no leader")
         index = cluster.raft_index if member.is_in_sync else 0
+        applied = member.frozen_index if member.snapshot_index == cluster.raft_index else index
         return pb.StatusResponse(
             header=self.header(),
             version=member.version,
             leader=cluster.leader.id if cluster.leader is not None else 0,
             raftIndex=index,
-            raftAppliedIndex=index,
+            raftAppliedIndex=applied,
             dbSize=member.db_size,
             isLearner=member.is_learner,
             errors=errors,
@@ -182,7 +187,7 @@ _CALLS = (
     _Call(methods.MEMBER_REMOVE, _Answers.member_remove, needs_quorum=_always),
     _Call(methods.MEMBER_PROMOTE, _Answers.member_promote, needs_quorum=_always),
     _Call(methods.MOVE_LEADER, _Answers.move_leader),
-    _Call(methods.ALARM_LIST, _Answers.alarm, needs_quorum=_always),
+    _Call(methods.ALARM_LIST, _Answers.alarm, needs_quorum=_always, is_logged=True),
     _Call(methods.HASH_KV, _Answers.hash_kv),
     _Call(
         methods.RANGE,
@@ -190,7 +195,7 @@ _CALLS = (
         needs_quorum=lambda request: not request.serializable,
         learner_may=lambda request: request.serializable,
     ),
-    _Call(methods.PUT, _Answers.put, needs_quorum=_always),
+    _Call(methods.PUT, _Answers.put, needs_quorum=_always, is_logged=True),
     _Call(methods.AUTHENTICATE, _Answers.authenticate, needs_quorum=_always, is_public=True),
     _Call(methods.SNAPSHOT, _Answers.snapshot, learner_may=_always),
 )
@@ -242,6 +247,8 @@ def _await_turn(call: _Call, answers: _Answers, request: Any, context: grpc.Serv
         _await(cluster, context, lambda: cluster.has_quorum)
     if not context.is_active():
         raise Refusal(grpc.StatusCode.CANCELLED, "the caller has hung up")
+    if call.is_logged and member.snapshot_index == cluster.raft_index:
+        raise Refusal(grpc.StatusCode.UNKNOWN, "etcdserver: too many requests")
     if cluster.users and not call.is_public and not _is_known(cluster, context):
         raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "etcdserver: user name is empty")
 
