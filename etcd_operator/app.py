@@ -264,6 +264,7 @@ class Operator:
             on_restore_end=self._metrics.restore_ended,
             backup_image=OwnImage(client=self._client, pod=self._pod, given=settings.backup_image),
             pv_provisioner=settings.pv_provisioner,
+            epoch=lambda: 0 if self._leadership is None else self._leadership.epoch(),
             may_act=self._may_act,
             leads_for=self._leads_for,
         )

@@ -35,6 +35,7 @@ class Leadership:
         self._lock = threading.Lock()
         self._is_stopping = False
         self._has_led = False
+        self._losses = 0
         self._past: list[Elector] = []
         self._elector = self._new()
 
@@ -49,6 +50,15 @@ class Leadership:
     def leads_for(self, seconds: float) -> bool:
         """Whether this process leads, and no other can within `seconds`: for changes of etcd's members."""
         return self._elector.leads_for(seconds)
+
+    def epoch(self) -> int:
+        """Another number after leadership was lost, and again as soon as `is_leader` is true again.
+
+        What was remembered under another number is outdated: another process may have led since. So is what a
+        pass has remembered that began before, and went on for a moment.
+        """
+        with self._lock:
+            return 2 * self._losses + self._elector.has_led
 
     def stop(self, timeout: float) -> bool:
         """Stop renewing, after the workers have been joined; whether all ended in `timeout` seconds."""
@@ -79,6 +89,7 @@ class Leadership:
             if self._is_stopping:
                 return
             self._past = [elector for elector in self._past if not elector.stop(0.0)] + [self._elector]
+            self._losses += 1
             self._elector = self._new()
             elector = self._elector
         elector.start()

@@ -68,6 +68,8 @@ def test_only_one_of_two_acts_and_the_other_takes_over_when_it_loses_the_lease(
         leader, other = sorted(operators, key=lambda operator: not operator.leads)
         assert [operator.leads for operator in (leader, other)] == [True, False]
         assert other.page("/readyz")[0] == 200
+        epoch = leader.operator._wiring().epoch
+        first = epoch()
         lost.append(leader.operator._identity)
         until(made, lambda: other.leads and not leader.leads)
         made.create(*ephemeral("d", size=1))
@@ -76,6 +78,7 @@ def test_only_one_of_two_acts_and_the_other_takes_over_when_it_loses_the_lease(
         lost.clear()
         assert other.stop() == 0
         until(made, lambda: leader.leads)
+        assert epoch() != first
         made.create(*ephemeral("e", size=1))
         until(made, lambda: serves(made, "e"))
         assert leader.stop() == 0

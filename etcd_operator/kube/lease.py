@@ -116,6 +116,12 @@ class Elector:
         with self._changed:
             return self._holds(self._clock.monotonic())
 
+    @property
+    def has_led(self) -> bool:
+        """Whether this process leads or has led, until `release`; never later than `is_leader`."""
+        with self._changed:
+            return self._leads_until is not None
+
     def leads_for(self, seconds: float) -> bool:
         """Whether this process leads and no other one can within `seconds`, which must be less than `early`.
 

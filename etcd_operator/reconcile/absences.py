@@ -1,7 +1,7 @@
 """Counts for how long members have been missed, where a recovery may begin without a person.
 
 Nothing may shorten that time. So it is in memory, by the monotonic clock of one process: another process
-counts from zero. It begins again, too, whenever this process may not be the leader, could not read the
+counts from zero. It begins again, too, whenever this process was not the leader, could not read the
 EtcdCluster or all that belongs to it, or made no pass for long (`_longest_gap`).
 """
 
@@ -17,6 +17,7 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
+from etcd_operator.reconcile.waits import Epoch
 from etcd_operator.timestamps import timestamp
 
 LONGEST_GAP = 60.0
@@ -30,6 +31,7 @@ LEAST_GAP = 8.0
 class _Count:
     """at: of the last pass. since: when each member was first missed, by name; also as a time for people."""
 
+    epoch: int
     at: float
     since: dict[str, tuple[float, str]]
 
@@ -41,9 +43,10 @@ class Absences:
     client: Client
     resource: Resource
     clock: Clock
+    epoch: Epoch
     may_act: Callable[[], bool]
     _counts: dict[Key, _Count] = field(default_factory=dict)
-    _served: dict[Key, tuple[str, float]] = field(default_factory=dict)
+    _served: dict[Key, tuple[tuple[int, str], float]] = field(default_factory=dict)
 
     def missed_for(self, key: Key, state: ClusterState) -> Absence:
         """For how long those have been missed that are missed now."""
@@ -56,11 +59,11 @@ class Absences:
             or not self._exists(key, state.desired.uid)
         ):
             return NO_ABSENCE
-        now = self.clock.monotonic()
+        epoch, now = self.epoch(), self.clock.monotonic()
         longest = _longest_gap(state.desired.recovers_after or 0.0)
-        known = former.since if former is not None and now - former.at <= longest else {}
+        known = former.since if former and former.epoch == epoch and now - former.at <= longest else {}
         first = (now, timestamp(self.clock.now()))
-        count = _Count(at=now, since={name: known.get(name, first) for name in names})
+        count = _Count(epoch=epoch, at=now, since={name: known.get(name, first) for name in names})
         self._counts[key] = count
         last, since = max(count.since.values())
         return Absence(seconds=now - last, since=since)
@@ -71,9 +74,9 @@ class Absences:
         former = self._served.pop(key, None)
         if recovery is None or not is_settling(state):
             return 0.0
-        now = self.clock.monotonic()
-        since = former[1] if former is not None and former[0] == recovery.token else now
-        self._served[key] = (recovery.token, since)
+        now, what = self.clock.monotonic(), (self.epoch(), recovery.token)
+        since = former[1] if former is not None and former[0] == what else now
+        self._served[key] = (what, since)
         return now - since
 
     def forget(self, key: Key) -> None:

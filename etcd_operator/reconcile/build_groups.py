@@ -19,7 +19,6 @@ from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.backups.groups import backup_caches, backup_groups
 from etcd_operator.reconcile.caches import Caches, CacheSource, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster_parts import Parts, quorum_check, readings_of
-from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.groups import ClusterGroup, Group, Later, Wiring
 from etcd_operator.reconcile.inquiries import Inquiries
 from etcd_operator.reconcile.jobs import JobCaches
@@ -36,7 +35,6 @@ from etcd_operator.reconcile.reporters import peer_reporter
 from etcd_operator.reconcile.restores.group import restore_caches, restore_group
 from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.restores.stored import StoredBackups
-from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
 
 
@@ -69,7 +67,7 @@ def _improbable(
     backups: Informer[EtcdBackup],
     restores: JobCaches[EtcdRestore],
 ) -> ClusterGroup:
-    writes, memory = wiring.writes(caches), PeerMemory(clock=wiring.clock)
+    writes, memory = wiring.writes(caches), PeerMemory(clock=wiring.clock, epoch=wiring.epoch)
     to_cluster, answered = Later(), Later()
     peer_reconciler = _peer_reconciler(wiring, caches, memory, to_cluster)
     readings = readings_of(wiring, to_cluster)
@@ -87,7 +85,7 @@ def _improbable(
         backups_of=StoredBackups(
             caches=caches,
             backups=backups,
-            jobs=JobReader(caches=restores, waits=Waits(clock=wiring.clock)),
+            jobs=JobReader(caches=restores, waits=wiring.waits()),
             writes=writes,
             clock=wiring.clock,
         ),
@@ -131,7 +129,7 @@ def _peer_reconciler(
         # Not the writer of the cluster's passes: here the passes of peers wait until caches show its writes.
         disown=_peer_status_writer(wiring, caches, writes).disown,
         wake_cluster=wake_cluster,
-        failures=Failures(wiring.clock),
+        failures=wiring.failures(),
     )
 
 
@@ -156,7 +154,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
             ask=lambda tool: wiring.ask_stock(tool.address, tool.token, tool.cluster_id),
             submit=wiring.submit_inquiry,
         ),
-        waits=Waits(clock=wiring.clock),
+        waits=wiring.waits(),
     )
     readings = readings_of(wiring, to_cluster)
     parts = Parts(

@@ -15,7 +15,6 @@ from etcd_operator.reconcile.absences import Absences
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.cluster import ClusterReconciler
-from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.groups import Wiring
 from etcd_operator.reconcile.inquiries import Inquiries
 from etcd_operator.reconcile.members.cached import CachedMembers, PeerProblem
@@ -31,7 +30,6 @@ from etcd_operator.reconcile.readings import Readings
 from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.reconcile.unreadable import Unreadables
 from etcd_operator.reconcile.upgrade import Awaited, UpgradeWatch
-from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
 
 
@@ -58,7 +56,11 @@ class Parts(Generic[Cluster]):
     def reconciler(self, wiring: Wiring) -> ClusterReconciler[Cluster]:
         """A reconciler of them, with a prober of its own."""
         prober = Prober(
-            deadline=wiring.probe_deadline, on_done=self.answered, on_call=wiring.on_call, clock=wiring.clock
+            deadline=wiring.probe_deadline,
+            on_done=self.answered,
+            on_call=wiring.on_call,
+            clock=wiring.clock,
+            epoch=wiring.epoch,
         )
         return ClusterReconciler(
             writes=self.writes,
@@ -77,7 +79,7 @@ class Parts(Generic[Cluster]):
             upgrades=UpgradeWatch(
                 clock=wiring.clock, on_finished=wiring.on_upgrade, on_leaderless=wiring.on_leaderless
             ),
-            failures=Failures(wiring.clock),
+            failures=wiring.failures(),
             unreadables=Unreadables(objects=self.caches.clusters, recorder=wiring.recorder),
             on_figures=partial(wiring.on_cluster_figures, self.caches.resource.group),
             peer_status=self.peer_status,
@@ -103,6 +105,7 @@ class Parts(Generic[Cluster]):
                 client=wiring.client,
                 resource=self.caches.resource,
                 clock=wiring.clock,
+                epoch=wiring.epoch,
                 may_act=wiring.may_act,
             ),
             awaited=Awaited(clock=wiring.clock),
@@ -141,7 +144,8 @@ def readings_of(wiring: Wiring, wake: Callable[[Key], None]) -> Readings:
             submit=wiring.submit_inquiry,
         ),
         clock=wiring.clock,
-        waits=Waits(clock=wiring.clock),
+        waits=wiring.waits(),
+        losses=wiring.waits(),
     )
 
 

@@ -3,8 +3,8 @@
 What only another controller or a person can change (a name that is taken, a missing right) is reported
 at once. What the next try may resolve is not: that would be one write of status, and another one a
 moment later. So a failure is reported after two tries in a row; a Conflict, which only means that
-something has changed meanwhile, after many. The count is in memory: after a restart a failure needs one
-more try to be reported, nothing else.
+something has changed meanwhile, after many. The count is in memory: after a restart, or when leadership was
+lost meanwhile, a failure needs one more try to be reported, nothing else.
 
 Each write of a status wakes its cluster. A message that differs at each try (a port, a duration) would
 therefore be a loop: it is replaced only if more than numbers has changed, and not more often than
@@ -20,6 +20,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.errors import Conflict, Forbidden, OperatorError, TerminalError, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.objects import NameTaken, Overridden
+from etcd_operator.reconcile.waits import Epoch
 
 PATIENCE = 2
 """Tries in a row after which a failure is reported that another try may resolve."""
@@ -36,6 +37,7 @@ REQUEST_FAILED = "RequestFailed"
 
 @dataclass
 class _Failure:
+    epoch: int
     tries: int = 0
     message: str = ""
     since: float = 0.0
@@ -46,6 +48,7 @@ class Failures:
     """The failures of the passes of one controller, by key. Safe from any thread."""
 
     clock: Clock
+    epoch: Epoch
     _by_key: dict[Key, _Failure] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -57,9 +60,16 @@ class Failures:
     def failed(self, key: Key, error: Exception) -> str:
         """Count one more; the message to report, empty for none yet."""
         with self._lock:
-            failure = self._by_key.setdefault(key, _Failure())
+            failure = self._of_now(key)
             failure.tries += 1
             return self._message(failure, error) if failure.tries >= _patience(error) else ""
+
+    def _of_now(self, key: Key) -> _Failure:
+        epoch = self.epoch()
+        known = self._by_key.get(key)
+        if known is None or known.epoch != epoch:
+            known = self._by_key[key] = _Failure(epoch)
+        return known
 
     def _message(self, failure: _Failure, error: Exception) -> str:
         now, message = self.clock.monotonic(), describe(error)

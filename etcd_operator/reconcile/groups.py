@@ -20,10 +20,12 @@ from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.inquiries import Ask, AskProgress, AskStock, AskSurvivor, Submit
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.upgrade import Seconds
+from etcd_operator.reconcile.waits import Epoch, Waits
 from etcd_operator.reconcile.writes import Writes
 
 REFUSED_SECONDS = 30.0
@@ -38,6 +40,7 @@ class Wiring:
 
     probe_deadline, resync: in seconds. may_act: whether this process leads right now; leads_for: whether it
     leads and no other process can within so many seconds (a process without leader election always does).
+    epoch: another number once leadership was lost: what this process remembers may not be so any more.
     on_upgrade, on_leaderless: see `UpgradeWatch`. on_figures: what metrics show of regular backups;
     on_cluster_figures, on_restore_figures, on_restore_end: of EtcdClusters and EtcdRestores.
     backup_image: of the pods of backups, see `OwnImage`. pv_provisioner: of the StorageClass for backups.
@@ -66,12 +69,21 @@ class Wiring:
     ask_progress: AskProgress = progress
     ask_survivor: AskSurvivor = survivor
     submit_inquiry: Submit | None = None
+    epoch: Epoch = lambda: 0
     may_act: Callable[[], bool] = lambda: True
     leads_for: Callable[[float], bool] = lambda _seconds: True
 
     def writes(self, caches: Any) -> Writes:
         """What the passes of one controller write with. caches: see `Writes`."""
         return Writes(client=self.client, caches=caches, expectations=Expectations(self.clock))
+
+    def waits(self) -> Waits:
+        """The waits of the passes of one controller."""
+        return Waits(clock=self.clock, epoch=self.epoch)
+
+    def failures(self) -> Failures:
+        """The failures of the passes of one controller."""
+        return Failures(self.clock, self.epoch)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,6 +43,7 @@ from etcd_operator.etcd.probe import Known, Probe, probe
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.quorum_check import Settled
 from etcd_operator.reconcile.slots import EMPTY, PagesNeeded, Slot, answering, no_pages, voters
+from etcd_operator.reconcile.waits import Epoch
 
 
 class Lane(Enum):
@@ -85,10 +86,10 @@ class Prober:
     """One slot per cluster: at most one probe under way, at most one result waiting."""
 
     def __init__(
-        self, *, deadline: float, on_done: Callable[[Key], None], on_call: OnCall, clock: Clock
+        self, *, deadline: float, on_done: Callable[[Key], None], on_call: OnCall, clock: Clock, epoch: Epoch
     ) -> None:
         self._deadline = deadline
-        self._clock = clock
+        self._clock, self._epoch = clock, epoch
         self._on_done = on_done
         self._on_call = on_call
         self._lock = threading.Lock()
@@ -261,7 +262,7 @@ class Prober:
     def _finish(self, key: Key, slot: Slot, result: Probe) -> None:
         if result is not EMPTY:
             slot.pages_read = slot.pages_needed(result)
-            silent_for = slot.silent_for(result, self._clock.monotonic())
+            silent_for = slot.silent_for(result, self._clock.monotonic(), self._epoch())
             result = replace(result, pages=read(slot.pages_read), silent_for=silent_for)
         with self._lock:
             slot.is_under_way = False

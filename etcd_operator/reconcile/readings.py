@@ -26,29 +26,31 @@ PATIENCE = 120.0
 REFUSED_SECONDS = 30.0
 """For how long no reader is added to a pod after the API server has refused one."""
 
+QUORUM = "a quorum"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Readings:
-    """Of the clusters of one API group."""
+    """Of the clusters of one API group. losses: since when their quorums are lost."""
 
     inquiries: Inquiries[SurvivorReport]
     clock: Clock
     waits: Waits
+    losses: Waits
     _refused: dict[str, tuple[str, float]] = field(default_factory=dict)
     _asked: dict[Key, set[str]] = field(default_factory=dict)
-    _lost: dict[Key, float] = field(default_factory=dict)
 
     def __call__(self, key: Key, state: ClusterState) -> ClusterState:
         """The state with what was read of its members; unchanged where a quorum answers."""
         if state.has_quorum or not state.persisted.is_bootstrapped:
             self.forget(key)
             return state
-        self._lost.setdefault(key, self.clock.monotonic())
+        self.losses.seconds(key, QUORUM)
         return replace(state, members=tuple(self._with_reading(key, state, m) for m in state.members))
 
     def forget(self, key: Key) -> None:
         """Nothing of it has to be read any more."""
-        self._lost.pop(key, None)
+        self.losses.forget(key)
         for name in self._asked.pop(key, set()):
             self.inquiries.forget(Key(key.namespace, name))
             self.waits.forget(Key(key.namespace, name))
@@ -91,7 +93,7 @@ class Readings:
 
         The status begins anew where it was Unknown for a while whether a quorum answers.
         """
-        return max(state.unavailable_for, self.clock.monotonic() - self._lost[key])
+        return max(state.unavailable_for, self.losses.seconds(key, QUORUM))
 
     def _seconds_since(self, time: str) -> float:
         return (self.clock.now() - instant(time)).total_seconds()

@@ -48,11 +48,13 @@ class Slot:
     unproven_since: float = 0.0
     fully_probed_at: float = -math.inf
     silent_since: dict[str, float] = field(default_factory=dict)
+    epoch: int = 0
 
-    def silent_for(self, result: Probe, now: float) -> dict[str, float]:
-        """Seconds since each silent member was heard, or first asked."""
+    def silent_for(self, result: Probe, now: float, epoch: int) -> dict[str, float]:
+        """Seconds since each silent member was heard, or first asked in this epoch."""
         silent = [at for at, reply in result.replies.items() if isinstance(reply, NoAnswer)]
-        self.silent_since = {at: self.silent_since.get(at, now) for at in silent}
+        known = self.silent_since if epoch == self.epoch else {}
+        self.silent_since, self.epoch = {at: known.get(at, now) for at in silent}, epoch
         return {at: now - since for at, since in self.silent_since.items()}
 
 

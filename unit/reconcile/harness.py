@@ -87,7 +87,7 @@ class Operator:
         )
         self.upgrades: list[float] = []
         self.leaderless: list[float] = []
-        self.leads = True
+        self.leads, self.epoch = True, 0
         self.leads_for_long_enough = True
         self.figures: dict[tuple[str, Key], BackupFigures] = {}
         self.cluster_figures: dict[tuple[str, Key], ClusterFigures] = {}
@@ -119,6 +119,7 @@ class Operator:
             ask_progress=tools.ask_progress,
             ask_survivor=tools.read,
             submit_inquiry=lambda work: work(),
+            epoch=lambda: self.epoch,
             may_act=lambda: self.leads,
             leads_for=lambda seconds: seconds == MEMBERSHIP_DEADLINE and self.leads_for_long_enough,
         )

@@ -31,12 +31,13 @@ class ProbedCluster:
         self.endpoints = frozenset(member.endpoint for member in started)
         self.done = threading.Semaphore(0)
         self.calls: list[str] = []
-        self.clock = FakeClock()
+        self.clock, self.epoch = FakeClock(), 0
         self.prober = Prober(
             deadline=DEADLINE,
             on_done=lambda _: self.done.release(),
             on_call=lambda name, _code, _seconds: self.calls.append(name),
             clock=self.clock,
+            epoch=lambda: self.epoch,
         )
 
     def probe(self, *leaving: str) -> Probe:

@@ -38,11 +38,12 @@ class Counting:
     """Passes over one cluster, one every `STEP`."""
 
     def __init__(self) -> None:
-        self.clock, self.server, self.leads = FakeClock(), Server(), True
+        self.clock, self.server, self.leads, self.epoch = FakeClock(), Server(), True, 0
         self.absences = Absences(
             client=self.server,  # type: ignore[arg-type]
             resource=IMPROBABLE_CLUSTERS,
             clock=self.clock,
+            epoch=lambda: self.epoch,
             may_act=lambda: self.leads,
         )
 
@@ -97,6 +98,13 @@ def test_without_the_lease_it_begins_again() -> None:
     counting.leads = False
     assert counting.observed(LOST) == 0.0
     counting.leads = True
+    assert [counting.observed(LOST), counting.observed(LOST)] == [0.0, STEP]
+
+
+def test_a_lease_that_was_lost_between_two_passes_begins_it_again() -> None:
+    counting = Counting()
+    counting.observed(LOST)
+    counting.epoch += 1
     assert [counting.observed(LOST), counting.observed(LOST)] == [0.0, STEP]
 
 
@@ -170,6 +178,8 @@ def test_what_serves_since_a_recovery_is_counted_until_it_does_not() -> None:
 
     assert [served(recovered()), served(recovered())] == [0.0, STEP]
     assert [served(recovered(has_quorum=False)), served(recovered())] == [0.0, 0.0]
+    assert [served(recovered("uid-1-2")), served(recovered("uid-1-2"))] == [0.0, STEP]
+    counting.epoch += 1
     assert [served(recovered("uid-1-2")), served(recovered("uid-1-2"))] == [0.0, STEP]
     assert served(bootstrapped(persistent())) == 0.0
     counting.absences.forget(KEY)

@@ -95,6 +95,18 @@ def test_it_is_remembered_how_long_a_member_has_been_silent(cluster: ProbedClust
     assert cluster.probe().silent_for == {silent: 0.0}
 
 
+def test_a_silence_is_counted_anew_after_leadership_was_lost(cluster: ProbedCluster) -> None:
+    """Nobody was asked while another process led: it may have answered that one."""
+    silent = cluster.etcd.member("m1").endpoint
+    cluster.etcd.freeze("m1")
+    cluster.probe()
+    cluster.epoch += 1
+    cluster.clock.advance(660.0)
+    assert cluster.probe().silent_for == {silent: 0.0}
+    cluster.clock.advance(70.0)
+    assert cluster.probe().silent_for == {silent: 70.0}
+
+
 @pytest.mark.parametrize(("leaving", "times"), [("m1", 1), ("m0", 2)])
 def test_only_a_member_that_is_kept_is_asked_a_second_time(
     cluster: ProbedCluster, leaving: str, times: int

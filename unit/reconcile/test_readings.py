@@ -1,24 +1,41 @@
 """What is remembered of pods to which no reader could be added."""
 
+from dataclasses import replace
 from unittest.mock import Mock
 
+import pytest
+
+from etcd_operator.core.reading import ReaderFacts
+from etcd_operator.core.rules.offline import CLOCKS
+from etcd_operator.core.state import ClusterState
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.readings import PATIENCE, REFUSED_SECONDS, Readings
 from etcd_operator.reconcile.waits import Waits
-from unit.core.builders import pod
+from etcd_operator.timestamps import timestamp
+from unit.core.builders import bootstrapped, changed, persistent, pod
+from unit.core.manual_recoveries import lost
 from unit.fakes.clock import FakeClock
 
 KEY = Key("ns", "db")
 
 
-def readings_of(clock: FakeClock) -> Readings:
-    return Readings(inquiries=Mock(), clock=clock, waits=Waits(clock=clock))
+class Leading:
+    """A process that may lose its leadership, and its readings."""
+
+    def __init__(self) -> None:
+        self.clock, self.epoch = FakeClock(), 0
+        self.readings = Readings(
+            inquiries=Mock(), clock=self.clock, waits=self._waits(), losses=self._waits()
+        )
+
+    def _waits(self) -> Waits:
+        return Waits(clock=self.clock, epoch=lambda: self.epoch)
 
 
 def test_a_refusal_is_forgotten_when_another_one_comes_after_its_time() -> None:
     """Its pod may be gone: nobody asks for it again."""
-    clock = FakeClock()
-    readings = readings_of(clock)
+    made = Leading()
+    clock, readings = made.clock, made.readings
     readings.refuse(pod("db-0", uid="first"), "a policy forbids it")
     clock.advance(REFUSED_SECONDS - 1.0)
     readings.refuse(pod("db-1", uid="second"), "a policy forbids it")
@@ -29,11 +46,42 @@ def test_a_refusal_is_forgotten_when_another_one_comes_after_its_time() -> None:
 
 
 def test_a_failure_counts_as_lasting_from_the_first_one_that_was_noted() -> None:
-    clock = FakeClock()
-    readings = readings_of(clock)
+    made = Leading()
+    clock, readings = made.clock, made.readings
     assert not readings.note_failure(KEY, pod("db-0"))
     clock.advance(PATIENCE - 1.0)
     assert not readings.note_failure(KEY, pod("db-0"))
     clock.advance(1.0)
     assert readings.note_failure(KEY, pod("db-0"))
     assert not readings.note_failure(KEY, pod("db-1"))
+
+
+@pytest.mark.parametrize("is_seen", [True, False], ids=["seen", "while another process led"])
+def test_what_a_reader_found_in_an_earlier_loss_shows_nothing_in_the_next(is_seen: bool) -> None:
+    """The quorum has returned meanwhile, and was lost again."""
+    made = Leading()
+
+    def seen() -> bool:
+        """Whether the member counts as one that follows a leader."""
+        return made.readings(KEY, state).by_name["db-2"].followed_a_leader
+
+    state = _read_by(ReaderFacts(name="survivor-reader-1"))
+    assert not seen()
+    made.clock.advance(60.0)
+    ended_at = timestamp(made.clock.now())
+    state = _read_by(
+        ReaderFacts(name="survivor-reader-1", has_ended=True, ended_at=ended_at, found_leader=True)
+    )
+    made.clock.advance(CLOCKS + 1.0)
+    assert seen()
+    if is_seen:
+        made.readings(KEY, bootstrapped(persistent()))
+    else:
+        made.epoch += 1
+    assert not seen()
+
+
+def _read_by(reader: ReaderFacts) -> ClusterState:
+    """The quorum is lost, since when the status does not say, and the third member has this reader."""
+    state = changed(lost(), "db-2", answer=None, pod=pod("db-2", is_running=True, reader=reader))
+    return replace(state, unavailable_for=0.0)

@@ -140,6 +140,25 @@ def test_a_pod_that_does_not_start_is_explained_and_given_up(made: Restoring) ->
     assert 'for 10 minutes: CreateContainerConfigError: secret "s3" not found' in made.message
 
 
+def test_a_pod_that_was_away_twice_is_not_given_up_for_the_time_while_another_operator_led(
+    made: Restoring,
+) -> None:
+    made.made.create(*restore())
+    made.made.run_until(lambda: bool(made.jobs.all()))
+    made.made.drain()
+    assert made.reason == "PodPending"
+    operator = made.made.operator
+    assert operator is not None
+    operator.epoch += 1
+    operator.schedule.advance(1.1 * START_PATIENCE)
+    made.made.drain()
+    assert made.reason == "PodPending"
+    made.made.wait(START_PATIENCE - 1.0)
+    assert made.reason == "PodPending"
+    made.made.run_until(lambda: made.phase == "Failed")
+    assert made.reason == "NotStarted"
+
+
 def test_a_pod_on_a_lost_node_is_given_up(made: Restoring) -> None:
     made.made.create(*restore())
     made.until(lambda: len(made.named("r-0-")) == 1)

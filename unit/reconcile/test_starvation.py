@@ -73,7 +73,11 @@ class Operator:
             on_crash=self.crashes,
         )
         self.prober = Prober(
-            deadline=DEADLINE, on_done=self.controller.resume, on_call=lambda *_: None, clock=clock
+            deadline=DEADLINE,
+            on_done=self.controller.resume,
+            on_call=lambda *_: None,
+            clock=clock,
+            epoch=lambda: 0,
         )
 
     def _reconcile(self, key: Key) -> Result:

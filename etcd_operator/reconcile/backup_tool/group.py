@@ -14,11 +14,9 @@ from etcd_operator.reconcile.backup_tool.observe import ToolObserver
 from etcd_operator.reconcile.backup_tool.reconciler import ToolReconciler
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.caches import Caches, CacheSource
-from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.groups import Group, Later, Wiring
 from etcd_operator.reconcile.inquiries import Ask, Inquiries, PodServer
 from etcd_operator.reconcile.reporters import cluster_reporter
-from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render.storage_class import class_name
 
 
@@ -55,8 +53,8 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
         ),
         inquiries=inquiries,
         cleanups=cleanups,
-        failures=Failures(wiring.clock),
-        waits=Waits(clock=wiring.clock),
+        failures=wiring.failures(),
+        waits=wiring.waits(),
         clock=wiring.clock,
         report=cluster_reporter(wiring.recorder, caches.of_clusters),
         on_figures=wiring.on_figures,

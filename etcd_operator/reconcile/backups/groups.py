@@ -20,12 +20,10 @@ from etcd_operator.reconcile.backups.schedules.pruner import Pruner
 from etcd_operator.reconcile.backups.schedules.reconciler import ScheduleReconciler
 from etcd_operator.reconcile.backups.source import Sources
 from etcd_operator.reconcile.caches import Caches, CacheSource
-from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.groups import Group, Wiring
 from etcd_operator.reconcile.jobs import JobCaches, job_caches
 from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.reconcile.unreadable import Unreadables
-from etcd_operator.reconcile.waits import Waits
 
 Clusters = tuple[Informer[Any], ...]
 """The caches of EtcdClusters of both groups."""
@@ -57,14 +55,12 @@ def _backups(wiring: Wiring, caches: JobCaches[EtcdBackup], clusters: Clusters) 
     reconciler = BackupReconciler(
         caches=caches,
         writes=wiring.writes(caches),
-        observer=BackupObserver(
-            caches=caches, sources=Sources(clusters=clusters), waits=Waits(clock=wiring.clock)
-        ),
+        observer=BackupObserver(caches=caches, sources=Sources(clusters=clusters), waits=wiring.waits()),
         recorder=wiring.recorder,
         clock=wiring.clock,
         image=wiring.backup_image,
         repository=wiring.defaults.repository,
-        failures=Failures(wiring.clock),
+        failures=wiring.failures(),
         unreadables=Unreadables(objects=caches.owners, recorder=wiring.recorder),
     )
     controller = wiring.new_controller("improbable-backup", reconciler.reconcile)
@@ -78,10 +74,10 @@ def _schedules(wiring: Wiring, caches: ScheduleCaches) -> Group:
         writes=wiring.writes(caches),
         observer=ScheduleObserver(caches=caches, clock=wiring.clock),
         recorder=wiring.recorder,
-        failures=Failures(wiring.clock),
+        failures=wiring.failures(),
         unreadables=Unreadables(objects=caches.schedules, recorder=wiring.recorder),
         figures=ScheduleFigures(on_figures=wiring.on_figures),
-        pruner=Pruner(image=wiring.backup_image, failures=Failures(wiring.clock)),
+        pruner=Pruner(image=wiring.backup_image, failures=wiring.failures()),
     )
     controller = wiring.new_controller("improbable-schedule", reconciler.reconcile)
     caches.wake(controller.enqueue, controller.restart)

@@ -1,4 +1,8 @@
-"""What is remembered of EtcdPeers between their passes. It is in memory: a restart costs some waiting."""
+"""What is remembered of EtcdPeers between their passes. It is in memory: a restart costs some waiting.
+
+So does a lost Lease: another process may have made what was missing, and members are replaced because of a
+problem. Where it persists, the next pass over the peer finds it again.
+"""
 
 from dataclasses import dataclass, field
 
@@ -6,6 +10,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.peers.state import Awaited
 from etcd_operator.keys import Key
+from etcd_operator.reconcile.waits import Epoch
 
 
 @dataclass(kw_only=True)
@@ -17,36 +22,40 @@ class PeerMemory:
     """
 
     clock: Clock
-    _problems: dict[Key, PodProblem] = field(default_factory=dict)
-    _waits: dict[Key, tuple[Awaited, float]] = field(default_factory=dict)
+    epoch: Epoch
+    _problems: dict[Key, tuple[int, PodProblem]] = field(default_factory=dict)
+    _waits: dict[Key, tuple[int, Awaited, float]] = field(default_factory=dict)
 
     def problem(self, peer: Key) -> PodProblem | None:
         """Why the last pass over a peer could not make its objects; None if it could."""
-        return self._problems.get(peer)
+        epoch, problem = self._problems.get(peer, (0, None))
+        return problem if epoch == self.epoch() else None
 
     def set_problem(self, peer: Key, problem: PodProblem | None) -> bool:
         """Remember a problem, or None for none; whether it is another one than before.
 
         A problem that persists is never absent in between: nothing would wake a reader who missed it.
         """
-        before = self._problems.get(peer)
+        before = self.problem(peer)
         if problem is None:
             self._problems.pop(peer, None)
         else:
-            self._problems[peer] = problem
+            self._problems[peer] = self.epoch(), problem
         return problem != before
 
     def waited(self, peer: Key) -> tuple[Awaited | None, float]:
         """What the last pass waited for, and for how many seconds passes have waited for that."""
-        awaited, since = self._waits.get(peer, (None, 0.0))
-        return awaited, self.clock.monotonic() - since if awaited is not None else 0.0
+        epoch, awaited, since = self._waits.get(peer, (0, None, 0.0))
+        if awaited is None or epoch != self.epoch():
+            return None, 0.0
+        return awaited, self.clock.monotonic() - since
 
     def waits(self, peer: Key, what: Awaited | None) -> None:
         """This pass waits for something, or for nothing."""
         if what is None:
             self._waits.pop(peer, None)
         elif self.waited(peer)[0] is not what:
-            self._waits[peer] = what, self.clock.monotonic()
+            self._waits[peer] = self.epoch(), what, self.clock.monotonic()
 
     def forget(self, peer: Key) -> None:
         """The peer is deleted."""

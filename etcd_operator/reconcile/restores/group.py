@@ -4,7 +4,6 @@ from etcd_operator.api.restores import UID_LABEL, EtcdRestore
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.kube import resources
 from etcd_operator.reconcile.caches import CacheSource
-from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.groups import Group, Later, Wiring
 from etcd_operator.reconcile.inquiries import Inquiries
 from etcd_operator.reconcile.jobs import JobCaches, job_caches
@@ -14,7 +13,6 @@ from etcd_operator.reconcile.restores.observe import RestoreObserver
 from etcd_operator.reconcile.restores.progress import ProgressReader, restore_of
 from etcd_operator.reconcile.restores.reconciler import RestoreReconciler
 from etcd_operator.reconcile.unreadable import Unreadables
-from etcd_operator.reconcile.waits import Waits
 
 
 def restore_caches(source: CacheSource) -> JobCaches[EtcdRestore]:
@@ -24,7 +22,7 @@ def restore_caches(source: CacheSource) -> JobCaches[EtcdRestore]:
 
 def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
     """The group, wired but not started."""
-    waits = Waits(clock=wiring.clock)
+    waits = wiring.waits()
     answered = Later()
     inquiries: Inquiries[Progress] = Inquiries(
         on_answer=lambda slot: answered(restore_of(slot)),
@@ -41,7 +39,7 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
         clock=wiring.clock,
         image=wiring.backup_image,
         repository=wiring.defaults.repository,
-        failures=Failures(wiring.clock),
+        failures=wiring.failures(),
         unreadables=Unreadables(objects=caches.owners, recorder=wiring.recorder),
         gauges=RestoreGauges(
             clock=wiring.clock, on_figures=wiring.on_restore_figures, on_end=wiring.on_restore_end
