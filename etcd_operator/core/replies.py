@@ -25,9 +25,13 @@ class Answer:
     applied: raft index up to which it has applied the log.
     leader: the member it follows, empty without one. ids are hexadecimal.
     revision: of the newest change of data that it has applied.
-    errors: etcd's own error messages; an alarm of one member is in every answer.
+    errors: etcd's own error messages, for people; an alarm of one member is in every answer.
+    is_out_of_space: the quota of some member is used up (alarm NOSPACE): no put is taken until that is
+    disarmed.
     corrupt: IDs of the members whose data etcd found to differ (alarm CORRUPT); `ANYBODY` where it
-    does not know whose.
+    does not know whose. etcd refuses puts and deletions until that is disarmed, but neither reads nor changes
+    of members (3.5 to 3.7); to remove the member does not disarm it.
+    has_other_errors: one of the errors is no such alarm.
     db_size: bytes that its database occupies, which its quota limits.
     """
 
@@ -40,14 +44,11 @@ class Answer:
     revision: int = 0
     is_learner: bool = False
     errors: tuple[str, ...] = ()
+    is_out_of_space: bool = False
     corrupt: frozenset[str] = frozenset()
+    has_other_errors: bool = False
     members: tuple[EtcdMember, ...] = ()
     db_size: int = 0
-
-    @property
-    def is_out_of_space(self) -> bool:
-        """Whether the quota of some member is used up: no put is taken until the alarm is disarmed."""
-        return any(OUT_OF_SPACE in error for error in self.errors)
 
     @property
     def is_corrupt(self) -> bool:
@@ -62,9 +63,7 @@ class Answer:
         still answer reads and accept changes of membership, so a member that reports an alarm counts as
         healthy: a lost member must be replaced then, too.
         """
-        if not self.leader or self.is_corrupt:
-            return True
-        return any(not any(alarm in error for alarm in ALARMS) for error in self.errors)
+        return not self.leader or self.is_corrupt or self.has_other_errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,15 +84,6 @@ class Silence:
 
 
 Reply = Answer | Refusal | Silence
-
-OUT_OF_SPACE = "NOSPACE"
-"""As in etcd's alarm (`memberID:... alarm:NOSPACE`, the same from 3.4 to 3.7)."""
-
-CORRUPT = "CORRUPT"
-"""The alarm for data that differs: etcd refuses puts and deletions until the alarm is disarmed, but neither
-reads nor changes of members (3.5 to 3.7). Removing the member does not disarm it."""
-
-ALARMS = (OUT_OF_SPACE, CORRUPT)
 
 ANYBODY = "0"
 """The member that the alarm names when etcd cannot decide whose data is wrong."""

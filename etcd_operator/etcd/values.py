@@ -41,7 +41,8 @@ class Alarm:
     kind: AlarmKind
 
 
-# As etcd prints the message of an alarm: 3.7 with one space or two, all without a member that is 0.
+# As etcd prints the message of an alarm: 3.7 with one space or two, all without a member that is 0. A status
+# has one such text for each alarm, and beside them only that there is no leader (3.5 to 3.7).
 _ALARM = re.compile(r"(?:memberID:(\d+)\s+)?alarm:(NOSPACE|CORRUPT)")
 
 
@@ -69,6 +70,11 @@ class Status:
         """The active alarms of all members, as far as this one knows."""
         found = (match for error in self.errors for match in _ALARM.finditer(error))
         return tuple(Alarm(member_id=int(match[1] or 0), kind=AlarmKind(match[2])) for match in found)
+
+    @property
+    def other_errors(self) -> tuple[str, ...]:
+        """The errors that are no alarm, or one of a kind that is not known."""
+        return tuple(error for error in self.errors if _ALARM.search(error) is None)
 
     @property
     def is_leader(self) -> bool:

@@ -17,6 +17,7 @@ def reply_of(reply: Answered | Refused | NoAnswer, silent_for: float) -> Reply:
 
 
 def _answer(status: Status, members: tuple[MemberEntry, ...]) -> Answer:
+    alarms = status.alarms
     return Answer(
         member_id=hex_id(status.member_id),
         cluster_id=hex_id(status.cluster_id),
@@ -27,7 +28,9 @@ def _answer(status: Status, members: tuple[MemberEntry, ...]) -> Answer:
         revision=status.revision,
         is_learner=status.is_learner,
         errors=status.errors,
-        corrupt=frozenset(hex_id(a.member_id) for a in status.alarms if a.kind is AlarmKind.CORRUPT),
+        is_out_of_space=any(alarm.kind is AlarmKind.NOSPACE for alarm in alarms),
+        corrupt=frozenset(hex_id(alarm.member_id) for alarm in alarms if alarm.kind is AlarmKind.CORRUPT),
+        has_other_errors=bool(status.other_errors),
         members=tuple(_entry(member) for member in members),
         db_size=status.db_size,
     )

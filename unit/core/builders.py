@@ -56,6 +56,13 @@ def entry(name: str, *, is_learner: bool = False) -> EtcdMember:
     return EtcdMember(id=f"id-{name}", name=name, peer_urls=(f"http://{name}:2380",), is_learner=is_learner)
 
 
+FULL_STORE: Any = {"errors": ("memberID:7 alarm:NOSPACE ",), "is_out_of_space": True}
+"""What the alarm NOSPACE changes in the answers of all members."""
+
+AN_ERROR: Any = {"errors": ("something else",), "has_other_errors": True}
+"""What an error that is no alarm changes in an answer."""
+
+
 def answer(name: str, listed: tuple[EtcdMember, ...] = (), **changes: Any) -> Answer:
     """The answer of a healthy voter: it follows the member that is listed first."""
     made = Answer(

@@ -17,7 +17,17 @@ from etcd_operator.core.rules.adoptable import LARGEST
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.adoptions import endpoint, heard, offered, theirs
-from unit.core.builders import CLUSTER_ID, NAMES, claim, entry, ephemeral, old_claim, persistent, pod
+from unit.core.builders import (
+    CLUSTER_ID,
+    FULL_STORE,
+    NAMES,
+    claim,
+    entry,
+    ephemeral,
+    old_claim,
+    persistent,
+    pod,
+)
 from unit.core.quorum_losses import RECOVERY
 
 
@@ -74,7 +84,7 @@ REFUSED = [
     pytest.param(heard(offered(), 1, member_id="id-old-0"), "lead to the same member", id="named twice"),
     pytest.param(heard(offered(), 1, leader=""), "old-1.there:2379 report errors", id="no leader"),
     pytest.param(
-        heard(offered(), 1, errors=("memberID:1 alarm:NOSPACE",)),
+        heard(offered(), 1, **FULL_STORE),
         "quota is used up (alarm NOSPACE)",
         id="full",
     ),

@@ -13,14 +13,14 @@ from etcd_operator.core.rules.last_writes import handed_over
 from etcd_operator.core.rules.seed import record
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import BackupFacts
-from unit.core.builders import CLUSTER_ID, NAMES, answering, claim, down
+from unit.core.builders import CLUSTER_ID, FULL_STORE, NAMES, answering, claim, down
 from unit.core.manual_recoveries import lost
 from unit.core.stored import IN_PLACE, LOST_CLAIM, NAME, filling, live, remembering, seeding, sight
 
 STOPPED = msgspec.structs.replace(IN_PLACE, stopped=True)
 LED = live("")
 SILENT = down(LED, "db-0", "db-1")
-FULL = answering(LED, *NAMES, errors=("alarm:NOSPACE",))
+FULL = answering(LED, *NAMES, **FULL_STORE)
 CLOSED = sight(is_closed=True)
 
 ALLOW, REOPEN, DROP = AllowWrites(name="db-0"), ReopenClients(name="db-3"), DropSeed(name="db-3")

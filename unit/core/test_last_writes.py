@@ -13,12 +13,12 @@ from etcd_operator.core.recovery_actions import OpenSeed, RetireMember, SetSeedE
 from etcd_operator.core.rules.last_writes import PATIENCE
 from etcd_operator.core.rules.seed import record
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import CLUSTER_ID, NAMES, answering, changed, claim, down
+from unit.core.builders import AN_ERROR, CLUSTER_ID, FULL_STORE, NAMES, answering, changed, claim, down
 from unit.core.stored import IN_PLACE, NAME, final_claim, live, remembering, served
 
 
 def stopped(state: ClusterState) -> ClusterState:
-    return answering(state, "db-0", "db-1", errors=("alarm:NOSPACE",), revision=31)
+    return answering(state, "db-0", "db-1", **FULL_STORE, revision=31)
 
 
 def test_writes_end_before_the_members_do() -> None:
@@ -105,7 +105,7 @@ def test_silence_does_not_prove_that_an_old_cluster_takes_no_writes(state: Clust
 CORRUPT = answering(
     FINAL, *NAMES, corrupt=frozenset({"id-db-1", "id-db-2"}), errors=("alarm:CORRUPT",), revision=31
 )
-UNABLE = answering(FINAL, *NAMES, errors=("etcdserver: no space on the device",))
+UNABLE = answering(FINAL, *NAMES, **AN_ERROR)
 
 
 def test_the_alarm_corrupt_ends_puts_without_another_one() -> None:

@@ -7,10 +7,20 @@ import pytest
 from etcd_operator.core.member_names import cluster_of_member, is_member_name, ordinal_of
 from etcd_operator.core.members import Health, Member, quorum
 from etcd_operator.core.replies import Refusal
-from unit.core.builders import answer, bootstrapped, changed, down, entry, ephemeral, persistent, pod
+from unit.core.builders import (
+    AN_ERROR,
+    FULL_STORE,
+    answer,
+    bootstrapped,
+    changed,
+    down,
+    entry,
+    ephemeral,
+    persistent,
+    pod,
+)
 
 BAD = ("memberID:7 alarm:CORRUPT ",)
-FULL = ("memberID:7 alarm:NOSPACE ",)
 
 
 @pytest.mark.parametrize(
@@ -58,16 +68,16 @@ def test_initial_members_are_numbered_from_zero() -> None:
         (Member(name="db-0"), Health.NO_ANSWER),
         (Member(name="db-0", answer=answer("db-0")), Health.HEALTHY),
         (Member(name="db-0", answer=answer("db-0", leader="")), Health.UNHEALTHY),
-        (Member(name="db-0", answer=answer("db-0", errors=("something else",))), Health.UNHEALTHY),
+        (Member(name="db-0", answer=answer("db-0", **AN_ERROR)), Health.UNHEALTHY),
         (Member(name="db-0", answer=answer("db-0", errors=BAD, corrupt=frozenset({"7"}))), Health.HEALTHY),
         (
             Member(name="db-0", answer=answer("db-0", errors=BAD, corrupt=frozenset({"id-db-0"}))),
             Health.UNHEALTHY,
         ),
         (Member(name="db-0", refusal=Refusal()), Health.REFUSED),
-        (Member(name="db-0", answer=answer("db-0", errors=FULL)), Health.HEALTHY),
-        (Member(name="db-0", answer=answer("db-0", leader="", errors=FULL)), Health.UNHEALTHY),
-        (Member(name="db-0", answer=answer("db-0", errors=(*FULL, "corrupt"))), Health.UNHEALTHY),
+        (Member(name="db-0", answer=answer("db-0", **FULL_STORE)), Health.HEALTHY),
+        (Member(name="db-0", answer=answer("db-0", leader="", **FULL_STORE)), Health.UNHEALTHY),
+        (Member(name="db-0", answer=answer("db-0", **FULL_STORE | AN_ERROR)), Health.UNHEALTHY),
     ],
     ids=[
         "silent",

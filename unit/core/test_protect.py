@@ -13,6 +13,7 @@ from etcd_operator.core.rules.protect import budget, min_available
 from etcd_operator.core.state import ClusterState
 from unit.core.adoptions import adopting, silent_external
 from unit.core.builders import (
+    FULL_STORE,
     IMAGE_PROBLEM,
     annotated,
     answering,
@@ -220,7 +221,7 @@ def test_it_is_lowered_while_an_upgrade_waits_for_a_member_that_it_has_not_stopp
 
 def test_it_is_lowered_while_an_upgrade_waits_for_space() -> None:
     state = replace(to_upgrade(runs=(OLD, OLD, NEW), upgrading="db-0002"), budget=3)
-    full = answering(state, *names(state), errors=("alarm:NOSPACE ",))
+    full = answering(state, *names(state), **FULL_STORE)
 
     assert budget(state) is None
     assert plan(full).actions == (KeepBudget(min_available=2),)

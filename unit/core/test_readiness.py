@@ -12,6 +12,8 @@ from etcd_operator.core.members import Member
 from etcd_operator.core.readiness import ReadinessUpdate, readiness_updates
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
+    AN_ERROR,
+    FULL_STORE,
     answer,
     bootstrapped,
     bootstrapping,
@@ -65,7 +67,7 @@ def test_a_voter_that_serves_is_reported_and_set_existing_only_in_one_write(clus
 
 
 def test_a_voter_whose_store_is_full_serves_reads() -> None:
-    full = answer("db-1", errors=("memberID:7 alarm:NOSPACE ",))
+    full = answer("db-1", **FULL_STORE)
     state = changed(_gated(bootstrapped(), "db-1"), "db-1", answer=full)
 
     assert _updates(state) == [("db-1", True, True, "MemberServes")]
@@ -74,7 +76,7 @@ def test_a_voter_whose_store_is_full_serves_reads() -> None:
 SICK = [
     pytest.param(down(bootstrapped(), "db-1"), "MemberUnhealthy", id="silent"),
     pytest.param(
-        changed(bootstrapped(), "db-1", answer=answer("db-1", errors=("corrupt",))),
+        changed(bootstrapped(), "db-1", answer=answer("db-1", **AN_ERROR)),
         "MemberUnhealthy",
         id="alarmed",
     ),

@@ -13,6 +13,7 @@ from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.replace import CRASHES, lost_member, remount
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
+    FULL_STORE,
     answering,
     bootstrapped,
     bootstrapping,
@@ -30,7 +31,7 @@ def _lost(cluster: DesiredCluster, name: str, **changes: Any) -> ClusterState:
 
 
 def _full(state: ClusterState, *names: str) -> ClusterState:
-    return answering(state, *names, errors=("memberID:7 alarm:NOSPACE ",))
+    return answering(state, *names, **FULL_STORE)
 
 
 REFUSES: Any = {"is_running": False, "has_no_data": True, "restarts": 1}

@@ -15,6 +15,7 @@ from etcd_operator.core.rules.scale import down as shrink
 from etcd_operator.core.rules.scale import orphaned_objects, up
 from etcd_operator.core.starts import Joining
 from unit.core.builders import (
+    AN_ERROR,
     TOKEN,
     VERSION,
     answer,
@@ -184,7 +185,7 @@ def test_nothing_shrinks_while_the_rest_would_have_no_quorum() -> None:
     state = bootstrapped(persistent(size=5))
     for name in ("db-0", "db-1"):
         state = down(state, name)
-    state = changed(state, "db-4", answer=answer("db-4", (entry("db-4"),), errors=("corrupt",)))
+    state = changed(state, "db-4", answer=answer("db-4", (entry("db-4"),), **AN_ERROR))
     made = plan(replace(state, desired=replace(state.desired, size=3)))
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "QuorumAtRisk")

@@ -19,6 +19,7 @@ from etcd_operator.core.status import (
     member_names,
 )
 from unit.core.builders import (
+    FULL_STORE,
     answer,
     bootstrapped,
     bootstrapping,
@@ -71,9 +72,7 @@ CASES = [
         id="a silent member is reported also while something is done",
     ),
     pytest.param(
-        changed(
-            bootstrapped(has_client_service=False), "db-1", answer=answer("db-1", errors=("alarm:NOSPACE",))
-        ),
+        changed(bootstrapped(has_client_service=False), "db-1", answer=answer("db-1", **FULL_STORE)),
         "True",
         "True",
         "True",

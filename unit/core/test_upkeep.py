@@ -9,7 +9,17 @@ from etcd_operator.core.members import PodProblem
 from etcd_operator.core.rules.upkeep import RECHECK, watch
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import OUT_OF_SPACE
-from unit.core.builders import IMAGE_PROBLEM, answer, bootstrapped, changed, down, ephemeral, pod
+from unit.core.builders import (
+    AN_ERROR,
+    FULL_STORE,
+    IMAGE_PROBLEM,
+    answer,
+    bootstrapped,
+    changed,
+    down,
+    ephemeral,
+    pod,
+)
 
 CASES = [
     pytest.param(
@@ -42,13 +52,13 @@ CASES = [
         id="a silent member is reported",
     ),
     pytest.param(
-        changed(bootstrapped(), "db-1", answer=answer("db-1", errors=("corrupt",))),
+        changed(bootstrapped(), "db-1", answer=answer("db-1", **AN_ERROR)),
         "MemberUnhealthy",
         "waiting for db-1 (unhealthy)",
         id="an alarmed member is reported",
     ),
     pytest.param(
-        changed(bootstrapped(), "db-1", answer=answer("db-1", errors=("memberID:7 alarm:NOSPACE ",))),
+        changed(bootstrapped(), "db-1", answer=answer("db-1", **FULL_STORE)),
         *OUT_OF_SPACE,
         id="a full store is reported, and what to do about it",
     ),

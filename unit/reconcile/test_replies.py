@@ -23,7 +23,7 @@ def test_an_answer_is_reported_in_hexadecimal() -> None:
         raft_index=9,
         raft_applied_index=8,
         is_learner=True,
-        errors=("NOSPACE",),
+        errors=("memberID:171 alarm:NOSPACE ",),
         db_size=8192,
     )
 
@@ -35,7 +35,8 @@ def test_an_answer_is_reported_in_hexadecimal() -> None:
         committed=9,
         applied=8,
         is_learner=True,
-        errors=("NOSPACE",),
+        errors=("memberID:171 alarm:NOSPACE ",),
+        is_out_of_space=True,
         db_size=8192,
         members=(EtcdMember(id="ab", name="db-0", peer_urls=("http://db-0:2380",), is_learner=True),),
     )
@@ -56,6 +57,40 @@ def test_an_alarm_names_the_members_whose_data_differs(errors: tuple[str, ...], 
 
     assert isinstance(found, Answer)
     assert found.corrupt == corrupt
+
+
+NO_LEADER = "etcdserver: no leader"
+
+
+@pytest.mark.parametrize(
+    ("errors", "is_out_of_space", "has_other_errors"),
+    [
+        ((), False, False),
+        (("memberID:171 alarm:NOSPACE ",), True, False),  # 3.5, 3.6
+        (("memberID:171  alarm:NOSPACE",), True, False),  # 3.7
+        (("memberID:171 alarm:NOSPACE",), True, False),
+        (("alarm:NOSPACE ",), True, False),
+        (("alarm:NOSPACE",), True, False),
+        (("memberID:171 alarm:CORRUPT ",), False, False),
+        (("memberID:171  alarm:CORRUPT", "memberID:172  alarm:NOSPACE"), True, False),
+        ((NO_LEADER,), False, True),
+        ((NO_LEADER, "memberID:171 alarm:NOSPACE "), True, True),
+        ((NO_LEADER, "memberID:171 alarm:CORRUPT "), False, True),
+        (("memberID:171 ",), False, True),  # an alarm of no kind
+        (("memberID:171 alarm:3 ",), False, True),  # one that is not known yet
+        (("etcdserver: NOSPACE is near",), False, True),
+        (("etcdserver: mvcc: CORRUPT page",), False, True),
+    ],
+)
+def test_alarms_are_told_from_other_errors(
+    errors: tuple[str, ...], is_out_of_space: bool, has_other_errors: bool
+) -> None:
+    """All that etcd 3.5 to 3.7 put there: that there is no leader, and one text for each alarm."""
+    found = reply_of(Answered(status=_status(member_id=1, leader=2, errors=errors), members=None), 0.0)
+
+    assert isinstance(found, Answer)
+    assert (found.errors, found.is_out_of_space) == (errors, is_out_of_space)
+    assert (found.has_other_errors, found.is_unhealthy) == (has_other_errors, has_other_errors)
 
 
 def test_an_answer_without_leader_and_list() -> None:

@@ -70,6 +70,7 @@ def test_an_alarm_of_corrupt_data_stops_writes_and_outlives_the_member(subject: 
 
     everybody = Alarm(member_id=0, kind=AlarmKind.CORRUPT)
     subject.until(lambda: all(set(client.status().alarms) == {alarm, everybody} for client in clients))
+    assert {client.status().other_errors for client in clients} == {()}
     first.disarm(everybody)
     assert first.alarms() == (alarm,)
     with pytest.raises(errors.Corrupt):
