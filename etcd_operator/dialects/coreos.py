@@ -35,8 +35,13 @@ from etcd_operator.render import ephemeral, seed
 from etcd_operator.render.urls import CLIENT_PORT, url
 
 
+def no_image() -> str:
+    """Of a dialect that is made to render no seeds; raises RuntimeError, since that is a bug."""
+    raise RuntimeError("this dialect was given no image of the operator, which a seed needs")
+
+
 class CoreosDialect:
-    """See `dialects.base.Dialect`."""
+    """See `dialects.base.Dialect`. own_image: the operator's, for seeds."""
 
     pod_keys = coreos.POD_KEYS
     # A seed that does not serve yet lacks it, and so does a member that is kept from clients.
@@ -47,7 +52,7 @@ class CoreosDialect:
     member_service = staticmethod(ephemeral.member_service)
     budget = staticmethod(ephemeral.budget)
 
-    def __init__(self, defaults: Defaults, own_image: Callable[[], str] = str) -> None:
+    def __init__(self, defaults: Defaults, own_image: Callable[[], str] = no_image) -> None:
         self._defaults = defaults
         self._own_image = own_image
 
@@ -125,7 +130,7 @@ class CoreosDialect:
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
         """The pod. Raises TypeError for a start from existing data: an ephemeral member has none.
 
-        For a seed that restores a backup it raises what `own_image` raises.
+        For a seed whose data does not come from a running etcd it raises what `own_image` raises.
         """
         if isinstance(start, Resuming):
             raise TypeError(f"{name}: an ephemeral member cannot resume")

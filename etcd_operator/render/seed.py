@@ -18,7 +18,7 @@ from etcd_operator.render.steps import RUN_STEPS, add_steps
 from etcd_operator.render.urls import CLIENT_PORT, url
 
 
-def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[], str] = str) -> RawObject:
+def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[], str]) -> RawObject:
     """The seed, with its steps active, and not open to clients.
 
     image: the operator's own, for what fetches a backup or reads a survivor; raises what it raises.

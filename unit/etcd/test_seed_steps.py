@@ -8,6 +8,7 @@ import pytest
 
 from etcd_operator.core.rules.seed import MOVED_ON
 from etcd_operator.core.starts import Seeding
+from etcd_operator.dialects.coreos import no_image
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.render import seed
@@ -19,7 +20,8 @@ from unit.render.cases import PLAIN_EPHEMERAL
 
 def steps(notes: dict[str, str], changes: dict[str, str], binaries: Path) -> list[list[str]]:
     """The commands of the init containers, as the kubelet would run them, with `changes` of paths."""
-    pod: dict[str, Any] = seed.pod(PLAIN_EPHEMERAL, "db-0003", Seeding(survivor="db-0002", token="uid-1-1"))
+    start = Seeding(survivor="db-0002", token="uid-1-1")
+    pod: dict[str, Any] = seed.pod(PLAIN_EPHEMERAL, "db-0003", start, image=no_image)
     paths = {"/usr/local/bin": str(binaries), **changes}
     found = []
     for container in pod["spec"]["initContainers"]:

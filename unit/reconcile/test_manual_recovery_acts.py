@@ -38,7 +38,7 @@ from unit.reconcile.harness import objects_of
 from unit.reconcile.recoverers import recoverer
 from unit.reconcile.test_protect import pod_of
 from unit.reconcile.test_recovery_acts import FOREIGN
-from unit.reconcile.tools import readers_of
+from unit.reconcile.tools import OWN_IMAGE, readers_of
 
 LISTED = tuple(entry(f"c-{number}") for number in range(3))
 
@@ -82,7 +82,8 @@ class Acts:
             now=datetime.now(UTC),
         )
         readers = readers_of(self._made.etcds.read)
-        recoverer(scope, PersistentMembers(scope), self._dialect, self._channels, readers).act(action)
+        members = PersistentMembers(scope, image=lambda: OWN_IMAGE, repository=DEFAULTS.repository)
+        recoverer(scope, members, self._dialect, self._channels, readers).act(action)
 
     def confirm(self, name: str, *silent: str) -> None:
         self.act(ConfirmSilence(survivors=((name, self.uids[name]),), message="lost", silent=silent))

@@ -12,6 +12,7 @@ from etcd_operator.api.persisted import RestoredBackup, Via
 from etcd_operator.core.backup_tool.policy import wanted
 from etcd_operator.core.desired import RestoreFrom
 from etcd_operator.core.starts import Seeding
+from etcd_operator.dialects.coreos import no_image
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.render import backup_tool, ephemeral, persistent, seed, survivor_reader
 from etcd_operator.render.options import ALL_ADDRESSES
@@ -111,8 +112,8 @@ MANIFESTS = {
     "ephemeral-budget": ephemeral.budget(PLAIN_EPHEMERAL, 2),
     "ephemeral-pod": ephemeral.pod(PLAIN_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
     "ephemeral-pod-full": ephemeral.pod(FULL_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
-    "ephemeral-seed": seed.pod(PLAIN_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING),
-    "ephemeral-seed-full": seed.pod(FULL_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING),
+    "ephemeral-seed": seed.pod(PLAIN_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image),
+    "ephemeral-seed-full": seed.pod(FULL_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image),
     "persistent-client-service": persistent.client_service(PLAIN_PERSISTENT),
     "persistent-budget": persistent.budget(PLAIN_PERSISTENT, 2),
     "persistent-peer": persistent.peer(PLAIN_PERSISTENT, "db-1", BOOTSTRAPPING),
@@ -188,4 +189,4 @@ def test_no_golden_file_is_unused() -> None:
 def test_a_seed_from_a_bucket_needs_the_bucket() -> None:
     start = Seeding(token="t", backup=RestoredBackup(cluster="old", via="Bucket"))
     with pytest.raises(InvalidSpec, match=r"needs spec\.backup with storageType S3"):
-        seed.pod(PLAIN_EPHEMERAL, "db-0003", start)
+        seed.pod(PLAIN_EPHEMERAL, "db-0003", start, image=lambda: "operator")

@@ -11,7 +11,7 @@ from etcd_operator.api.persisted import RestoredBackup
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.starts import Seeding
-from etcd_operator.dialects.coreos import CoreosDialect
+from etcd_operator.dialects.coreos import CoreosDialect, no_image
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.render import ephemeral, persistent, seed
 from etcd_operator.render.security import RESTRICTED, USER, as_etcd
@@ -76,7 +76,7 @@ def _breaches_of(container: Spec) -> Iterator[str]:
 
 PODS = {
     "ephemeral": ephemeral.pod(PLAIN_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING)["spec"],
-    "ephemeral seed": seed.pod(PLAIN_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING)["spec"],
+    "ephemeral seed": seed.pod(PLAIN_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image)["spec"],
     "persistent": replica_set_spec(PLAIN_PERSISTENT),
     "persistent, joining": replica_set_spec(PLAIN_PERSISTENT, JOINING),
     "persistent, resuming": replica_set_spec(PLAIN_PERSISTENT, RESUMING),

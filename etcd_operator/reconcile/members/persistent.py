@@ -50,8 +50,8 @@ class PersistentMembers:
     """See `members.protocol.Members`. image: the operator's own. repository: of etcd's images."""
 
     scope: Scope
-    image: Callable[[], str] = str
-    repository: str = ""
+    image: Callable[[], str]
+    repository: str
 
     storage = resources.CLAIMS  # data is on the claim
 
