@@ -93,6 +93,7 @@ class Operator:
         # An Event that hangs must not delay those of other clusters for long.
         events = Client(transport, timeouts=EVENT_TIMEOUTS, on_request=self._metrics.on_request)
         self._recorder = Recorder(events, instance=self._identity, clock=self._clock)
+        self._metrics.observe_events(lambda: self._recorder.dropped)
         self._transport = transport
         self._leadership = (
             Leadership(self._new_elector, on_first=self._start_leading, on_change=self._metrics.leader)

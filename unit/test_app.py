@@ -97,6 +97,8 @@ def test_only_the_operator_that_leads_shows_metrics_of_backups(made: Bench, tmp_
         leader, other = sorted(operators, key=lambda operator: not operator.leads)
         until(made, lambda: series in leader.page("/metrics")[1])
         assert series not in other.page("/metrics")[1]
+        for operator in operators:
+            assert 'etcd_operator_events_dropped_total{cause="limited"} 0.0' in operator.page("/metrics")[1]
         assert leader.stop() == 0
         until(made, lambda: series in other.page("/metrics")[1])
         made.delete(SCHEDULES, "s")

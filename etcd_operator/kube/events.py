@@ -37,6 +37,11 @@ log = structlog.get_logger()
 EventType = Literal["Normal", "Warning"]
 
 COMPONENT = "etcd-operator"
+
+CAUSES = ("full", "limited", "failed", "stopped")
+"""Why an Event is not written: the queue is full, its object has had too many lately, the API server refused
+it or did not answer, this process stops."""
+
 _MAX_MESSAGE = 1024  # characters; the API server refuses longer notes in events.k8s.io
 _LONGEST_STEM = 236  # characters; with the rest of the name 253, as many as a name may have
 _REMEMBERED = 4096  # objects and Events; the oldest are forgotten first
@@ -105,7 +110,7 @@ class Recorder:
         self._queue: deque[_Post] = deque()
         self._again: list[_Post] = []  # a heap, the earliest first
         self._buckets = TokenBuckets(clock, burst=burst, refill_seconds=refill_seconds, capacity=_REMEMBERED)
-        self._dropped: Counter[str] = Counter()
+        self._dropped = Counter(dict.fromkeys(CAUSES, 0))
         self._stopping = False
         self._gives_up_at: float | None = None
         self._written: OrderedDict[_Fact, tuple[str, int]] = OrderedDict()
@@ -131,7 +136,7 @@ class Recorder:
 
     @property
     def dropped(self) -> Mapping[str, int]:
-        """How many Events were not written, by cause: full, limited, failed, stopped."""
+        """How many Events were not written, by each of `CAUSES`."""
         with self._changed:
             return dict(self._dropped)
 

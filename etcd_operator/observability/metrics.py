@@ -18,6 +18,7 @@ from etcd_operator.figures import BackupFigures, ClusterFigures, RestoreFigures
 from etcd_operator.keys import Key
 from etcd_operator.observability.backups import BackupSeries
 from etcd_operator.observability.clusters import ClusterSeries
+from etcd_operator.observability.events import Dropped, DroppedEvents
 from etcd_operator.observability.files import limits
 from etcd_operator.observability.restores import RestoreSeries
 
@@ -71,6 +72,10 @@ class Metrics:
     def controller(self, name: str, *, workers: int) -> "ControllerMetrics":
         """The metrics of one controller with that many workers; once per name."""
         return ControllerMetrics(name, workers, self._controllers)
+
+    def observe_events(self, dropped: Dropped) -> None:
+        """Read how many Events were dropped, by cause, at each scrape; called once."""
+        self.registry.register(DroppedEvents(dropped))
 
     def on_request(self, verb: str, resource_kind: str, code: int, seconds: float) -> None:
         """The API server responded to a request with `code` (0: no response) after `seconds`."""

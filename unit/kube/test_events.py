@@ -124,6 +124,15 @@ def test_one_noisy_object_does_not_silence_another(bench: Bench) -> None:
     assert recorder.dropped["limited"] == 7
 
 
+def test_each_cause_is_counted_from_0_on(bench: Bench) -> None:
+    """Otherwise `increase` in Prometheus would miss the first one."""
+    recorder = bench.recorder(burst=1)
+    assert recorder.dropped == {"full": 0, "limited": 0, "failed": 0, "stopped": 0}
+    for _ in range(2):
+        recorder.record(CLUSTER, "Normal", "Noise", "is limited")
+    assert recorder.dropped == {"full": 0, "limited": 1, "failed": 0, "stopped": 0}
+
+
 def test_recording_does_not_wait_for_a_server_that_hangs(bench: Bench) -> None:
     stall = Stall()
     bench.api.before = lambda _: stall

@@ -166,6 +166,16 @@ def test_upgrades_are_measured(metrics: Metrics) -> None:
     assert value(metrics, "etcd_operator_upgrade_leaderless_seconds_total") == 0.75
 
 
+def test_dropped_events_are_read_when_they_are_scraped(metrics: Metrics) -> None:
+    dropped = {"full": 0, "limited": 2}
+    metrics.observe_events(lambda: dropped)
+    name = "etcd_operator_events_dropped_total"
+    assert (value(metrics, name, cause="full"), value(metrics, name, cause="limited")) == (0, 2)
+    dropped["full"] = 1
+    assert value(metrics, name, cause="full") == 1
+    assert b'etcd_operator_events_dropped_total{cause="limited"} 2.0' in metrics.render()[0]
+
+
 def test_open_files_and_both_limits_are_shown(metrics: Metrics) -> None:
     shown = {name: value(metrics, "etcd_operator_open_files_limit", limit=name) for name in ("soft", "hard")}
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
