@@ -168,7 +168,7 @@ class PeerFacts:
 class Member:
     """One member: its objects, its entry in etcd's list, its own answer or its refusal to give one.
 
-    has_replica_set: a persistent initial member that may have been started (see `reconcile.peer`).
+    has_replica_set: a persistent initial member that may have been started (see `core.peers.plan`).
     has_lost_claim: the pass over its EtcdPeer found its claim lost, and there is no pod.
     never_led: its only process so far is alive and has never seen a leader.
     silent_for: seconds since it was heard, or first asked; 0 while it answers, and where it is not asked.

@@ -115,7 +115,7 @@ class PodSpec(Value, frozen=True, kw_only=True):
 
 
 class Pod(_Lean, frozen=True, kw_only=True):
-    """A member's pod."""
+    """A pod: of a member, a Job or a backup tool."""
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()

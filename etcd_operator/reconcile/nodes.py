@@ -1,10 +1,10 @@
 """Which nodes have been silent for too long.
 
 When a node stops reporting, its controller sets Ready to false on the pods that were ready, which shows it
-(see `facts`). A pod that was not ready keeps its last condition, whatever happens to the node: there only
-the Node itself shows it. It is read live, because that is seldom needed: for a member that is silent and was
-made long before. An operator for one namespace may not read nodes; there, such a member is lost when its
-pod is deleted, by default five minutes later.
+(see `members.pod_facts`). A pod that was not ready keeps its last condition, whatever happens to the node:
+there only the Node itself shows it. It is read live, because that is seldom needed: for a member that is
+silent and was made long before. An operator for one namespace may not read nodes; there, such a member is
+lost when its pod is deleted, by default five minutes later.
 """
 
 import threading
