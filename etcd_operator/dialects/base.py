@@ -66,6 +66,9 @@ class Dialect(Protocol[Cluster_contra]):
     def is_predecessors(self, pod: ObjectMeta) -> bool:
         """Whether a pod with the label of a cluster is that of a member which another operator created."""
 
+    def client_selector(self, cluster: DesiredCluster) -> dict[str, str]:
+        """The labels of the pods that the client Service selects."""
+
     def client_service(self, cluster: DesiredCluster) -> RawObject:
         """The client Service."""
 

@@ -48,6 +48,7 @@ class CoreosDialect:
     route_label = coreos.APP_LABEL
     # Without the label that admits clients: a seed gets it when it serves.
     member_labels = staticmethod(ephemeral.member_selector)
+    client_selector = staticmethod(ephemeral.cluster_labels)
     client_service = staticmethod(ephemeral.client_service)
     member_service = staticmethod(ephemeral.member_service)
     budget = staticmethod(ephemeral.budget)

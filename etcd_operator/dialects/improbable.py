@@ -39,6 +39,7 @@ class ImprobableDialect:
 
     pod_keys = improbable.POD_KEYS
     route_label = improbable.TOKEN_LABEL  # neither the ReplicaSet nor the budget selects by it
+    client_selector = staticmethod(persistent.client_selector)
     client_service = staticmethod(persistent.client_service)
     budget = staticmethod(persistent.budget)
     member = staticmethod(persistent.peer)

@@ -82,7 +82,8 @@ class Observer(Generic[Cluster]):
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
         """The state of `cluster` now; None: members are being probed, and the key is queued after that."""
         desired = self.dialect.desired(cluster)
-        objects = self.cached.members(key, desired)
+        claims = self.cached.claims(key, desired)
+        objects = self.cached.members(key, desired, claims)
         endpoints = client_endpoints(objects.values())
         running = client_endpoints(m for m in objects.values() if m.pod is not None and m.pod.is_running)
         probe = self.prober.collect(
@@ -109,7 +110,7 @@ class Observer(Generic[Cluster]):
             members=tuple(self._with_node(desired, member) for member in found.members),
             unlabelled=unlabelled(self.caches, self.dialect, self.owns_pod, key, desired),
             predecessors=self.cached.predecessors(key),
-            kept=tuple(claim for claim in self.cached.claims(key, desired).values() if claim.given_up_by),
+            kept=tuple(claim for claim in claims.values() if claim.given_up_by),
             has_client_service=self.cached.owns_service(desired, desired.name),
             budget=self._budget(desired),
             conflict=conflict(desired) if self.conflicting_cluster(key, desired.created) else "",

@@ -25,6 +25,7 @@ from etcd_operator.kube.client import PatchKind
 from etcd_operator.reconcile.addresses import peer_url
 from etcd_operator.reconcile.caches import Cluster
 from etcd_operator.reconcile.failures import IndependentWrites
+from etcd_operator.reconcile.objects import Labels
 from etcd_operator.reconcile.writes import Writes, require_leadership
 from etcd_operator.timestamps import timestamp
 
@@ -65,8 +66,8 @@ class ReadinessWriter(Generic[Cluster]):
             )
 
     def _write_route(self, state: ClusterState, pod: PodFacts, *, is_open: bool) -> None:
-        selector = self.dialect.client_service(state.desired)["spec"]["selector"]
-        labels = selector if is_open else {self.dialect.route_label: None}
+        selector = self.dialect.client_selector(state.desired)
+        labels: Labels = selector if is_open else {self.dialect.route_label: None}
         objects = self.writes.of(state.desired.key)
         with suppress(NotFound):  # deleted meanwhile
             objects.label(resources.PODS, pod, labels)

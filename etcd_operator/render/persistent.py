@@ -59,17 +59,21 @@ def member_host(cluster_name: str, namespace: str, member: str) -> str:
     return f"{member}.{cluster_name}.{namespace}.svc"
 
 
-def client_service(cluster: DesiredCluster) -> RawObject:
-    """The headless Service: `my-cluster:2379` for clients, one name per member for peers.
+def client_selector(cluster: DesiredCluster) -> dict[str, str]:
+    """The labels by which the client Service selects: also by token.
 
-    It also selects by token. So one change of its selector moves clients from a given-up cluster to the
-    recovered one, wherever old pods still run.
+    So one change of the selector moves clients from a given-up cluster to the recovered one, wherever old
+    pods still run.
     """
+    return {**cluster_labels(cluster.name), improbable.TOKEN_LABEL: cluster.token}
+
+
+def client_service(cluster: DesiredCluster) -> RawObject:
+    """The headless Service: `my-cluster:2379` for clients, one name per member for peers."""
     labels = cluster_labels(cluster.name)
     metadata = metadata_of(cluster, cluster.name, labels)
     ports = (("etcd-client", CLIENT_PORT), ("etcd-peer", PEER_PORT))
-    selector = {**labels, improbable.TOKEN_LABEL: cluster.token}
-    return service(metadata, selector, *ports, headless=True)
+    return service(metadata, client_selector(cluster), *ports, headless=True)
 
 
 def budget(cluster: DesiredCluster, min_available: int) -> RawObject:

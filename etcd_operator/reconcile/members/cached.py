@@ -1,6 +1,6 @@
 """The members of a cluster, joined from the caches of the objects that belong to them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic
 
@@ -28,8 +28,13 @@ class CachedMembers(Generic[Cluster]):
     clock: Clock
     peer_problem: PeerProblem
 
-    def members(self, key: Key, desired: DesiredCluster) -> dict[str, Member]:
-        """By name: whatever has a pod, a claim in use, an EtcdPeer or a Service of its own."""
+    def members(
+        self, key: Key, desired: DesiredCluster, claims: Mapping[str, ClaimFacts]
+    ) -> dict[str, Member]:
+        """By name: whatever has a pod, a claim in use, an EtcdPeer or a Service of its own.
+
+        claims: see `claims`.
+        """
         caches = self.caches
         pods = self._pods(key, desired)
         peers = {
@@ -39,8 +44,8 @@ class CachedMembers(Generic[Cluster]):
             and peer.metadata.controller_uid == desired.uid
             and is_member_name(peer.metadata.name, desired.name)
         }
-        claims = {name: c for name, c in self.claims(key, desired).items() if not c.given_up_by}
-        names: set[str] = {*pods, *peers, *claims, *self._member_services(key, desired)}
+        in_use = {name: claim for name, claim in claims.items() if not claim.given_up_by}
+        names: set[str] = {*pods, *peers, *in_use, *self._member_services(key, desired)}
         return {
             name: Member(
                 name=name,
@@ -48,7 +53,7 @@ class CachedMembers(Generic[Cluster]):
                 has_replica_set=self._has_replica_set(Key(desired.namespace, name), peers.get(name)),
                 has_lost_claim=self._has_lost_claim(Key(desired.namespace, name), pods.get(name)),
                 peer=peers.get(name),
-                claim=claims.get(name),
+                claim=in_use.get(name),
                 pod=pods.get(name),
                 problem=self._problem(Key(desired.namespace, name), pods.get(name)),
             )
@@ -85,7 +90,7 @@ class CachedMembers(Generic[Cluster]):
             is_known = is_member_name(name, desired.name)
             if is_known and (name not in found or _is_newer(pod, found[name])):
                 found[name] = pod
-        selector = self.dialect.client_service(desired)["spec"]["selector"].items()
+        selector = self.dialect.client_selector(desired).items()
         return {
             name: replace(pod_facts(pod, now=now), is_routed=selector <= pod.metadata.labels.items())
             for name, pod in found.items()

@@ -133,7 +133,7 @@ class PersistentMembers:
             raise Conflict(f"Service {desired.name} is not this cluster's")
         bootstrap = Bootstrap(members=(name,), token=recovery.token)
         renewed = replace(desired, persisted=replace(desired.persisted, bootstrap=bootstrap))
-        selector = persistent.client_service(renewed)["spec"]["selector"]
+        selector = persistent.client_selector(renewed)
         changes: list[RawObject] = [{"op": "replace", "path": "/spec/selector", "value": selector}]
         if improbable.CLOSED_ANNOTATION in found.metadata.annotations:
             closed = improbable.CLOSED_ANNOTATION.replace("/", "~1")
