@@ -180,7 +180,8 @@ def _outcome(
 
 def _versions(found: "Snapshot") -> str:
     """The versions of etcd that start on the data."""
+    from etcd_operator.core.versions import minors_that_start_on
+
     if not found.etcd_version:
         return "of its version"
-    major, minor = found.etcd_version.split(".")[:2]
-    return f"{major}.{minor} or {major}.{int(minor) + 1}"
+    return minors_that_start_on(found.etcd_version)

@@ -62,9 +62,9 @@ def starts_on(version: str, backup: str) -> bool:
 
 
 def minors_that_start_on(backup: str) -> str:
-    """The same in words: `3.5 or 3.6`."""
-    found = Version.parse(backup)
-    return f"{found.major}.{found.minor} or {found.major}.{found.minor + 1}"
+    """The same in words: `3.5 or 3.6`. Also of a build of etcd whose version is none by semver: 3.6.16.1."""
+    major, minor = backup.split(".")[:2]
+    return f"{major}.{minor} or {major}.{int(minor) + 1}"
 
 
 _FIRST_WITH_ETCDUTL = (3, 5)

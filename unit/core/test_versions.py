@@ -60,6 +60,10 @@ def test_a_message_names_the_minor_versions_that_start_on_a_backup() -> None:
     assert minors_that_start_on("3.9.1") == "3.9 or 3.10"
 
 
+def test_these_are_also_named_where_a_build_of_etcd_has_a_version_of_four_parts() -> None:
+    assert minors_that_start_on("3.6.16.1") == "3.6 or 3.7"
+
+
 def test_images_carry_the_v() -> None:
     assert image_of("registry:5000/etcd", "3.6.16") == "registry:5000/etcd:v3.6.16"
 
