@@ -43,7 +43,7 @@ from etcd_operator.process import Reachability, end_in
 from etcd_operator.reconcile.backups.image import OwnImage
 from etcd_operator.reconcile.build_groups import build_groups, new_backoff
 from etcd_operator.reconcile.caches import CacheSource
-from etcd_operator.reconcile.groups import ClusterGroup, Wiring
+from etcd_operator.reconcile.groups import Wiring
 from etcd_operator.reconcile.install import Installer
 from etcd_operator.reconcile.storage_class import StorageClass
 from etcd_operator.settings import Settings
@@ -204,9 +204,6 @@ class Operator:
             late += [] if self._leadership.stop(left(2.0)) else ["lease"]
             if not writers:
                 self._leadership.release()
-        for group in self._groups:
-            if isinstance(group, ClusterGroup):
-                group.quorum_check.stop()
         late += [] if self._recorder.stop(left(2.0)) else ["events"]
         for group in self._groups:
             for close in group.closing:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from etcd_operator.engine.threads import Loop, OnCrash
-from etcd_operator.reconcile.groups import ClusterGroup, Group
+from etcd_operator.reconcile.groups import Group
 from etcd_operator.reconcile.quorum_check import QUORUM_CHECK_SECONDS
 
 log = structlog.get_logger()
@@ -72,5 +72,5 @@ class LeaderThreads:
         while not self._ended.wait(QUORUM_CHECK_SECONDS):
             if self._may_act():
                 for group in self._groups:
-                    if isinstance(group, ClusterGroup):
-                        group.quorum_check.check()
+                    for check in group.checks:
+                        check()

@@ -91,6 +91,7 @@ def _improbable(
         ),
     )
     reconciler = parts.reconciler(wiring)
+    quorums = quorum_check(wiring, reconciler.prober, to_cluster)
     clusters = wiring.new_controller("improbable-cluster", reconciler.reconcile)
     peer_controller = wiring.new_controller("improbable-peer", peer_reconciler.reconcile)
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
@@ -101,9 +102,9 @@ def _improbable(
         informers=tuple(caches.all()),
         others=(other.clusters,),
         controllers=(clusters, peer_controller),
-        closing=(reconciler.prober.stop, readings.inquiries.stop),
+        checks=(quorums.check,),
+        closing=(quorums.stop, reconciler.prober.stop, readings.inquiries.stop),
         prober=reconciler.prober,
-        quorum_check=quorum_check(wiring, reconciler.prober, to_cluster),
     )
 
 
@@ -169,6 +170,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         stock_of=stocks,
     )
     reconciler = parts.reconciler(wiring)
+    quorums = quorum_check(wiring, reconciler.prober, to_cluster)
     clusters = wiring.new_controller("coreos-cluster", reconciler.reconcile)
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
     caches.wake(clusters.enqueue, clusters.restart)
@@ -177,9 +179,9 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         informers=tuple(caches.all()),
         others=(other.clusters,),
         controllers=(clusters,),
-        closing=(reconciler.prober.stop, stocks.inquiries.stop, readings.inquiries.stop),
+        checks=(quorums.check,),
+        closing=(quorums.stop, reconciler.prober.stop, stocks.inquiries.stop, readings.inquiries.stop),
         prober=reconciler.prober,
-        quorum_check=quorum_check(wiring, reconciler.prober, to_cluster),
     )
 
 

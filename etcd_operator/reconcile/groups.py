@@ -23,7 +23,6 @@ from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.inquiries import Ask, AskProgress, AskStock, AskSurvivor, Submit
 from etcd_operator.reconcile.prober import Prober
-from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.upgrade import Seconds
 from etcd_operator.reconcile.waits import Epoch, Waits
 from etcd_operator.reconcile.writes import Writes
@@ -91,14 +90,16 @@ class Group:
     """Running parts that start together, once their caches are complete.
 
     others: informers of other groups that have to be complete, or of kinds that are not defined or may not be
-    read, before its controllers start. closing: ends the threads of its other parts, after the controllers
-    have stopped.
+    read, before its controllers start. checks: run every few seconds in the process that leads, on one thread
+    of all groups; none may wait. closing: ends the threads of its other parts, after the controllers and the
+    checks have stopped.
     """
 
     name: str
     informers: tuple[Informer[Any], ...]
     controllers: tuple[Controller, ...]
     others: tuple[Informer[Any], ...]
+    checks: tuple[Callable[[], None], ...] = ()
     closing: tuple[Callable[[], None], ...] = ()
 
     @property
@@ -125,10 +126,9 @@ def _is_known(informer: Informer[Any]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterGroup(Group):
-    """One API group with its clusters: it queries their etcd."""
+    """One API group with its clusters: it queries their etcd. prober: only for tests, which await probes."""
 
     prober: Prober
-    quorum_check: QuorumCheck
 
 
 class Later:

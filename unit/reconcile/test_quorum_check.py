@@ -170,5 +170,25 @@ def test_a_failed_check_leads_to_a_probe_with_the_whole_deadline(kind: Any) -> N
             made.etcd.etcd.freeze(member.name)
         doubted = threading.Event()
         with patch.object(group.prober, "doubt", side_effect=lambda _: doubted.set()):
-            group.quorum_check.check()
+            (check,) = group.checks
+            check()
             assert doubted.wait(30)
+
+
+@pytest.mark.parametrize("kind", [ephemeral, persistent])
+def test_closing_a_group_ends_the_threads_of_its_check(kind: Any) -> None:
+    with bootstrapped(*kind()) as made:
+        made.settle()
+        operator = made.operator
+        assert operator is not None
+        [group] = [group for group in operator.cluster_groups if group.prober._slots]
+        operator.schedule.advance(RECENT)
+        before = set(threading.enumerate())
+        (check,) = group.checks
+        check()
+        begun = [each for each in threading.enumerate() if each not in before]
+        asking = [each for each in begun if each.name.startswith("quorum-check")]
+        assert asking
+        for close in group.closing:
+            close()
+        assert not any(each.is_alive() for each in asking)
