@@ -40,11 +40,11 @@ from etcd_operator.observability.logs import reconcile_context
 from etcd_operator.observability.metrics import Metrics
 from etcd_operator.observability.server import Check, StatusServer
 from etcd_operator.process import Reachability, end_in
-from etcd_operator.reconcile.backups.image import OwnImage
 from etcd_operator.reconcile.build_groups import build_groups, new_backoff
 from etcd_operator.reconcile.caches import CacheSource
 from etcd_operator.reconcile.groups import Wiring
 from etcd_operator.reconcile.install import Installer
+from etcd_operator.reconcile.own_image import OwnImage
 from etcd_operator.reconcile.storage_class import StorageClass
 from etcd_operator.settings import Settings
 from etcd_operator.signals import set_on_signal
@@ -260,7 +260,7 @@ class Operator:
             on_cluster_figures=self._metrics.cluster_figures,
             on_restore_figures=self._metrics.restore_figures,
             on_restore_end=self._metrics.restore_ended,
-            backup_image=OwnImage(client=self._client, pod=self._pod, given=settings.backup_image),
+            own_image=OwnImage(client=self._client, pod=self._pod, given=settings.backup_image),
             pv_provisioner=settings.pv_provisioner,
             epoch=lambda: 0 if self._leadership is None else self._leadership.epoch(),
             may_act=self._may_act,

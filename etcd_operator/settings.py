@@ -22,7 +22,7 @@ class Settings:
     service account or, outside a pod, the user's default.
     probe_deadline: how long one probe of a cluster's members may take.
     resync: how often a settled cluster is reconciled again.
-    backup_image: the operator's image, in which backups run; empty for that of the operator's own pod.
+    backup_image: the operator's own image, see `OwnImage`; empty for that of the operator's own pod.
     pv_provisioner: of the StorageClass that the operator makes for backups; empty for the default class.
     """
 

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
 
+from etcd_operator import pod_client
 from etcd_operator.api.meta import Value
 from etcd_operator.backup.errors import Damaged, NotABackup
 from etcd_operator.backup.fetch import fetch
 from etcd_operator.backup.keys import KeyRing
-from etcd_operator.backup_tool import client
-from etcd_operator.backup_tool.client import NoReport, TokenRefused
 from etcd_operator.backup_tool.inventory import Inventory, ToolBackup
 from etcd_operator.backup_tool.versions import NotUsable, check_usable
 from etcd_operator.clock import Clock
 from etcd_operator.errors import TerminalError
+from etcd_operator.pod_client import NoReport, TokenRefused
 from etcd_operator.storage.protocol import Store
 from etcd_operator.storage.urls import STALL_SECONDS
 from etcd_operator.timestamps import timestamp
@@ -81,7 +81,7 @@ class FromTool:
 
     def _ask(self, request: Request) -> Fetched:
         try:
-            stock = client.restorable(self.address, self.token, "")
+            stock = pod_client.restorable(self.address, self.token, "")
         except TokenRefused as error:
             raise SeedError(f"the backup tool: {error}") from error
         except NoReport as error:
@@ -127,7 +127,7 @@ class FromTool:
         if response.status >= 500:
             raise _Again(f"it answered with {response.status}")
         if response.status != 200:
-            said = response.read(client.LONGEST_QUOTE).decode("utf-8", "replace").strip()
+            said = response.read(pod_client.LONGEST_QUOTE).decode("utf-8", "replace").strip()
             raise SeedError(f"the backup tool answered with {response.status} ({said})")
         partial = file.with_name(f"{file.name}.partial")
         with _opened(partial) as target:

@@ -77,7 +77,7 @@ def _improbable(
         writes=writes,
         answered=answered,
         readings=readings,
-        members=partial(PersistentMembers, image=wiring.backup_image, repository=wiring.defaults.repository),
+        members=partial(PersistentMembers, image=wiring.own_image, repository=wiring.defaults.repository),
         owns_pod=persistent.owns_pod(caches),
         conflicting_cluster=_conflicting_cluster(other, or_equal=False),
         peer_problem=memory.problem,
@@ -118,7 +118,7 @@ def _peer_reconciler(
     observer = PeerObserver(
         caches=caches,
         repository=wiring.defaults.repository,
-        own_image=wiring.backup_image,
+        own_image=wiring.own_image,
         clock=wiring.clock,
         memory=memory,
     )
@@ -150,6 +150,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         writes=writes,
         tokens=Tokens(clock=wiring.clock),
         inquiries=Inquiries(
+            "backup-stocks",
             on_answer=to_cluster,
             clock=wiring.clock,
             ask=lambda tool: wiring.ask_stock(tool.address, tool.token, tool.cluster_id),
@@ -160,7 +161,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
     readings = readings_of(wiring, to_cluster)
     parts = Parts(
         caches=caches,
-        dialect=CoreosDialect(wiring.defaults, wiring.backup_image),
+        dialect=CoreosDialect(wiring.defaults, wiring.own_image),
         writes=writes,
         answered=answered,
         readings=readings,

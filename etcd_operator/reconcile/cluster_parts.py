@@ -124,7 +124,7 @@ class Parts(Generic[Cluster]):
             on_call=wiring.on_call,
             clock=wiring.clock,
             readers=Readers(
-                own_image=wiring.backup_image,
+                own_image=wiring.own_image,
                 ask=wiring.ask_survivor,
                 refused=self.readings.refuse,
                 note_failure=self.readings.note_failure,
@@ -138,6 +138,7 @@ def readings_of(wiring: Wiring, wake: Callable[[Key], None]) -> Readings:
     """What is read of members that answer nobody; each report wakes their cluster."""
     return Readings(
         inquiries=Inquiries(
+            "survivor-readers",
             on_answer=lambda member: wake(Key(member.namespace, cluster_of_member(member.name))),
             clock=wiring.clock,
             ask=lambda reader: wiring.ask_survivor(reader.address, reader.token),

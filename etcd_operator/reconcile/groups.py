@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from etcd_operator.backup_tool.client import ask, clean_up, progress, restorable, survivor
 from etcd_operator.clock import Clock
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Controller, Reconcile
@@ -19,6 +18,7 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.informer import Informer
+from etcd_operator.pod_client import ask, clean_up, progress, restorable, survivor
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.inquiries import Ask, AskProgress, AskStock, AskSurvivor, Submit
@@ -42,7 +42,7 @@ class Wiring:
     epoch: another number once leadership was lost: what this process remembers may not be so any more.
     on_upgrade, on_leaderless: see `UpgradeWatch`. on_figures: what metrics show of regular backups;
     on_cluster_figures, on_restore_figures, on_restore_end: of EtcdClusters and EtcdRestores.
-    backup_image: of the pods of backups, see `OwnImage`. pv_provisioner: of the StorageClass for backups.
+    own_image: the operator's, see `OwnImage`. pv_provisioner: of the StorageClass for backups.
     ask_tool, clean_up_tool, ask_stock, ask_progress, ask_survivor, submit_inquiry: see `Inquiries`.
     """
 
@@ -60,7 +60,7 @@ class Wiring:
     on_cluster_figures: OnClusterFigures
     on_restore_figures: OnRestoreFigures
     on_restore_end: OnRestoreEnd
-    backup_image: Callable[[], str]
+    own_image: Callable[[], str]
     pv_provisioner: str = ""
     ask_tool: Ask = ask
     clean_up_tool: Ask = clean_up

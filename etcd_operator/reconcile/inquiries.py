@@ -13,12 +13,12 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from etcd_operator.backup_tool.client import NoReport, TokenRefused
 from etcd_operator.clock import Clock
 from etcd_operator.core.backup_tool.report import Stock, ToolReport
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
+from etcd_operator.pod_client import NoReport, TokenRefused
 
 THREADS = 8
 
@@ -89,13 +89,15 @@ class _Slot(Generic[Report]):
 
 
 class Inquiries(Generic[Report]):
-    """One slot for each key, of a cluster or a member.
+    """One slot for each key, of a cluster, a member or a pod of a restore.
 
-    on_answer: called with the key when an answer, or none, has come. ask: may raise `NoReport`.
+    name: of its threads. on_answer: called with the key when an answer, or none, has come. ask: may raise
+    `NoReport`.
     """
 
     def __init__(
         self,
+        name: str,
         *,
         on_answer: Callable[[Key], None],
         clock: Clock,
@@ -105,7 +107,7 @@ class Inquiries(Generic[Report]):
         self._on_answer = on_answer
         self._clock = clock
         self._ask: Callable[[PodServer], Report] = ask
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="backup-tools")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix=name)
         self._submit = submit or self._in_thread
         self._lock = threading.Lock()
         self._slots: dict[Key, _Slot[Report]] = {}
@@ -167,7 +169,7 @@ class Inquiries(Generic[Report]):
         except NoReport as error:
             self._finish(slot, None, str(error), is_token_refused=isinstance(error, TokenRefused))
         except Exception as error:  # the slot must become free
-            log.exception("inquiry_crashed", cluster=str(key))
+            log.exception("inquiry_crashed", key=str(key))
             self._finish(slot, None, f"{type(error).__name__}: {error}")
         self._on_answer(key)
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from etcd_operator.api.meta import RawObject
-from etcd_operator.backup_tool.client import NoReport
 from etcd_operator.core.members import PodFacts
 from etcd_operator.core.recovery_actions import ReadMember
 from etcd_operator.core.starts import Seeding, Start
@@ -17,6 +16,7 @@ from etcd_operator.errors import Conflict, NotLeading, TerminalError, Unavailabl
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod, Written
+from etcd_operator.pod_client import NoReport
 from etcd_operator.pod_contract import READER_PORT
 from etcd_operator.reconcile.inquiries import AskSurvivor
 from etcd_operator.reconcile.members.pod_facts import reader_of

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from etcd_operator import pod_client
 from etcd_operator.backup.source import Source
-from etcd_operator.backup_tool import client, stock
-from etcd_operator.backup_tool.client import NoReport, TokenRefused
+from etcd_operator.backup_tool import stock
 from etcd_operator.backup_tool.inventory import Inventory, find, load
 from etcd_operator.backup_tool.seed import PATIENCE, FromTool, Request, SeedError, from_store
 from etcd_operator.backup_tool.server import ApiServer
@@ -18,6 +18,7 @@ from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.core.backup_tool.report import Stock
 from etcd_operator.etcd_ids import hex_id
+from etcd_operator.pod_client import NoReport, TokenRefused
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import StoreError
 from unit.backup.samples import STATUS, FaultyStore, folder, snapshot
@@ -214,10 +215,10 @@ def fetching(port: int, token: str = TOKEN, clock: FakeClock | None = None) -> F
 
 
 def test_the_tool_offers_it_to_who_has_the_token(port: int) -> None:
-    eventually(lambda: client.restorable(("127.0.0.1", port), TOKEN, "").is_checked)
-    assert revision(client.restorable(("127.0.0.1", port), TOKEN, "")) == 6
+    eventually(lambda: pod_client.restorable(("127.0.0.1", port), TOKEN, "").is_checked)
+    assert revision(pod_client.restorable(("127.0.0.1", port), TOKEN, "")) == 6
     with pytest.raises(TokenRefused):
-        client.restorable(("127.0.0.1", port), "other", "")
+        pod_client.restorable(("127.0.0.1", port), "other", "")
     assert request(port, "/v1/restorable", method="HEAD").status == 405
 
 
@@ -278,7 +279,7 @@ def test_a_tool_without_backups_says_so(store: Directory, port: int, tmp_path: P
     with pytest.raises(SeedError, match="there is no backup"):
         fetching(port).fetch(REQUEST, tmp_path / "one.db")
     with pytest.raises(NoReport):
-        client.restorable(("127.0.0.1", 1), TOKEN, "")
+        pod_client.restorable(("127.0.0.1", 1), TOKEN, "")
 
 
 # from the store

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from etcd_operator import pod_client
 from etcd_operator.backup.manifest import manifest_name
-from etcd_operator.backup_tool import client, server
+from etcd_operator.backup_tool import server
 from etcd_operator.backup_tool.server import ApiServer
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.storage.directory import Directory
@@ -202,19 +203,19 @@ def test_paths_and_methods(port: int) -> None:
 
 def test_all_backups_are_removed_on_request(port: int, root: Path) -> None:
     other = put(Directory(root), 5, folder="v1/default/c-2")
-    report = client.clean_up(("127.0.0.1", port), TOKEN)
+    report = pod_client.clean_up(("127.0.0.1", port), TOKEN)
     assert report.count == 0
     assert not list((root / FOLDER).iterdir())
     assert (root / manifest_name(other)).exists()
 
 
 def test_the_operator_reads_the_report(port: int) -> None:
-    report = client.ask(("127.0.0.1", port), TOKEN)
+    report = pod_client.ask(("127.0.0.1", port), TOKEN)
     assert report.newest is not None
     assert (report.newest.revision, report.count, report.failure) == (6, 1, None)
     assert report.since_success is not None
-    with pytest.raises(client.TokenRefused):
-        client.ask(("127.0.0.1", port), "wrong")
+    with pytest.raises(pod_client.TokenRefused):
+        pod_client.ask(("127.0.0.1", port), "wrong")
 
 
 @pytest.mark.parametrize(
@@ -239,16 +240,16 @@ def test_what_is_no_report(reply: bytes, problem: str) -> None:
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(client.NoReport, match=problem):
-            client.ask(("127.0.0.1", listener.getsockname()[1]), TOKEN)
+        with pytest.raises(pod_client.NoReport, match=problem):
+            pod_client.ask(("127.0.0.1", listener.getsockname()[1]), TOKEN)
         thread.join(20)
 
 
 def test_a_tool_that_is_silent_or_gone_is_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, monkeypatch.context() as patch:
         port = listener.getsockname()[1]
-        patch.setattr(client, "DEADLINE", 0.1)
-        with pytest.raises(client.NoReport, match="no answer in time"):
-            client.ask(("127.0.0.1", port), TOKEN)
-    with pytest.raises(client.NoReport, match="refused"):
-        client.ask(("127.0.0.1", port), TOKEN)
+        patch.setattr(pod_client, "DEADLINE", 0.1)
+        with pytest.raises(pod_client.NoReport, match="no answer in time"):
+            pod_client.ask(("127.0.0.1", port), TOKEN)
+    with pytest.raises(pod_client.NoReport, match="refused"):
+        pod_client.ask(("127.0.0.1", port), TOKEN)

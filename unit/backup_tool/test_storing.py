@@ -7,8 +7,8 @@ import pytest
 
 from etcd_operator.backup.errors import NoQuorum
 from etcd_operator.backup.source import Source
-from etcd_operator.backup_tool.client import restorable
 from etcd_operator.backup_tool.storing import Storing
+from etcd_operator.pod_client import restorable
 from unit.backup.samples import STATUS
 from unit.backup_tool.support import TOKEN, tool
 from unit.engine.support import eventually

@@ -7,7 +7,7 @@ import pytest
 
 from etcd_operator.api.backup_schedules import ScheduleStatus
 from etcd_operator.api.meta import Condition
-from etcd_operator.core.backup_tool.health import change
+from etcd_operator.core.backup_health import change
 from etcd_operator.core.backups.schedules.cron import cron
 from etcd_operator.core.backups.schedules.health import Verdict, condition, judge, overdue_at
 from etcd_operator.timestamps import timestamp

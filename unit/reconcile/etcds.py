@@ -7,11 +7,11 @@ A start that etcd refuses leaves the container in a crash loop.
 import hashlib
 import json
 
-from etcd_operator.backup_tool.client import NoReport
 from etcd_operator.clock import Clock
 from etcd_operator.core.survivor_report import NAME, ListedVoter, SurvivorReport
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.etcd.values import Answered
+from etcd_operator.pod_client import NoReport
 from etcd_operator.pod_contract import METRICS_PORT, READER_PORT
 from etcd_operator.reconcile.slots import answering
 from unit.fakes.apiserver import ApiServer

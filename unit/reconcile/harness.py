@@ -112,7 +112,7 @@ class Operator:
             on_cluster_figures=partial(_keep, self.cluster_figures),
             on_restore_figures=partial(_keep, self.restore_figures, "EtcdRestore"),
             on_restore_end=self.restore_ends.append,
-            backup_image=tools.image,
+            own_image=tools.image,
             ask_tool=tools.ask,
             clean_up_tool=tools.clean_up,
             ask_stock=tools.ask_stock,

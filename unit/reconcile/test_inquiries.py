@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from etcd_operator.backup_tool.client import NoReport
 from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.keys import Key
+from etcd_operator.pod_client import NoReport
 from etcd_operator.reconcile.inquiries import Heard, Inquiries, PodServer
 from unit.engine.support import eventually
 from unit.fakes.clock import FakeClock
@@ -26,7 +26,9 @@ class Bed:
         self.asked: list[str] = []
         self.answered: list[Key] = []
         self.problem: Exception | None = None
-        self.inquiries = Inquiries(on_answer=self.answered.append, clock=self.clock, ask=self.ask)
+        self.inquiries = Inquiries(
+            "backup-tools", on_answer=self.answered.append, clock=self.clock, ask=self.ask
+        )
 
     def ask(self, _: PodServer) -> ToolReport:
         self.asked.append(threading.current_thread().name)

@@ -1,4 +1,4 @@
-"""The image of backups: the flag, or that of the operator's own pod."""
+"""The operator's own image: the flag, or that of its own pod."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.own_pod import OwnPod
-from etcd_operator.reconcile.backups.image import ImageUnknown, OwnImage
+from etcd_operator.reconcile.own_image import ImageUnknown, OwnImage
 from unit.fakes.apiserver import ApiServer
 from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.harness import TIMEOUTS

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from etcd_operator.backup_tool.client import NoReport, TokenRefused
 from etcd_operator.core.backup_tool.report import LastFailure, NewestBackup, Stock, ToolReport, VerifiedBackup
 from etcd_operator.core.members import PodFacts
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.backups.image import ImageUnknown
+from etcd_operator.pod_client import NoReport, TokenRefused
 from etcd_operator.reconcile.inquiries import AskSurvivor
+from etcd_operator.reconcile.own_image import ImageUnknown
 from etcd_operator.reconcile.readers import Readers
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from etcd_operator.backup_tool import client
-from etcd_operator.backup_tool.client import NoReport, TokenRefused
+from etcd_operator import pod_client
 from etcd_operator.backup_tool.seed import FromTool, Request, SeedError
 from etcd_operator.clock import SystemClock
 from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER, NAME, ListedVoter, SurvivorReport
+from etcd_operator.pod_client import NoReport, TokenRefused
 from etcd_operator.survivor import process
 from etcd_operator.survivor.process import Keeper, Server, serve
 from etcd_operator.survivor.reading import DataReader, NotReadable
@@ -115,7 +115,7 @@ class Served:
         self.address = ("127.0.0.1", self.server.port)
 
     def report(self) -> SurvivorReport:
-        return client.survivor(self.address, "secret")
+        return pod_client.survivor(self.address, "secret")
 
     def fetch(self, sha256: str, file: Path) -> None:
         def give_up(_seconds: float) -> None:
@@ -159,7 +159,7 @@ def test_what_changed_after_it_was_read_is_read_again(served: Served, tmp_path: 
 
 def test_it_is_served_to_nobody_without_the_token(served: Served) -> None:
     with pytest.raises(TokenRefused):
-        client.survivor(served.address, "other")
+        pod_client.survivor(served.address, "other")
     for path, status in (("/v1/survivor", 401), ("/v1/backup?name=survivor", 401)):
         assert ask(served, path, {}) == status
     assert ask(served, "/v1/backup?name=other", {"Authorization": "Bearer secret"}) == 404

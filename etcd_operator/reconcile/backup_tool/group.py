@@ -39,8 +39,10 @@ def tool_group(wiring: Wiring, source: CacheSource, of_clusters: Caches[coreos.E
 def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], None]) -> ToolReconciler:
     """answered: called with the key when a tool has answered, or has not."""
     inquiries, cleanups = (
-        Inquiries(on_answer=answered, clock=wiring.clock, ask=_asking(ask), submit=wiring.submit_inquiry)
-        for ask in (wiring.ask_tool, wiring.clean_up_tool)
+        Inquiries(
+            name, on_answer=answered, clock=wiring.clock, ask=_asking(ask), submit=wiring.submit_inquiry
+        )
+        for name, ask in (("backup-tools", wiring.ask_tool), ("backup-cleanups", wiring.clean_up_tool))
     )
     return ToolReconciler(
         writes=wiring.writes(caches),
@@ -49,7 +51,7 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
             caches=caches,
             dialect=CoreosDialect(wiring.defaults),
             tokens=Tokens(clock=wiring.clock),
-            image=wiring.backup_image,
+            image=wiring.own_image,
         ),
         inquiries=inquiries,
         cleanups=cleanups,

@@ -58,7 +58,7 @@ def _backups(wiring: Wiring, caches: JobCaches[EtcdBackup], clusters: Clusters) 
         observer=BackupObserver(caches=caches, sources=Sources(clusters=clusters), waits=wiring.waits()),
         recorder=wiring.recorder,
         clock=wiring.clock,
-        image=wiring.backup_image,
+        image=wiring.own_image,
         repository=wiring.defaults.repository,
         failures=wiring.failures(),
         unreadables=Unreadables(objects=caches.owners, recorder=wiring.recorder),
@@ -77,7 +77,7 @@ def _schedules(wiring: Wiring, caches: ScheduleCaches) -> Group:
         failures=wiring.failures(),
         unreadables=Unreadables(objects=caches.schedules, recorder=wiring.recorder),
         figures=ScheduleFigures(on_figures=wiring.on_figures),
-        pruner=Pruner(image=wiring.backup_image, failures=wiring.failures()),
+        pruner=Pruner(image=wiring.own_image, failures=wiring.failures()),
     )
     controller = wiring.new_controller("improbable-schedule", reconciler.reconcile)
     caches.wake(controller.enqueue, controller.restart)

@@ -25,6 +25,7 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
     waits = wiring.waits()
     answered = Later()
     inquiries: Inquiries[Progress] = Inquiries(
+        "restore-progress",
         on_answer=lambda slot: answered(restore_of(slot)),
         clock=wiring.clock,
         ask=lambda pod: wiring.ask_progress(pod.address),
@@ -37,7 +38,7 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
         observer=RestoreObserver(jobs=jobs, waits=waits),
         recorder=wiring.recorder,
         clock=wiring.clock,
-        image=wiring.backup_image,
+        image=wiring.own_image,
         repository=wiring.defaults.repository,
         failures=wiring.failures(),
         unreadables=Unreadables(objects=caches.owners, recorder=wiring.recorder),

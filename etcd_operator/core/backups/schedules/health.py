@@ -11,7 +11,7 @@ from typing import Literal
 
 from etcd_operator.api.backup_schedules import ScheduleStatus
 from etcd_operator.api.meta import Condition
-from etcd_operator.core.backup_tool.health import HEALTHY
+from etcd_operator.core.backup_health import HEALTHY
 from etcd_operator.core.backups.result import LONGEST_MESSAGE
 from etcd_operator.core.backups.schedules.cron import Cron
 from etcd_operator.core.backups.schedules.plan import AHEAD, INVALID, SUSPENDED

@@ -13,7 +13,7 @@ import msgspec
 from etcd_operator.api.backup_schedules import EtcdBackupSchedule
 from etcd_operator.api.improbable import EtcdCluster
 from etcd_operator.api.meta import Condition
-from etcd_operator.core.backup_tool.health import change, merged
+from etcd_operator.core.backup_health import change, merged
 from etcd_operator.core.backups.schedules.health import Verdict, condition, judge
 from etcd_operator.core.backups.schedules.plan import sleep
 from etcd_operator.engine.controller import Result

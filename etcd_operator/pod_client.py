@@ -1,4 +1,8 @@
-"""Asks a backup tool, or a pod that restores, for its report, within a deadline for all of it."""
+"""Asks the programs in the operator's own pods for their reports: the client of all their HTTP APIs.
+
+They are backup tools, pods that restore, and readers of survivors. A deadline is for all of an answer. The
+seed of a recovery asks its backup tool by this, too.
+"""
 
 import time
 from http import HTTPStatus
@@ -24,11 +28,11 @@ _LARGEST = 64 * 1024
 
 
 class NoReport(Exception):
-    """The tool gave no report; the message says why."""
+    """The program gave no report; the message says why."""
 
 
 class TokenRefused(NoReport):
-    """The tool requires another token."""
+    """The program requires another token."""
 
 
 def ask(address: tuple[str, int], token: str) -> ToolReport:

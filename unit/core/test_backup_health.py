@@ -7,7 +7,7 @@ import pytest
 
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
-from etcd_operator.core.backup_tool.health import (
+from etcd_operator.core.backup_health import (
     HEALTHY,
     SETTLING_SECONDS,
     Problem,

@@ -1,4 +1,7 @@
-"""The operator's own image, in which backups run."""
+"""The operator's own image, which the pods that it makes for itself run.
+
+They are the Jobs of backups and restores, backup tools, the first step of seeds, and readers of survivors.
+"""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +19,7 @@ HOW = "run the operator with --backup-image"
 
 
 class ImageUnknown(TerminalError):
-    """Nothing says in which image backups run."""
+    """Nothing says which image is the operator's own."""
 
 
 @dataclass(kw_only=True)

@@ -1,4 +1,8 @@
-"""What the status of a cluster reports about its backups: `status.backup` and the condition BackupHealthy."""
+"""What the status of a cluster reports about its backups: `status.backup` and the condition BackupHealthy.
+
+What is judged here is the backup tool of a cluster; `core.backups.schedules.health` judges the schedules that
+name a cluster. Both conditions are merged and compared by the functions of this module.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
