@@ -15,7 +15,7 @@ import pytest
 from etcd_operator.backup import programs, restore, trial
 from etcd_operator.backup.programs import Etcdutl
 from etcd_operator.backup.source import rank
-from etcd_operator.core.backup_tool.health import ToolFacts
+from etcd_operator.core.backup_health import ToolFacts
 from etcd_operator.core.backup_tool.report import LastFailure
 from etcd_operator.core.backups.result import STORES, VERIFIES, BackupReport, failure
 from etcd_operator.core.backups.schedules.prune import PruneReport, plan_prune
@@ -26,7 +26,7 @@ from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.values import NoAnswer
 from unit.backup.samples import folder, stored
 from unit.backup.test_programs import install
-from unit.core.test_backup_tool_health import LIMIT, REPORT, judged
+from unit.core.test_backup_health import LIMIT, REPORT, judged
 from unit.core.test_backup_tool_plan import SETTLED
 from unit.core.test_prune import STATE, job
 

@@ -33,7 +33,7 @@ class Seen:
         assert self.made.operator is not None
         self.made.operator.catch_up()
         cached = replace(self.cached, peer_problem={Key("default", NAME): problem}.get)
-        found = cached.members(KEY, self.desired)
+        found = cached.members(KEY, self.desired, cached.claims(KEY, self.desired))
         assert not any(member.has_lost_claim for name, member in found.items() if name != NAME)
         return found[NAME]
 
