@@ -12,6 +12,7 @@ import pytest
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.measuring import assert_at_most
+from e2e.support.members import MORE_THAN_APPLIED, Members
 from e2e.support.resizing import (
     GAP_SECONDS,
     RATE,
@@ -28,6 +29,8 @@ from e2e.support.space import Space
 from e2e.support.status import is_available
 from e2e.support.waiting import LONG, wait_until
 from e2e.support.writer import KEYS, Writer
+from etcd_operator.errors import OperatorError
+from etcd_operator.etcd.client import EtcdClient
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
 
@@ -82,6 +85,33 @@ def test_a_leader_that_is_killed_or_hangs_is_waited_for_and_nothing_is_lost(spac
         settle(space, document)
         go_on(writer)
     assert_nothing_lost(space, document, writer, cluster_id, ids)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_member_that_hangs_for_thousands_of_entries_takes_writes_though_nobody_else_writes(
+    space: Space, kind: Any
+) -> None:
+    """It gets them as a raft snapshot, and refuses writes until there is another entry (decision 036)."""
+    space.require_local("the processes of this cluster are not ours to signal")
+    document = space.created(kind(name="behind"))
+    settle(space, document)
+    leader = leaders_pod(space, document)
+    at = {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in space.pods(document)}
+    frozen = next(name for name in at if name != leader)
+    with Members() as members:
+        with space.frozen(frozen):
+            members.client(at[leader]).append_nothing(MORE_THAN_APPLIED, within=LONG)
+        behind = members.client(at[frozen])
+        wait_until(lambda: accepts(behind), LONG, f"{frozen} takes writes")
+
+
+def accepts(member: EtcdClient) -> bool:
+    try:
+        member.put(b"after", b"value")
+    except OperatorError as error:
+        print(error)
+        return False
+    return True
 
 
 @pytest.mark.exclusive

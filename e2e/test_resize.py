@@ -9,7 +9,7 @@ import pytest
 from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.measuring import assert_at_most
-from e2e.support.members import Members
+from e2e.support.members import MORE_THAN_APPLIED, Members
 from e2e.support.proxy import put_whole
 from e2e.support.resizing import (
     GAP_SECONDS,
@@ -26,9 +26,6 @@ from e2e.support.space import Space
 from e2e.support.waiting import LONG, wait_until
 from e2e.support.writer import Writer
 from etcd_operator.kube import resources
-
-MORE_THAN_APPLIED = 8000
-"""Entries. etcd refuses requests while 5,000 are not applied; 3.6 and 3.7 send these as a raft snapshot."""
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
 

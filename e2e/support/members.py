@@ -10,6 +10,9 @@ from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.values import MemberList, Status
 from etcd_operator.render.urls import CLIENT_PORT, endpoint
 
+MORE_THAN_APPLIED = 9000
+"""Entries. etcd refuses requests while 5,000 are not applied; 3.6 and 3.7 send these as a raft snapshot."""
+
 
 @dataclass(frozen=True)
 class MemberReport:
