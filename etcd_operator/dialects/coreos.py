@@ -32,6 +32,7 @@ from etcd_operator.dialects.base import (
 )
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.render import ephemeral, seed
+from etcd_operator.render.apart import REQUIRED, preferred_apart
 from etcd_operator.render.urls import CLIENT_PORT, url
 
 
@@ -154,7 +155,8 @@ def _pod_template(name: str, spec: ClusterSpec) -> PodTemplate:
         "labelSelector": ephemeral.members_selector(name),
         "topologyKey": "kubernetes.io/hostname",
     }
-    affinity: RawObject = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    zones = preferred_apart(ephemeral.members_selector(name))["podAntiAffinity"]
+    affinity: RawObject = {"podAntiAffinity": {**zones, REQUIRED: [term]}}
     return msgspec.structs.replace(template, affinity=affinity)
 
 

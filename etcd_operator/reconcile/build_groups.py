@@ -154,6 +154,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
             on_answer=to_cluster,
             clock=wiring.clock,
             ask=lambda tool: wiring.ask_stock(tool.address, tool.token, tool.cluster_id),
+            epoch=wiring.epoch,
             submit=wiring.submit_inquiry,
         ),
         waits=wiring.waits(),

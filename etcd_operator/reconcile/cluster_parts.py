@@ -143,10 +143,10 @@ def readings_of(wiring: Wiring, wake: Callable[[Key], None]) -> Readings:
             clock=wiring.clock,
             ask=lambda reader: wiring.ask_survivor(reader.address, reader.token),
             submit=wiring.submit_inquiry,
+            epoch=wiring.epoch,
         ),
         clock=wiring.clock,
         waits=wiring.waits(),
-        losses=wiring.waits(),
     )
 
 

@@ -19,6 +19,7 @@ from etcd_operator.core.restores.result import Progress
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
 from etcd_operator.pod_client import NoReport, TokenRefused
+from etcd_operator.reconcile.waits import Epoch
 
 THREADS = 8
 
@@ -77,6 +78,7 @@ class Heard(Generic[Report]):
 @dataclass(slots=True)
 class _Slot(Generic[Report]):
     owner: str
+    epoch: int = 0
     uid: str = ""
     since: float = 0.0
     asked_at: float = 0.0
@@ -92,7 +94,7 @@ class Inquiries(Generic[Report]):
     """One slot for each key, of a cluster, a member or a pod of a restore.
 
     name: of its threads. on_answer: called with the key when an answer, or none, has come. ask: may raise
-    `NoReport`.
+    `NoReport`. What was heard in another epoch is forgotten: it is outdated, and nobody asked meanwhile.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class Inquiries(Generic[Report]):
         *,
         on_answer: Callable[[Key], None],
         clock: Clock,
+        epoch: Epoch,
         ask: Callable[[PodServer], Report],
         submit: Submit | None = None,
     ) -> None:
@@ -109,6 +112,7 @@ class Inquiries(Generic[Report]):
         self._ask: Callable[[PodServer], Report] = ask
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix=name)
         self._submit = submit or self._in_thread
+        self._epoch = epoch
         self._lock = threading.Lock()
         self._slots: dict[Key, _Slot[Report]] = {}
 
@@ -116,7 +120,7 @@ class Inquiries(Generic[Report]):
         """What is known now of the server under this key, of the object with the UID `owner`."""
         with self._lock:
             slot = self._slots.get(key)
-            if slot is None or slot.owner != owner:
+            if slot is None or (slot.owner, slot.epoch) != (owner, self._epoch()):
                 return Heard()
             now = self._clock.monotonic()
             return Heard(
@@ -132,8 +136,9 @@ class Inquiries(Generic[Report]):
         """Ask, unless this server was asked in the last `every` seconds; seconds until it is due again."""
         with self._lock:
             slot = self._slots.get(key)
-            if slot is None or slot.owner != server.owner:
-                slot = self._slots[key] = _Slot(server.owner)
+            epoch = self._epoch()
+            if slot is None or (slot.owner, slot.epoch) != (server.owner, epoch):
+                slot = self._slots[key] = _Slot(server.owner, epoch)
             now = self._clock.monotonic()
             is_other = slot.uid != server.uid
             left = slot.asked_at + every - now

@@ -126,7 +126,8 @@ class Prober:
                 failure, slot.failure = slot.failure, ""
                 raise NotProbed(failure)
             result, slot.result = slot.result, None
-            is_fresh = self._clock.monotonic() - slot.made_at <= FRESH
+            is_recent = self._clock.monotonic() - slot.made_at <= FRESH
+            is_fresh = is_recent and slot.epoch == self._epoch()
             is_complete = endpoints <= slot.endpoints
             if result is not None and is_fresh and is_complete and pages_needed(result) <= slot.pages_read:
                 return result
@@ -260,9 +261,9 @@ class Prober:
         return not result.is_cut_short or self._deadline <= PATIENCE
 
     def _finish(self, key: Key, slot: Slot, result: Probe) -> None:
+        silent_for = slot.silent_for(result, self._clock.monotonic(), self._epoch())
         if result is not EMPTY:
             slot.pages_read = slot.pages_needed(result)
-            silent_for = slot.silent_for(result, self._clock.monotonic(), self._epoch())
             result = replace(result, pages=read(slot.pages_read), silent_for=silent_for)
         with self._lock:
             slot.is_under_way = False

@@ -26,17 +26,15 @@ PATIENCE = 120.0
 REFUSED_SECONDS = 30.0
 """For how long no reader is added to a pod after the API server has refused one."""
 
-QUORUM = "a quorum"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Readings:
-    """Of the clusters of one API group. losses: since when their quorums are lost."""
+    """Of the clusters of one API group."""
 
     inquiries: Inquiries[SurvivorReport]
     clock: Clock
     waits: Waits
-    losses: Waits
+    _lost_since: dict[Key, float] = field(default_factory=dict)
     _refused: dict[str, tuple[str, float]] = field(default_factory=dict)
     _asked: dict[Key, set[str]] = field(default_factory=dict)
 
@@ -45,12 +43,12 @@ class Readings:
         if state.has_quorum or not state.persisted.is_bootstrapped:
             self.forget(key)
             return state
-        self.losses.seconds(key, QUORUM)
+        self._lost_since.setdefault(key, self.clock.monotonic())
         return replace(state, members=tuple(self._with_reading(key, state, m) for m in state.members))
 
     def forget(self, key: Key) -> None:
         """Nothing of it has to be read any more."""
-        self.losses.forget(key)
+        self._lost_since.pop(key, None)
         for name in self._asked.pop(key, set()):
             self.inquiries.forget(Key(key.namespace, name))
             self.waits.forget(Key(key.namespace, name))
@@ -91,9 +89,11 @@ class Readings:
     def _lost_for(self, key: Key, state: ClusterState) -> float:
         """Seconds since the quorum was lost, as far as this process or the status knows it.
 
-        The status begins anew where it was Unknown for a while whether a quorum answers.
+        The status begins anew where it was Unknown for a while whether a quorum answers. This does not, nor
+        when the Lease is lost: what a reader has found would count as of an earlier loss, and members that
+        follow a leader would be given up (decision 004).
         """
-        return max(state.unavailable_for, self.losses.seconds(key, QUORUM))
+        return max(state.unavailable_for, self.clock.monotonic() - self._lost_since[key])
 
     def _seconds_since(self, time: str) -> float:
         return (self.clock.now() - instant(time)).total_seconds()

@@ -145,6 +145,8 @@ def test_node_selector_and_anti_affinity_of_an_ephemeral_cluster() -> None:
         },
         "topologyKey": "kubernetes.io/hostname",
     }
+    preferred = template.affinity["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert "topology.kubernetes.io/zone" in [each["podAffinityTerm"]["topologyKey"] for each in preferred]
 
 
 def test_without_anti_affinity_there_is_no_affinity() -> None:

@@ -276,3 +276,21 @@ def test_a_pass_that_did_not_come_for_long_begins_the_count_again() -> None:
         made.clock.advance(AFTER + LONGEST_GAP)
         made.wait(AFTER - 5.0)
         assert not has_begun(made)
+
+
+@pytest.mark.parametrize("lost", [0, 2], ids=["it leads all the time", "it loses its Lease for a moment"])
+def test_who_follows_a_leader_is_not_given_up_though_the_loss_seems_to_begin_later(lost: int) -> None:
+    """The status does not know for a moment whether a quorum answers, and no reader can be added again."""
+    after = int(READ_MAJORITY_AFTER) + 60
+    with bootstrapped(*persistent(recovery="Automatic", recoveryAfterSeconds=after)) as made:
+        find_a_leader(made)
+        made.wait(CLOCKS + 10.0)
+        made.api.before = refuse_readers
+        spoil(made, pod_of(made, "c-2"))
+        made.run_until(is_reason(made, "ObjectUnreadable"))
+        restore(made, pod_of(made, "c-2"))
+        made.run_until(is_reason(made, "QuorumLost"))
+        assert made.operator is not None
+        made.operator.epoch += lost
+        made.wait(after * 2.0)
+        assert not has_begun(made)

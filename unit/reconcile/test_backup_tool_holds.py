@@ -1,10 +1,11 @@
 """What keeps a cluster from being backed up, and what its status reports then."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SECRETS, SERVICES
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import COREOS, ephemeral
@@ -19,6 +20,7 @@ from unit.reconcile.test_backup_tool import (
     health,
     runs,
 )
+from unit.reconcile.test_backup_tool_deletion import finalizers
 from unit.reconcile.tools import failing, stored
 
 
@@ -135,3 +137,41 @@ def test_a_spec_that_is_wrong_elsewhere_changes_nothing(made: Bench) -> None:
     assert health(made) == ("True", "BackedUp")
     made.edit(COREOS, "c", {"spec": {"version": None}})
     made.run_until(lambda: TOOL in made.names(SERVICES))
+
+
+def refusing(code: int, is_it: Callable[[Request], bool]) -> Callable[[Request], Fault | None]:
+    """Refuse some writes, as where a right is missing (403) or a policy forbids them (422)."""
+
+    def refuse(request: Request) -> Fault | None:
+        if request.method == "GET" or not is_it(request):
+            return None
+        return Answer(code=code, reason="Forbidden" if code == 403 else "Invalid", message="policy")
+
+    return refuse
+
+
+@pytest.mark.parametrize("plural", ["persistentvolumeclaims", "etcdclusters"])
+@pytest.mark.parametrize("code", [403, 422])
+def test_a_deleted_cluster_goes_once_what_was_refused_is_allowed(made: Bench, plural: str, code: int) -> None:
+    """No event leads to the next pass: a right, or a policy, is no object of the cluster."""
+    ask(made, {"cleanupBackupsOnClusterDelete": True})
+    made.run_until(lambda: finalizers(made) != [])
+    made.settle()
+    made.delete(COREOS, "c")
+    made.api.before = refusing(code, lambda r: r.plural == plural and not r.path.endswith("/status"))
+    made.wait(60.0)
+    assert made.names(COREOS) == ["c"]
+
+    made.api.before = no_fault
+    made.wait(3600.0)
+    assert made.names(COREOS) == []
+
+
+def test_the_tool_is_asked_again_after_a_status_was_refused(made: Bench) -> None:
+    made.api.before = refusing(403, lambda r: r.plural == "etcdclusters" and r.path.endswith("/status"))
+    made.tools.report = stored(revision=9, count=2)
+    made.wait(1500.0)
+
+    made.api.before = no_fault
+    made.wait(1500.0)
+    assert made.status(COREOS)["backup"]["revision"] == 9

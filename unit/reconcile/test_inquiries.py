@@ -21,13 +21,18 @@ class Bed:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
+        self.epoch = 0
         self.gate = threading.Event()
         self.gate.set()
         self.asked: list[str] = []
         self.answered: list[Key] = []
         self.problem: Exception | None = None
         self.inquiries = Inquiries(
-            "backup-tools", on_answer=self.answered.append, clock=self.clock, ask=self.ask
+            "backup-tools",
+            on_answer=self.answered.append,
+            clock=self.clock,
+            epoch=lambda: self.epoch,
+            ask=self.ask,
         )
 
     def ask(self, _: PodServer) -> ToolReport:

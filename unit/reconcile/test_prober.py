@@ -246,3 +246,16 @@ def test_a_result_without_the_pages_that_a_pass_needs_is_not_used(cluster: Probe
     result = cluster.prober.collect(KEY, cluster.endpoints, pages_needed=of_all)
     assert result is not None
     assert result.pages.keys() == cluster.endpoints
+
+
+def test_a_result_that_waited_while_leadership_was_lost_is_not_used() -> None:
+    """Its silences are counted from a time at which this process led, too."""
+    with probed_cluster() as cluster:
+        cluster.etcd.freeze("m1")
+        cluster.probe()
+        cluster.clock.advance(599.0)
+        assert cluster.prober.collect(KEY, cluster.endpoints) is None
+        assert cluster.done.acquire(timeout=60)
+        cluster.epoch += 2
+        cluster.clock.advance(20.0)
+        assert cluster.prober.collect(KEY, cluster.endpoints) is None

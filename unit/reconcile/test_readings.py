@@ -24,9 +24,7 @@ class Leading:
 
     def __init__(self) -> None:
         self.clock, self.epoch = FakeClock(), 0
-        self.readings = Readings(
-            inquiries=Mock(), clock=self.clock, waits=self._waits(), losses=self._waits()
-        )
+        self.readings = Readings(inquiries=Mock(), clock=self.clock, waits=self._waits())
 
     def _waits(self) -> Waits:
         return Waits(clock=self.clock, epoch=lambda: self.epoch)
@@ -56,9 +54,9 @@ def test_a_failure_counts_as_lasting_from_the_first_one_that_was_noted() -> None
     assert not readings.note_failure(KEY, pod("db-1"))
 
 
-@pytest.mark.parametrize("is_seen", [True, False], ids=["seen", "while another process led"])
-def test_what_a_reader_found_in_an_earlier_loss_shows_nothing_in_the_next(is_seen: bool) -> None:
-    """The quorum has returned meanwhile, and was lost again."""
+@pytest.mark.parametrize("is_seen", [True, False], ids=["the quorum was seen", "the Lease was lost"])
+def test_what_a_reader_found_counts_until_the_quorum_is_seen_to_have_returned(is_seen: bool) -> None:
+    """Not only until a Lease is lost: members that follow a leader would be given up."""
     made = Leading()
 
     def seen() -> bool:
@@ -78,7 +76,7 @@ def test_what_a_reader_found_in_an_earlier_loss_shows_nothing_in_the_next(is_see
         made.readings(KEY, bootstrapped(persistent()))
     else:
         made.epoch += 1
-    assert not seen()
+    assert seen() is not is_seen
 
 
 def _read_by(reader: ReaderFacts) -> ClusterState:

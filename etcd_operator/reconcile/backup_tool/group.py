@@ -40,7 +40,12 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
     """answered: called with the key when a tool has answered, or has not."""
     inquiries, cleanups = (
         Inquiries(
-            name, on_answer=answered, clock=wiring.clock, ask=_asking(ask), submit=wiring.submit_inquiry
+            name,
+            on_answer=answered,
+            clock=wiring.clock,
+            ask=_asking(ask),
+            epoch=wiring.epoch,
+            submit=wiring.submit_inquiry,
         )
         for name, ask in (("backup-tools", wiring.ask_tool), ("backup-cleanups", wiring.clean_up_tool))
     )

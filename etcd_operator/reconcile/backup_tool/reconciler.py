@@ -18,7 +18,7 @@ from etcd_operator.core.backup_tool.figures import figures
 from etcd_operator.core.backup_tool.plan import plan
 from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.core.backup_tool.state import CleanupState, ToolPodState
-from etcd_operator.core.status import CATCH_UP, RETRY_HELD
+from etcd_operator.core.status import RETRY_HELD
 from etcd_operator.engine.controller import Result
 from etcd_operator.figures import OnFigures
 from etcd_operator.keys import Key
@@ -73,9 +73,9 @@ class ToolReconciler:
         if cluster is None:
             self._forget(key)
             return Result()
-        if not self.writes.expectations.are_met(key):
-            return Result(requeue_after=CATCH_UP, is_done=False)
-        objects = self.writes.of(key)
+        return self.writes.pass_over(key, lambda objects: self._pass(key, cluster, objects))
+
+    def _pass(self, key: Key, cluster: EtcdCluster, objects: Objects) -> Result:
         observed = self.observer.observe(key, cluster, objects)
         if observed.state.is_deleting:
             return self._delete(key, observed, objects)

@@ -29,6 +29,7 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
         on_answer=lambda slot: answered(restore_of(slot)),
         clock=wiring.clock,
         ask=lambda pod: wiring.ask_progress(pod.address),
+        epoch=wiring.epoch,
         submit=wiring.submit_inquiry,
     )
     jobs = JobReader(caches=caches, waits=waits, progress=ProgressReader(inquiries=inquiries))
