@@ -87,7 +87,13 @@ def test_a_leader_that_is_killed_or_hangs_is_waited_for_and_nothing_is_lost(spac
     assert_nothing_lost(space, document, writer, cluster_id, ids)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(ephemeral, id="ephemeral"),
+        pytest.param(persistent, id="persistent", marks=pytest.mark.long),
+    ],
+)
 def test_a_member_that_hangs_for_thousands_of_entries_takes_writes_though_nobody_else_writes(
     space: Space, kind: Any
 ) -> None:

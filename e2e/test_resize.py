@@ -47,7 +47,13 @@ def test_no_acknowledged_write_is_lost_while_a_cluster_grows_and_shrinks(space: 
     assert_at_rest(space, 10)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(ephemeral, id="ephemeral"),
+        pytest.param(persistent, id="persistent", marks=pytest.mark.long),
+    ],
+)
 def test_a_member_joins_a_cluster_with_a_long_log_in_which_nobody_writes(space: Space, kind: Any) -> None:
     """etcd lets it wait for the next entry (decision 036), after a request that is lost for 7 s."""
     document = space.created(sized(kind(), 1))
