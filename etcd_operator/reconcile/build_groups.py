@@ -20,7 +20,6 @@ from etcd_operator.reconcile.backups.groups import backup_caches, backup_groups
 from etcd_operator.reconcile.caches import Caches, CacheSource, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster_parts import Parts, quorum_check, readings_of
 from etcd_operator.reconcile.groups import ClusterGroup, Group, Later, Wiring
-from etcd_operator.reconcile.inquiries import Inquiries
 from etcd_operator.reconcile.jobs import JobCaches
 from etcd_operator.reconcile.members import ephemeral, persistent
 from etcd_operator.reconcile.members.ephemeral import EphemeralMembers
@@ -149,13 +148,10 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         caches=caches,
         writes=writes,
         tokens=Tokens(clock=wiring.clock),
-        inquiries=Inquiries(
+        inquiries=wiring.inquiries(
             "backup-stocks",
             on_answer=to_cluster,
-            clock=wiring.clock,
             ask=lambda tool: wiring.ask_stock(tool.address, tool.token, tool.cluster_id),
-            epoch=wiring.epoch,
-            submit=wiring.submit_inquiry,
         ),
         waits=wiring.waits(),
     )

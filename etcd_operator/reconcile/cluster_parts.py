@@ -16,7 +16,6 @@ from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.cluster import ClusterReconciler
 from etcd_operator.reconcile.groups import Wiring
-from etcd_operator.reconcile.inquiries import Inquiries
 from etcd_operator.reconcile.members.cached import CachedMembers, PeerProblem
 from etcd_operator.reconcile.members.protocol import NewMembers, OwnsPod
 from etcd_operator.reconcile.nodes import Nodes
@@ -137,13 +136,10 @@ class Parts(Generic[Cluster]):
 def readings_of(wiring: Wiring, wake: Callable[[Key], None]) -> Readings:
     """What is read of members that answer nobody; each report wakes their cluster."""
     return Readings(
-        inquiries=Inquiries(
+        inquiries=wiring.inquiries(
             "survivor-readers",
             on_answer=lambda member: wake(Key(member.namespace, cluster_of_member(member.name))),
-            clock=wiring.clock,
             ask=lambda reader: wiring.ask_survivor(reader.address, reader.token),
-            submit=wiring.submit_inquiry,
-            epoch=wiring.epoch,
         ),
         clock=wiring.clock,
         waits=wiring.waits(),

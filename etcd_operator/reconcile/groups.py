@@ -21,7 +21,16 @@ from etcd_operator.kube.informer import Informer
 from etcd_operator.pod_client import ask, clean_up, progress, restorable, survivor
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures
-from etcd_operator.reconcile.inquiries import Ask, AskProgress, AskStock, AskSurvivor, Submit
+from etcd_operator.reconcile.inquiries import (
+    Ask,
+    AskProgress,
+    AskStock,
+    AskSurvivor,
+    Inquiries,
+    PodServer,
+    Report,
+    Submit,
+)
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.upgrade import Seconds
 from etcd_operator.reconcile.waits import Epoch, Waits
@@ -83,6 +92,19 @@ class Wiring:
     def failures(self) -> Failures:
         """The failures of the passes of one controller."""
         return Failures(self.clock, self.epoch)
+
+    def inquiries(
+        self, name: str, *, on_answer: Callable[[Key], None], ask: Callable[[PodServer], Report]
+    ) -> Inquiries[Report]:
+        """Inquiries of pods of one kind; see there."""
+        return Inquiries(
+            name,
+            on_answer=on_answer,
+            clock=self.clock,
+            epoch=self.epoch,
+            ask=ask,
+            submit=self.submit_inquiry,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,7 +78,7 @@ class Heard(Generic[Report]):
 @dataclass(slots=True)
 class _Slot(Generic[Report]):
     owner: str
-    epoch: int = 0
+    epoch: int
     uid: str = ""
     since: float = 0.0
     asked_at: float = 0.0
@@ -119,8 +119,8 @@ class Inquiries(Generic[Report]):
     def heard(self, key: Key, owner: str) -> Heard[Report]:
         """What is known now of the server under this key, of the object with the UID `owner`."""
         with self._lock:
-            slot = self._slots.get(key)
-            if slot is None or (slot.owner, slot.epoch) != (owner, self._epoch()):
+            slot = self._current(key, owner)
+            if slot is None:
                 return Heard()
             now = self._clock.monotonic()
             return Heard(
@@ -135,10 +135,9 @@ class Inquiries(Generic[Report]):
     def renew(self, key: Key, server: PodServer, every: float) -> float:
         """Ask, unless this server was asked in the last `every` seconds; seconds until it is due again."""
         with self._lock:
-            slot = self._slots.get(key)
-            epoch = self._epoch()
-            if slot is None or (slot.owner, slot.epoch) != (server.owner, epoch):
-                slot = self._slots[key] = _Slot(server.owner, epoch)
+            slot = self._current(key, server.owner)
+            if slot is None:
+                slot = self._slots[key] = _Slot(server.owner, self._epoch())
             now = self._clock.monotonic()
             is_other = slot.uid != server.uid
             left = slot.asked_at + every - now
@@ -158,6 +157,10 @@ class Inquiries(Generic[Report]):
     def stop(self) -> None:
         """End; questions under way end within their deadline."""
         self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def _current(self, key: Key, owner: str) -> _Slot[Report] | None:
+        slot = self._slots.get(key)
+        return slot if slot is not None and (slot.owner, slot.epoch) == (owner, self._epoch()) else None
 
     def _begin(self, key: Key, slot: _Slot[Report], server: PodServer) -> None:
         try:

@@ -15,7 +15,7 @@ from etcd_operator.reconcile.backup_tool.reconciler import ToolReconciler
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.caches import Caches, CacheSource
 from etcd_operator.reconcile.groups import Group, Later, Wiring
-from etcd_operator.reconcile.inquiries import Ask, Inquiries, PodServer
+from etcd_operator.reconcile.inquiries import Ask, PodServer
 from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.render.storage_class import class_name
 
@@ -39,14 +39,7 @@ def tool_group(wiring: Wiring, source: CacheSource, of_clusters: Caches[coreos.E
 def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], None]) -> ToolReconciler:
     """answered: called with the key when a tool has answered, or has not."""
     inquiries, cleanups = (
-        Inquiries(
-            name,
-            on_answer=answered,
-            clock=wiring.clock,
-            ask=_asking(ask),
-            epoch=wiring.epoch,
-            submit=wiring.submit_inquiry,
-        )
+        wiring.inquiries(name, on_answer=answered, ask=_asking(ask))
         for name, ask in (("backup-tools", wiring.ask_tool), ("backup-cleanups", wiring.clean_up_tool))
     )
     return ToolReconciler(

@@ -1,11 +1,9 @@
 """The group of EtcdRestores: without its definition or a right of its own, clusters are served as before."""
 
 from etcd_operator.api.restores import UID_LABEL, EtcdRestore
-from etcd_operator.core.restores.result import Progress
 from etcd_operator.kube import resources
 from etcd_operator.reconcile.caches import CacheSource
 from etcd_operator.reconcile.groups import Group, Later, Wiring
-from etcd_operator.reconcile.inquiries import Inquiries
 from etcd_operator.reconcile.jobs import JobCaches, job_caches
 from etcd_operator.reconcile.restores.figures import RestoreGauges
 from etcd_operator.reconcile.restores.jobs import JobReader
@@ -24,13 +22,10 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
     """The group, wired but not started."""
     waits = wiring.waits()
     answered = Later()
-    inquiries: Inquiries[Progress] = Inquiries(
+    inquiries = wiring.inquiries(
         "restore-progress",
         on_answer=lambda slot: answered(restore_of(slot)),
-        clock=wiring.clock,
         ask=lambda pod: wiring.ask_progress(pod.address),
-        epoch=wiring.epoch,
-        submit=wiring.submit_inquiry,
     )
     jobs = JobReader(caches=caches, waits=waits, progress=ProgressReader(inquiries=inquiries))
     reconciler = RestoreReconciler(
