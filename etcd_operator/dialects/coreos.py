@@ -32,7 +32,7 @@ from etcd_operator.dialects.base import (
 )
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.render import ephemeral, seed
-from etcd_operator.render.apart import REQUIRED, preferred_apart
+from etcd_operator.render.apart import preferred_apart
 from etcd_operator.render.urls import CLIENT_PORT, url
 
 
@@ -151,13 +151,9 @@ def _pod_template(name: str, spec: ClusterSpec) -> PodTemplate:
     template = PodTemplate(node_selector=spec.node_selector, security_context=spec.pod.security_context)
     if not spec.anti_affinity:
         return template
-    term: RawObject = {
-        "labelSelector": ephemeral.members_selector(name),
-        "topologyKey": "kubernetes.io/hostname",
-    }
-    zones = preferred_apart(ephemeral.members_selector(name))["podAntiAffinity"]
-    affinity: RawObject = {"podAntiAffinity": {**zones, REQUIRED: [term]}}
-    return msgspec.structs.replace(template, affinity=affinity)
+    members = ephemeral.members_selector(name)
+    term: RawObject = {"labelSelector": members, "topologyKey": "kubernetes.io/hostname"}
+    return msgspec.structs.replace(template, affinity=preferred_apart(members, [term]))
 
 
 def _adopt(spec: ClusterSpec, raw: RawObject) -> Adopt | None:

@@ -9,7 +9,7 @@ pods must not have: Services and budgets would select them. So each term that ke
 once more, with a label that the pods of the restore have.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from etcd_operator.api.meta import RawObject
@@ -19,13 +19,17 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def preferred_apart(selector: RawObject) -> RawObject:
-    """An affinity that prefers zones and nodes without pods that `selector`, a label selector, selects."""
+def preferred_apart(selector: RawObject, required: Sequence[RawObject] = ()) -> RawObject:
+    """An affinity that prefers zones and nodes without pods that `selector`, a label selector, selects.
+
+    required: terms that have to be kept as well.
+    """
     terms = [
         {"weight": weight, "podAffinityTerm": {"labelSelector": selector, "topologyKey": key}}
         for key, weight in (("topology.kubernetes.io/zone", 100), ("kubernetes.io/hostname", 50))
     ]
-    return {"podAntiAffinity": {PREFERRED: terms}}
+    kept: RawObject = {REQUIRED: list(required)} if required else {}
+    return {"podAntiAffinity": {PREFERRED: terms, **kept}}
 
 
 def members_affinity(template: PodTemplate, members: RawObject) -> RawObject:

@@ -17,7 +17,7 @@ from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, KIND, UID_LABEL
 from etcd_operator.core.backups.spec import url_in_pod
 from etcd_operator.render import job as job_of
-from etcd_operator.render.apart import REQUIRED, preferred_apart, required_terms, spread_among, terms_among
+from etcd_operator.render.apart import preferred_apart, required_terms, spread_among, terms_among
 from etcd_operator.render.backup_job import REPORT, container, keys_flag, pod, programs
 from etcd_operator.render.command import SCRATCH
 from etcd_operator.render.pod import DATA_VOLUME, scheduling
@@ -139,9 +139,7 @@ def placement(
 
     They spread (see `render.apart`). required: terms of anti-affinity that they have to keep.
     """
-    affinity = preferred_apart({"matchLabels": _labels(metadata)})
-    if required:
-        affinity["podAntiAffinity"][REQUIRED] = list(required)
+    affinity = preferred_apart({"matchLabels": _labels(metadata)}, required)
     if "nodeAffinity" in template.affinity:
         affinity["nodeAffinity"] = template.affinity["nodeAffinity"]
     return {"affinity": affinity, **scheduling(template)}
