@@ -7,7 +7,7 @@ one line.
 
 Choices
 - 401 and 403 are `Forbidden`. While a namespace is being deleted the reason is the same, and the message may
-  change with each release: the cause in the details tells.
+  change with each release: the cause in the details shows it.
 - Every 5xx to a write is `maybe_applied`: "etcdserver: request timed out" is a 500 and a slow webhook a 504,
   both for writes that may have taken effect.
 - 429 is never applied: priority-and-fairness and eviction refuse before anything is stored.

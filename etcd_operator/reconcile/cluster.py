@@ -24,7 +24,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, RETRY_HELD, WARNINGS, awaits_cluster_version
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Forbidden, Invalid, NamespaceTerminating, NotLeading, TerminalError
+from etcd_operator.errors import Invalid, NamespaceTerminating, NotLeading, TerminalError
 from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
 from etcd_operator.figures import ClusterFigures
 from etcd_operator.keys import Key
@@ -48,7 +48,6 @@ RETRY_VERSION = 2.5
 """Seconds until etcd's cluster version is read again: its leader compares the members' every 5 s."""
 
 _HELD: Mapping[type[Exception], str] = {
-    Forbidden: "Forbidden",
     Invalid: "Refused",
     Corrupt: "DataCorrupt",
     Overridden: "Overridden",

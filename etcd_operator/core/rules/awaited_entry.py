@@ -8,7 +8,7 @@ member, no entry comes. An entry that changes nothing is enough.
 
 from dataclasses import replace
 
-from etcd_operator.core.actions import Action, AppendEntry, Plan
+from etcd_operator.core.actions import AppendEntry, Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
 
@@ -32,8 +32,7 @@ def with_entry(state: ClusterState, made: Plan) -> Plan:
     """The plan; where it does nothing, and a member may wait for an entry, it appends one."""
     if made.actions or not _is_needed(state):
         return made
-    entry: tuple[Action, ...] = (AppendEntry(),)
-    return replace(made, actions=entry, requeue_after=max(made.requeue_after or 0.0, PAUSE))
+    return replace(made, actions=(AppendEntry(),), requeue_after=max(made.requeue_after or 0.0, PAUSE))
 
 
 def _is_needed(state: ClusterState) -> bool:
