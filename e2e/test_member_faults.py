@@ -33,6 +33,9 @@ from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.client import EtcdClient
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
+PERSISTENT_ON_REQUEST = pytest.mark.parametrize(
+    "kind", [KINDS[0], pytest.param(persistent, id="persistent", marks=pytest.mark.long)]
+)
 
 
 REPORTED_SECONDS = 5.0
@@ -58,13 +61,7 @@ def assert_nothing_lost(
     assert member_ids(space, document) == ids, "a member was replaced whose data was there"
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(ephemeral, id="ephemeral"),
-        pytest.param(persistent, id="persistent", marks=pytest.mark.long),
-    ],
-)
+@PERSISTENT_ON_REQUEST
 def test_a_leader_that_is_killed_or_hangs_is_waited_for_and_nothing_is_lost(space: Space, kind: Any) -> None:
     space.require_local("the processes of this cluster are not ours to signal")
     document = space.created(kind(name="led"))
@@ -87,13 +84,7 @@ def test_a_leader_that_is_killed_or_hangs_is_waited_for_and_nothing_is_lost(spac
     assert_nothing_lost(space, document, writer, cluster_id, ids)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(ephemeral, id="ephemeral"),
-        pytest.param(persistent, id="persistent", marks=pytest.mark.long),
-    ],
-)
+@PERSISTENT_ON_REQUEST
 def test_a_member_that_hangs_for_thousands_of_entries_takes_writes_though_nobody_else_writes(
     space: Space, kind: Any
 ) -> None:

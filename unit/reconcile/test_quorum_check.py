@@ -10,9 +10,10 @@ import pytest
 from etcd_operator.etcd.values import Answered
 from etcd_operator.keys import Key
 from etcd_operator.reconcile import quorum_check
+from etcd_operator.reconcile.groups import ClusterGroup
 from etcd_operator.reconcile.prober import RECENT
 from etcd_operator.reconcile.quorum_check import QuorumCheck
-from unit.reconcile.bench import bootstrapped
+from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import ephemeral, persistent
 from unit.reconcile.probing import KEY, NAMES, ProbedCluster, probed_cluster
 
@@ -157,15 +158,21 @@ def test_a_cluster_that_is_deleted_meanwhile_is_no_problem(checked: CheckedClust
     assert checked.woken == [KEY]  # whose next pass finds that it is deleted
 
 
+def checkable(made: Bench) -> ClusterGroup:
+    """The group of a settled cluster, whose last probe is so old that its quorum is checked."""
+    made.settle()
+    operator = made.operator
+    assert operator is not None
+    [group] = [group for group in operator.cluster_groups if group.prober._slots]
+    operator.schedule.advance(RECENT)
+    return group
+
+
 @pytest.mark.parametrize("kind", [ephemeral, persistent])
 def test_a_failed_check_leads_to_a_probe_with_the_whole_deadline(kind: Any) -> None:
     """The check has waited as long as the first request of a probe."""
     with bootstrapped(*kind()) as made:
-        made.settle()
-        operator = made.operator
-        assert operator is not None
-        [group] = [group for group in operator.cluster_groups if group.prober._slots]
-        operator.schedule.advance(RECENT)
+        group = checkable(made)
         for member in made.etcd.etcd.voters:
             made.etcd.etcd.freeze(member.name)
         doubted = threading.Event()
@@ -178,11 +185,7 @@ def test_a_failed_check_leads_to_a_probe_with_the_whole_deadline(kind: Any) -> N
 @pytest.mark.parametrize("kind", [ephemeral, persistent])
 def test_closing_a_group_ends_the_threads_of_its_check(kind: Any) -> None:
     with bootstrapped(*kind()) as made:
-        made.settle()
-        operator = made.operator
-        assert operator is not None
-        [group] = [group for group in operator.cluster_groups if group.prober._slots]
-        operator.schedule.advance(RECENT)
+        group = checkable(made)
         before = set(threading.enumerate())
         (check,) = group.checks
         check()
