@@ -7,6 +7,7 @@ from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.member_names import ordinal_of
 from etcd_operator.core.members import Member
 from etcd_operator.core.membership_actions import Promote, RemoveMember
+from etcd_operator.core.polling import pause
 from etcd_operator.core.rules.objects import joining
 from etcd_operator.core.rules.presence import after_addition, before_removal, remember
 from etcd_operator.core.rules.replace import is_lost, removable, removable_corrupt
@@ -99,7 +100,7 @@ def _await_answer(state: ClusterState, learner: Member) -> Plan:
     """
     name = learner.name
     if learner.silent_for < LONG_SILENCE:
-        return Plan.wait("ScalingUp", f"waiting for {name} to start", requeue_after=STEP)
+        return Plan.wait("ScalingUp", f"waiting for {name} to start", requeue_after=pause(learner, STEP))
     if learner.silent_for >= TOO_LONG or _is_wanted_otherwise(state):
         return remove(
             state, name, learner.id, f"{name} runs, but does not answer: removing it to begin again"

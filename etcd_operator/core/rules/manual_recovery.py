@@ -25,6 +25,7 @@ from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.members import Member
+from etcd_operator.core.polling import pause
 from etcd_operator.core.recovery_actions import ReopenClients
 from etcd_operator.core.recovery_names import recovery_name
 from etcd_operator.core.replies import Answer
@@ -243,7 +244,8 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member, left: lis
     silent_for = seed.silent_for if seed.pod is not None else state.unavailable_for
     if state.backups.is_closed and silent_for >= PATIENCE:
         message += f"; {seed.name} does not answer; {give_up(state, recovery)}"
-    return Plan.wait(reason_of(recovery), f"{message}{creating(seed)}", requeue_after=SEED_POLL)
+    poll = pause(seed, SEED_POLL)
+    return Plan.wait(reason_of(recovery), f"{message}{creating(seed)}", requeue_after=poll)
 
 
 def _let_clients_in(recovery: Recovery) -> Plan:

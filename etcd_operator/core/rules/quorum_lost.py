@@ -25,6 +25,7 @@ from etcd_operator.core.actions import Action, CreateMemberService, Plan, Rememb
 from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.member_names import ordinal_of
 from etcd_operator.core.members import Member
+from etcd_operator.core.polling import pause
 from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, DropUnassigned
 from etcd_operator.core.rules.automatic import is_recent
@@ -215,7 +216,7 @@ def _is_to_retire(recovery: Recovery, member: Member) -> bool:
 def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan | Left | None:
     has_fetched = seed.pod is not None and seed.pod.has_fetched
     survivor = state.by_name.get(recovery.survivor)
-    message, poll = under_way(recovery), SEED_POLL
+    message, poll = under_way(recovery), pause(seed, SEED_POLL)
     if not has_fetched and recovery.backup is None:
         if survivor is None or is_gone(survivor):
             return what_is_left(state)  # it can never fetch: another survivor may be left

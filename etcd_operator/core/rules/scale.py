@@ -12,7 +12,7 @@ from etcd_operator.core.member_names import ordinal_of
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.membership_actions import AddLearner, MoveLeader, RemoveMember
 from etcd_operator.core.rules.conflicting_claims import is_copy
-from etcd_operator.core.rules.learner import STEP, is_losing_data, join, may_change
+from etcd_operator.core.rules.learner import RECHECK, STEP, is_losing_data, join, may_change
 from etcd_operator.core.rules.take_over import is_outside
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import RETRY_HELD
@@ -76,7 +76,7 @@ def up(state: ClusterState) -> Plan | None:
             requeue_after=RETRY_HELD,
         )
     if former is not None:
-        return Plan.wait("ScalingUp", f"waiting until the former {name} is deleted", requeue_after=STEP)
+        return Plan.wait("ScalingUp", f"waiting until the former {name} is deleted", requeue_after=RECHECK)
     return join(state, name, (AddLearner(name=name),))
 
 
