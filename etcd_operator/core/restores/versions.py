@@ -6,10 +6,18 @@ from etcd_operator.api.restores import Verified
 from etcd_operator.core.versions import can_restore, minors_that_start_on, parse_version, starts_on
 from etcd_operator.errors import InvalidSpec
 
+OLDEST = Version(3, 4)
+"""The oldest etcd whose backups can be restored: 3.5.10, the first that raises revisions, starts on them."""
+
 
 def version_problem(snapshot: Verified, wanted: str) -> str:
     """Why a cluster of the version `wanted` (empty: that of the backup) cannot start; empty if it can."""
     found = snapshot.etcd_version if Version.is_valid(snapshot.etcd_version) else ""
+    if found and Version.parse(found) < OLDEST:
+        return (
+            f"a backup of etcd {found} cannot be restored: the first etcd that raises revisions is 3.5.10, "
+            "which starts on data of etcd 3.4 or later"
+        )
     if not wanted and (snapshot.check != "manifest" or not found):
         return (
             "the exact version of the snapshot is not known, because it has no manifest: set "
