@@ -41,7 +41,8 @@ DESCRIPTION = """Measure the operator on a local Kubernetes of hack/cluster; com
 
 parts of `create`
   floor   the time from the creation of a cluster of three to three healthy voters, divided by
-          that of the same pods, claims and services created directly    budget: <= 1.25
+          the time for the same pods, claims and services when they are
+          created directly                                               budget: <= 1.25
   many    20 clusters at once: time, CPU, memory, API writes             budget: <= 2 writes per object,
                                                                          < 100 MiB
   frozen  the same time while all members of another cluster hang,
@@ -64,15 +65,16 @@ with the same upgrade by hand, in which the leader is killed
           no failed put, at most 0.25 s without an acknowledged put, at most 1 s without a leader; three
           members and a patch in 10 s
 
-parts of `restore`, an EtcdRestore to three members in turn with the same pods by hand: one that runs etcdutl
-for each member, then the members. Five runs of small and lost take about 8 minutes on two cores
+parts of `restore`, an EtcdRestore to three members, alternating with the same restore by hand: three pods
+that run etcdutl, one for each member, then the three pods of the members. Five runs of small and lost take
+about 8 minutes on two cores
   small   2 MiB, from the creation of the EtcdRestore until three members serve: <= 1.5 x by hand, <= 15 s
   large   --mib MIB (default: 256; the budget is for 2048: about 5 minutes for each run, and 20 GiB of disk):
           <= 1.25 x the slower of a download and etcdutl, three at once as plain processes
-  lost    two of three pods of a coreos.com cluster with backups are deleted: a member serves 10 s
-          after both are gone
+  lost    two of three pods of a coreos.com cluster with backups are deleted: from the moment at which both
+          are gone until a member serves: <= 10 s
 
-parts of `backup`, a snapshot of one local etcd into a folder, in turn with `etcdctl snapshot save`;
+parts of `backup`, a snapshot of one local etcd into a folder, alternating with `etcdctl snapshot save`;
 it needs no Kubernetes, and 8 GiB in the folder for temporary files
   2MiB, 200MiB, 2GiB   time: ratio <= 1.25 (not for 2MiB); the largest resident size for 2GiB at most
                        64 MiB above that for 2MiB; what 100 puts per second notice: no budget

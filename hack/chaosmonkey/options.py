@@ -137,10 +137,10 @@ def _add_verdict(judged: Group) -> None:
         judged,
         "--max-quorum-loss",
         "10s",
-        "longest time without a quorum that is allowed, not counting the time in which the control has "
-        "none, either (default: %(default)s)",
+        "longest permitted time without a quorum; time in which the control has no quorum either is not "
+        "counted (default: %(default)s)",
     )
-    judged.add_argument("--keep", action="store_true", help="keep the clusters also if everything passed")
+    judged.add_argument("--keep", action="store_true", help="keep the clusters even if everything passed")
 
 
 def _add_time(group: Group, name: str, default: str, text: str) -> None:

@@ -143,9 +143,9 @@ def _add_faults(commands: Commands) -> None:
 
 
 _FAULT_DESCRIPTION = """\
-Break the running cluster on purpose, for tests and benchmarks. A fault affects only this cluster. All but
-kill last until the opposite command (start, node-start, node-mend, thaw). Faults also work while the API
-server is down.
+Break the running cluster on purpose, for tests and benchmarks. A fault affects only this cluster. Every
+fault except `kill` lasts until the opposite command (start, node-start, node-mend, thaw). Faults also work
+while the API server is down.
 """
 _NODE_FAULTS = {
     "node-stop": (faults.stop_node, "end the kubelet of a node; its pods keep running"),

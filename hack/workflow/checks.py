@@ -68,7 +68,7 @@ class Run:
     def _check_with_others(self, environment: str) -> None:
         for other in self._wanted:
             if self._hosts(other)[:1] == [environment]:
-                print(f"\n== {other}, beside {' and '.join(self._hosts(other))}", flush=True)
+                print(f"\n== {other}, during {' and '.join(self._hosts(other))}", flush=True)
                 beside = suite.tox_beside(other, self._variables(other))
                 self._beside[other] = self._ending.enter_context(beside)
         self._check(environment)
