@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--cert", type=Path, metavar="FILE", help="client certificate (PEM)")
     group.add_argument("--key", type=Path, metavar="FILE", help="key of the client certificate (PEM)")
     group.add_argument(
-        "--tls-server-name", metavar="NAME", help="host name in etcd's certificates, if it is another one"
+        "--tls-server-name",
+        metavar="NAME",
+        help="host name in etcd's certificates, if it differs from the host in --endpoints",
     )
     group.add_argument("--user", metavar="NAME", help="etcd user; a backup requires the role root")
     group.add_argument("--password-file", type=Path, metavar="FILE", help="file with the user's password")

@@ -17,7 +17,7 @@ DEFAULT_URL = "http://localhost:2380"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
     group = parser.add_argument_group("the new cluster")
-    group.add_argument("--name", default=DEFAULT_NAME, help="of this member (default: %(default)s)")
+    group.add_argument("--name", default=DEFAULT_NAME, help="name of this member (default: %(default)s)")
     group.add_argument(
         "--initial-cluster",
         metavar="NAME=URL,...",
@@ -26,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--initial-cluster-token",
         metavar="TOKEN",
-        help="the same for each member, never used before (default for a single member: a random one)",
+        help="token of the new cluster: the same for each member, never used before (default for a single "
+        "member: a random one)",
     )
     group.add_argument(
         "--initial-advertise-peer-urls",

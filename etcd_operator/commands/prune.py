@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 HELP = "remove old backups"
 DESCRIPTION = """\
-Remove the backups below a folder or prefix that are more than --max-count, or older than --max-age (counted
-from the newest backup). The newest one is never removed. Of backups of one etcd cluster the one with the
-higher revision is newer, of others the one that was taken later. The --max-count backups that were stored
-last are never removed because of their number.
+Remove old backups below a folder or prefix: those beyond the newest --max-count, and those that are more
+than --max-age older than the newest backup. The newest one is never removed. Of two backups of the same etcd
+cluster, the one with the higher revision is newer; of two backups of different etcd clusters, the one that
+was taken later. The --max-count backups that were stored last are never removed because of their number.
 
 Only complete backups of one series are counted and removed: those without a series, unless --series names
 one. Everything else is left alone. Run it with --dry-run first.

@@ -36,7 +36,7 @@ Examples:
 
 _CHECKED = {
     "manifest": "all hashes match",
-    "hash": "it has no manifest, etcd's hash at its end matches",
+    "hash": "it has no manifest, but etcd's hash at its end matches",
     "none": "it has neither a manifest nor etcd's hash, so only its structure was checked",
 }
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -69,7 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--skip-restored", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--progress-port", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument(
-        "--sha256", metavar="HEX", default="", help="the SHA-256 of the snapshot, as --check reports it"
+        "--sha256",
+        metavar="HEX",
+        default="",
+        help="accept only the snapshot with this SHA-256, as --check reports it",
     )
     etcd_programs.add_arguments(parser, "etcdutl")
     keys.add_arguments(parser)
