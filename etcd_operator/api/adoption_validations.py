@@ -50,7 +50,7 @@ def _rules(*, has_self_hosted: bool) -> tuple[Validation, ...]:
             holds=f"!{_ADOPTING} || !{had} || ({has} && (!{_HAS_ADOPT} || !{_HAD_ADOPT} || "
             "self.spec.adopt.endpoints == oldSelf.spec.adopt.endpoints))",
             message="the adoption is in progress: keep spec.adopt with its endpoints until "
-            "status.adoption is finished; its mode Leave turns back",
+            "status.adoption.finished is true; to turn back, set spec.adopt.mode to Leave",
         ),
     )
 

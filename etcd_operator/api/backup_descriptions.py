@@ -32,12 +32,12 @@ BACKUP = {
     "spec.compression": "zstd compresses the backup. `etcd-operator fetch` decompresses it.",
     "spec.encryption": "Encrypts the backup with AES-256-GCM. `etcd-operator fetch` decrypts it.",
     "spec.encryption.secretName": "A Secret with one key of 32 bytes, raw or in base64, in each entry. "
-    "docs/backup.md says which one encrypts.",
-    "spec.serviceAccountName": "The service account of the pod, for an identity given by the platform. Its "
-    "token for Kubernetes is not mounted.",
+    "docs/backup.md says which of these keys encrypts the backup.",
+    "spec.serviceAccountName": "The service account of the pod, for an identity that the platform gives to "
+    "it. Its token for Kubernetes is not mounted.",
     "spec.verify": "How the backup is verified after it was stored. Hash: everything is read back, and all "
-    "hashes are checked. Restore: it is also restored, as a test, and served by an etcd of its own. By "
-    "default it is not verified.",
+    "hashes are checked. Restore: the backup is also restored, as a test, and served by an etcd of its own. "
+    "By default it is not verified.",
     **OBSERVED,
     "status.phase": "BackingUp, Completed or Failed.",
     "status.startTime": "When the operator accepted this object.",
@@ -75,13 +75,13 @@ SCHEDULE = {
     "spec.suspend": "While true, no new backups are started; a running backup continues.",
     "spec.startingDeadlineSeconds": "How late a backup may start; after that it is skipped. Default: any "
     "delay.",
-    "spec.successfulBackupsHistoryLimit": "How many completed EtcdBackups of this schedule are kept; what "
-    "they stored is kept, see retention. Default: 3.",
+    "spec.successfulBackupsHistoryLimit": "How many completed EtcdBackups of this schedule are kept. The "
+    "stored backups of EtcdBackups that are deleted are kept, see retention. Default: 3.",
     "spec.failedBackupsHistoryLimit": "How many failed EtcdBackups of this schedule are kept. Default: 1.",
     "spec.retention": "Which stored backups of this schedule are kept; older ones are deleted after each "
     "backup. The newest one and the newest verified one are always kept. Without it, nothing is deleted.",
-    "spec.retention.maxCount": "How many are kept.",
-    "spec.retention.maxAge": "How much older than the newest one they may be, like 30d or 1d12h.",
+    "spec.retention.maxCount": "How many backups are kept.",
+    "spec.retention.maxAge": "How much older than the newest backup a backup may be, like 30d or 1d12h.",
     "spec.backupTemplate": "The spec of each EtcdBackup.",
     **_BACKUP_TEMPLATE,
     _URL_OF_TEMPLATE: _BACKUP_TEMPLATE[_URL_OF_TEMPLATE].replace("this object", "the EtcdBackup", 1)
@@ -94,18 +94,19 @@ SCHEDULE = {
     "status.nextScheduleTime": "When the next backup is due.",
     "status.active": "The EtcdBackups of this schedule that have not ended.",
     "status.lastBackup": "The EtcdBackup that was created last.",
-    "status.lastBackup.name": "Its name.",
+    "status.lastBackup.name": "The name of the EtcdBackup.",
     "status.lastBackup.phase": "BackingUp, Completed or Failed.",
-    "status.lastBackup.url": "Where it is stored, if it is completed.",
+    "status.lastBackup.url": "Where the backup is stored, if it is completed.",
     "status.lastSuccessfulTime": "When the last successful backup was completed.",
     "status.lastSuccessfulURL": "Where the last successful backup is stored.",
     "status.lastVerifiedTime": "When the last verified backup was completed.",
     "status.lastVerifiedURL": "Where the last verified backup is stored.",
-    "status.lastPrune": "How old backups were last deleted. The condition Pruned has the result.",
+    "status.lastPrune": "The last deletion of old backups. The condition Pruned has the result.",
     "status.lastPrune.request": "The retention, and the backup after which it was applied. Persisted state "
     "of the operator.",
-    "status.lastPrune.time": "When that ended.",
+    "status.lastPrune.time": "When the deletion ended.",
     "status.lastPrune.removed": "How many backups were deleted.",
-    "status.lastPrune.stored": "How many backups of this schedule were left, as of the last success.",
+    "status.lastPrune.stored": "How many backups of this schedule were left after the last successful "
+    "deletion.",
     **CONDITIONS,
 }

@@ -24,7 +24,8 @@ RESTORE_S3 = (
     "storageType S3 needs spec.backup with storageType S3: backups are restored from the bucket that it names"
 )
 RESTORE_ONCE = (
-    "a cluster is restored when it is created: keep or remove the field, or create another cluster with it"
+    "a backup is restored only when the cluster is created: keep the field unchanged, remove it, or create "
+    "another cluster with it"
 )
 NO_SHRINKING = "the volume cannot become smaller: keep the earlier value"
 

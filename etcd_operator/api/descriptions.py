@@ -52,65 +52,73 @@ _PERSISTED = {
     "status.recovery": "The last recovery from a lost quorum, or restore in place, in progress or finished. "
     "Persisted state of the operator.",
     "status.recovery.generation": "The number of this recovery; the first one is 1.",
-    "status.recovery.survivor": "The member whose data is restored; empty for a backup.",
-    "status.recovery.sha256": "The SHA-256 of the database of that member, if it was read because "
-    "the member restarted without a quorum; else empty.",
-    "status.recovery.revision": "The latest revision of that member, or of the backup.",
-    "status.recovery.version": "The version of etcd that this member ran, or of the backup.",
+    "status.recovery.survivor": "The survivor: the member whose data is restored. Empty if a backup is "
+    "restored.",
+    "status.recovery.sha256": "The SHA-256 of the survivor's database, if the database was read because the "
+    "survivor restarted without a quorum; otherwise empty.",
+    "status.recovery.revision": "The latest revision of the survivor, or of the backup.",
+    "status.recovery.version": "The version of etcd that the survivor ran, or that sent the backup.",
     "status.recovery.backup": "The backup that is restored.",
     "status.recovery.backup.cluster": "The EtcdCluster whose backup it is.",
-    "status.recovery.backup.via": "How the seed gets it: from a backup tool, from its claim or bucket, or "
-    "(Object) by a Job with the access of an EtcdBackup.",
+    "status.recovery.backup.via": "How the seed gets the backup: from a backup tool (Tool), from the claim "
+    "or the bucket of a backup tool (Claim, Bucket), or by a Job with the credentials of an EtcdBackup "
+    "(Object).",
     "status.recovery.backup.name": "The name of the backup, or of the EtcdBackup.",
     "status.recovery.backup.sha256": "The SHA-256 of the backup.",
     "status.recovery.backup.time": "When the backup was taken.",
     "status.recovery.backup.age": "How many seconds old the backup was when it was chosen.",
     "status.recovery.former": "etcd's IDs of the clusters that earlier recoveries gave up, in hexadecimal.",
-    "status.recovery.automatic": "Whether it started automatically, by spec.recovery.",
-    "status.recovery.unheard": "The members of that cluster that did not answer when it was given up: it may "
-    "have had later revisions. Empty if givenUp was its last one.",
-    "status.recovery.stopped": "Whether a restore in place ended the writes of the cluster that is given "
-    "up, or was about to. If it ends without a change, the operator lets them continue, once.",
-    "status.recovery.settled": "Whether the cluster served for an hour since. Until then, no other recovery "
-    "starts automatically.",
-    "status.recovery.unsettled": "Whether it followed an automatic recovery before the cluster had served "
-    "for an hour.",
-    "status.recovery.backup.url": "Where an EtcdBackup is stored.",
-    "status.recovery.backup.spec": "The spec of an EtcdBackup, which has its access to the store.",
+    "status.recovery.automatic": "Whether this recovery started automatically (spec.recovery: Automatic).",
+    "status.recovery.unheard": "The voting members that did not answer when a restore in place gave up their "
+    "cluster: the cluster may have had later revisions than givenUp. Empty if givenUp was its last revision.",
+    "status.recovery.stopped": "Whether a restore in place stopped writes to the cluster that it replaces, "
+    "or was about to. If the restore ends without a change, the operator allows writes again, once.",
+    "status.recovery.settled": "Whether the cluster has served for an hour since a recovery that started "
+    "automatically. Until then, no other recovery starts automatically.",
+    "status.recovery.unsettled": "Whether this recovery followed an automatic one before the cluster had "
+    "served for an hour.",
+    "status.recovery.backup.url": "Where the EtcdBackup that is restored stored its backup.",
+    "status.recovery.backup.spec": "The spec of the EtcdBackup that is restored; it says how to access the "
+    "store.",
     "status.recovery.seed": "The first member of the new cluster.",
     "status.recovery.token": "etcd's initial cluster token of the new cluster.",
     "status.recovery.replaces": "etcd's ID of the cluster that was given up, in hexadecimal; "
     "empty if its quorum returned in time, or a restore in place was cancelled or failed.",
     "status.recovery.bump": "The number that was added to revisions by this recovery. Default: 1000000000.",
-    "status.recovery.inPlace": "Whether a cluster that served was given up for a backup.",
-    "status.recovery.givenUp": "The latest revision of the cluster that was given up by a restore in place.",
+    "status.recovery.inPlace": "Whether this is a restore in place: a cluster that served was given up for a "
+    "backup.",
+    "status.recovery.givenUp": "The latest known revision of the cluster that a restore in place gave up.",
     "status.recovery.failure": "Why a restore in place ended without a change.",
 }
 _ADOPTION = {
     "spec.adopt": "A running etcd cluster to join instead of bootstrapping a new one. The existing "
-    "(external) members are removed afterwards. Cannot be set once the cluster is bootstrapped, except to "
-    "continue an adoption.",
+    "(external) members are removed afterwards, unless the mode is Join or Leave. Cannot be set once the "
+    "cluster is bootstrapped, except to continue an adoption.",
     "spec.adopt.endpoints": "The client URL of each member of that cluster.",
-    "spec.adopt.mode": "Complete (the default): until the external members are removed. Join: the external "
-    "members are kept. Leave: the members of this resource leave that cluster again, possible until the "
-    "first external member is removed.",
+    "spec.adopt.mode": "Complete (the default): the members of this resource join, then the external members "
+    "are removed. Join: they join, and the external members are kept. Leave: they leave that cluster again; "
+    "possible until the first external member is removed.",
     "status.adoption": "The adoption of a running cluster, in progress or finished. Persisted state of the "
     "operator.",
-    "status.adoption.members": "The external members, when it began.",
+    "status.adoption.members": "The external members at the beginning of the adoption.",
     "status.adoption.members[].id": "etcd's ID of the member, in hexadecimal.",
-    "status.adoption.members[].endpoint": "Where it serves clients.",
-    "status.adoption.members[].peerURLs": "Its peer URLs.",
-    "status.adoption.members[].removed": "Whether its removal has begun.",
-    "status.adoption.committed": "The raft index of that cluster when this was last written.",
-    "status.adoption.vacated": "Whether the only member of this resource leaves, or has left.",
+    "status.adoption.members[].endpoint": "The HOST:PORT at which the member serves clients.",
+    "status.adoption.members[].peerURLs": "The peer URLs of the member.",
+    "status.adoption.members[].removed": "Whether the removal of the member has begun.",
+    "status.adoption.committed": "The raft index that the members had committed when the operator last wrote "
+    "status.adoption.",
+    "status.adoption.vacated": "Whether the only member of this resource is leaving the adopted cluster, or "
+    "has left it.",
     "status.adoption.finished": "Whether only members of this resource are left.",
 }
 _RECOVERY = {
     "spec.recovery": "Manual (the default): members that do not answer are given up only on request. "
-    "Automatic: if the quorum is lost, and stays lost for recoveryAfterSeconds, the operator gives them up "
-    "and recovers the cluster by itself. Writes that only they have are lost then.",
-    "spec.recoveryAfterSeconds": "How many seconds the quorum must be lost before an automatic recovery "
-    "starts. Default: 600. The count restarts if the operator restarts or cannot reach the API server.",
+    "Automatic: if the quorum is lost, and stays lost for recoveryAfterSeconds, the operator gives up the "
+    "members that do not answer, and recovers the cluster without a request. Writes that only these members "
+    "have are then lost.",
+    "spec.recoveryAfterSeconds": "How many seconds the quorum must be lost, and each member that is given up "
+    "must be silent, before an automatic recovery starts. Default: 600. The count restarts if the operator "
+    "restarts or cannot reach the API server.",
 }
 OBSERVED = {"status.observedGeneration": "The generation of the spec that this status is based on."}
 
@@ -152,18 +160,19 @@ PEER = {
     **PARTS,
     "spec.clusterName": "The EtcdCluster that this member belongs to.",
     "spec.version": "The version of etcd.",
-    "spec.bootstrap": "How etcd of this member starts.",
+    "spec.bootstrap": "How the etcd of this member starts.",
     "spec.bootstrap.initialClusterState": "New bootstraps a cluster, Existing never does.",
     "spec.bootstrap.static": "The members that etcd is configured with at its start.",
     "spec.bootstrap.static.initialCluster": "The list of these members.",
     "spec.bootstrap.static.initialCluster[].name": "The name of the member.",
     "spec.bootstrap.static.initialCluster[].host": "The DNS name of the member, without a port.",
     "spec.bootstrap.initialClusterToken": "etcd's initial cluster token.",
-    "spec.bootstrap.external": "The members of an adopted cluster that were there when this one joined.",
+    "spec.bootstrap.external": "The external members of the adopted cluster when this member joined.",
     "spec.bootstrap.external[].id": "etcd's ID of the member, in hexadecimal.",
     "spec.bootstrap.external[].url": "A peer URL of the member.",
-    "spec.bootstrap.reader": "What reads the data of the survivor, if that restarted without a quorum.",
-    "spec.bootstrap.reader.token": "What the reader requires.",
+    "spec.bootstrap.reader": "The container that serves the data of the survivor, if the survivor restarted "
+    "without a quorum.",
+    "spec.bootstrap.reader.token": "The token that this container requires of its clients.",
     "spec.bootstrap.reader.sha256": "The SHA-256 of the data that is fetched.",
     "spec.bootstrap.survivor": "The host of the member whose data is fetched and restored before the start; "
     "only for the seed of a recovery.",
@@ -195,8 +204,8 @@ COREOS_CLUSTER = {
     "spec.restore": "The backup with which a new cluster begins.",
     "spec.restore.backupClusterName": "The EtcdCluster in the same namespace whose newest backup is "
     "restored. It need not exist any more.",
-    "spec.restore.storageType": "Where the backups are: PersistentVolume (default), the claim "
-    "`NAME-pvc` of that cluster, or S3, the bucket of spec.backup.s3 of the new cluster.",
+    "spec.restore.storageType": "Where the backups are. PersistentVolume (the default): on the claim "
+    "`NAME-pvc` of that cluster. S3: in the bucket that spec.backup.s3 of the new cluster names.",
     "spec.backup": "Regular backups of the cluster. Without it, or with maxBackups: 0, there are none.",
     "spec.backup.backupIntervalInSecond": "The seconds between two backups; 1800 by default.",
     "spec.backup.maxBackups": "How many backups are kept. 0: no backups are taken.",
@@ -219,7 +228,7 @@ COREOS_CLUSTER = {
     "status.currentVersion": "The lowest version of etcd that a voting member runs.",
     "status.targetVersion": "The desired version of etcd, during an upgrade.",
     "status.members": "The members by name.",
-    "status.backup": "The newest backup, and what all backups take.",
+    "status.backup": "The newest backup, and the number and total size of all backups.",
     "status.backup.time": "When the newest backup was begun.",
     "status.backup.name": "The name of the newest backup.",
     "status.backup.revision": "etcd's revision in the newest backup.",
@@ -228,7 +237,7 @@ COREOS_CLUSTER = {
     "status.backup.clusterID": "etcd's ID of the cluster in the newest backup, in hexadecimal.",
     "status.backup.took": "The seconds that the newest backup took; absent if that is not known.",
     "status.backup.count": "The number of backups.",
-    "status.backup.totalSize": "The bytes that all backups take.",
+    "status.backup.totalSize": "The total size of all backups in bytes.",
     "status.members.ready": "Members that serve.",
     "status.members.unready": "Members that do not serve.",
     "status.endpoints": "The client URL of each member.",

@@ -142,7 +142,8 @@ def _operator_only() -> tuple[Manifest, Manifest]:
         "validations": [
             {
                 "expression": f"({harmless}) || {_MAY_OPERATE}",
-                "message": f"{OPERATOR_CREATES_PEERS} (writing them requires the permission '{OPERATE}')",
+                "message": f"{OPERATOR_CREATES_PEERS} (writing them requires the verb '{OPERATE}' on "
+                "etcdpeers)",
                 "reason": "Forbidden",
             }
         ],

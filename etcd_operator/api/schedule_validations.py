@@ -28,8 +28,8 @@ TIME_ZONE = "must be the name of a time zone, like Europe/Berlin; without it the
 RETENTION = "set maxCount, maxAge or both"
 MAX_AGE = f"must be a duration: {DURATION_HELP}"
 FIXED_PLACE = (
-    "requires an objectURLTemplate without {{ .Name }}, {{ .UID }} and {{ .CreationTimestamp }} in the "
-    "bucket and after '?': otherwise it is not known where to look for old backups"
+    "requires an objectURLTemplate without {{ .Name }}, {{ .UID }} or {{ .CreationTimestamp }} in the "
+    "bucket or after '?': otherwise it is not known where to look for old backups"
 )
 
 TEMPLATE = "spec.backupTemplate"

@@ -71,7 +71,7 @@ def _in_progress(kind: DesiredCluster) -> dict[str, Advice]:
     again: Changes = {ADOPT: {"endpoints": OTHERS, "mode": "Leave"}}
     return {
         "stopped": Advice(
-            state=_without_adopt(_adopted_by(kind)), words="put it back, with the mode Leave", edit=again
+            state=_without_adopt(_adopted_by(kind)), words="set it with the mode Leave", edit=again
         ),
         "too late": Advice(
             state=_adopted_by(kind, mode="Leave", count=2, removed=1),
@@ -109,7 +109,7 @@ def _before(kind: DesiredCluster) -> dict[str, Advice]:
         ),
         "several clusters": Advice(
             state=heard(offer, 1, cluster_id="other"),
-            words="the endpoints are of different clusters",
+            words="the endpoints belong to different clusters",
             edit=correct,
         ),
         "named twice": Advice(
@@ -159,14 +159,14 @@ def _created_again() -> dict[str, Advice]:
         ),
         "forgotten": Advice(
             state=forgotten,
-            words="put spec.adopt back, with the client URLs of these members",
+            words="set spec.adopt again, with the client URLs of these members",
             edit={ADOPT: {"endpoints": OTHERS}},
         ),
         "forgotten without a quorum": Advice(
             state=with_record(
                 listing(persistents.lost(), "old-0"), bootstrap=Bootstrap(members=(), token=TOKEN)
             ),
-            words="if this resource was created again during an adoption, put spec.adopt back instead",
+            words="if this resource was created again during an adoption, set spec.adopt again instead",
             edit={ADOPT: {"endpoints": OTHERS}},
         ),
         "not adopted": Advice(

@@ -25,7 +25,7 @@ _RESTORING = {**_RECOVERING, "replaces": ""}
 _RESUMED = {"clusterID": "ada", "bootstrap": {"members": [], "token": "token-1"}}
 _KEEP = (
     "spec: Invalid value: the adoption is in progress: keep spec.adopt with its endpoints until "
-    "status.adoption is finished; its mode Leave turns back"
+    "status.adoption.finished is true; to turn back, set spec.adopt.mode to Leave"
 )
 
 

@@ -141,8 +141,8 @@ COREOS_RESTORE_CASES = (
         changes={"spec/restore": {"backupClusterName": "other"}},
         edits=True,
         rule="restore-once",
-        sees="spec.restore: Invalid value: a cluster is restored when it is created: keep or remove the "
-        "field, or create another cluster with it",
+        sees="spec.restore: Invalid value: a backup is restored only when the cluster is created: keep the "
+        "field unchanged, remove it, or create another cluster with it",
     ),
     Case(
         typed="another restore.backupClusterName",
@@ -150,7 +150,7 @@ COREOS_RESTORE_CASES = (
         changes={"spec/restore/backupClusterName": "third"},
         edits=True,
         rule="restore-once",
-        sees="spec.restore: Invalid value: a cluster is restored when it is created: keep or remove the "
-        "field, or create another cluster with it",
+        sees="spec.restore: Invalid value: a backup is restored only when the cluster is created: keep the "
+        "field unchanged, remove it, or create another cluster with it",
     ),
 )

@@ -4,7 +4,9 @@ from unit.api.contract.case import BOOTSTRAP, NO_VERSION, PEER, REQUESTS, Case, 
 
 OPERATOR_CREATES_PEERS = "the operator creates EtcdPeers: create an EtcdCluster instead"
 NO_HOST = "each with its own host, like my-cluster-0.my-cluster.my-namespace.svc"
-ONLY_OPERATOR = f"denied request: {OPERATOR_CREATES_PEERS} (writing them requires the permission 'operate')"
+ONLY_OPERATOR = (
+    f"denied request: {OPERATOR_CREATES_PEERS} (writing them requires the verb 'operate' on etcdpeers)"
+)
 PEER_CASES = (
     Case(
         typed="an EtcdPeer, as an ordinary user",

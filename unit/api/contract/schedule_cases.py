@@ -24,8 +24,8 @@ _DIFFERS = (
 )
 _AGE = "must be a duration: numbers with the units w, d, h, m and s, like 30d or 1d12h"
 _FIXED = (
-    "requires an objectURLTemplate without {{ .Name }}, {{ .UID }} and {{ .CreationTimestamp }} in the "
-    "bucket and after '?': otherwise it is not known where to look for old backups"
+    "requires an objectURLTemplate without {{ .Name }}, {{ .UID }} or {{ .CreationTimestamp }} in the bucket "
+    "or after '?': otherwise it is not known where to look for old backups"
 )
 SCHEDULES = (
     "every day",

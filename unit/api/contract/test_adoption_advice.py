@@ -17,7 +17,10 @@ OF_ADOPTIONS = re.compile(r"\bspec\b|endpoints|\bask for\b")
 OF_OTHERS = re.compile(r"spec\.adopt")
 """In the other rules only what names an adoption is about one."""
 
-NO_ADVICE = ("asking for external members in spec.adopt", "no adoption continues: spec.adopt was removed")
+NO_ADVICE = (
+    "looking for the external members at the endpoints in spec.adopt",
+    "no adoption continues: spec.adopt was removed",
+)
 """What is reported of an act."""
 
 CASES = pytest.mark.parametrize("advice", ADVICE.values(), ids=ADVICE)
