@@ -30,7 +30,7 @@ def test_members_that_hang_for_the_time_are_given_up(space: Space, kind: Any) ->
     given_up = [pod["metadata"]["name"] for pod in space.pods(document)][:2]
     with space.frozen(*given_up):
         wait_until(
-            lambda: "it begins by itself after 10 s" in held(space, document),
+            lambda: "a recovery begins by itself after 10 s" in held(space, document),
             LONG,
             lambda: f"the loss is reported: {space.status(document)}",
         )

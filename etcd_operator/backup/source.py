@@ -131,7 +131,8 @@ def explain(endpoint: str, error: OperatorError) -> SourceError:
     """The sentence for a failed call."""
     if isinstance(error, AuthRequired):
         return AccessRefused(
-            f"{endpoint} requires a user: pass --user and --password-file, or the client certificate of one"
+            f"{endpoint} requires a user: pass --user and --password-file, or the client certificate of a "
+            "user"
         )
     if isinstance(error, PermissionDenied):
         return AccessRefused(f"{endpoint} refuses this user: a backup requires a user with the role root")

@@ -112,12 +112,12 @@ def _doubt(
         return Doubt(why=f"another process answers at {member.endpoint}")
     adoption = desired.persisted.adoption
     if adoption is not None and answer.committed < adoption.committed:
-        return Doubt(why=f"the member at {member.endpoint} lags behind, or runs again without its data")
+        return Doubt(why=f"the member at {member.endpoint} lags behind, or restarted without its data")
     theirs = {each.id for each in recorded(desired)}
     if with_ours and all(entry.id in theirs for entry in answer.members):
         why = (
-            f"the member at {member.endpoint} lists no member of this resource: it runs again without its "
-            "data, or they were removed from etcd"
+            f"the member at {member.endpoint} lists no member of this resource: it restarted without its "
+            "data, or the members of this resource were removed from etcd"
         )
         return Doubt(why=why, may_be_right=True)
     return None

@@ -54,7 +54,7 @@ def _doubt(desired: DesiredCluster, ours: frozenset[str], at: str, answer: Answe
     if answer.cluster_id != desired.persisted.cluster_id:
         return Doubt(why=f"a member of another cluster answers at {at}")
     if ours.isdisjoint(entry.id for entry in answer.members):
-        return Doubt(why=f"the member at {at} lists none of this resource")
+        return Doubt(why=f"the member at {at} lists no member of this resource")
     return None
 
 

@@ -112,7 +112,9 @@ def condition(
         fine = Problem(reason="BackedUp", message=_fine(interval, facts))
         return _condition("True", fine, generation)
     if facts.since_success is None and facts.waited <= limit:
-        pending = why or Problem(reason="FirstBackupPending", message="the first backup is not taken yet")
+        pending = why or Problem(
+            reason="FirstBackupPending", message="the first backup has not been taken yet"
+        )
         return _condition("Unknown", pending, generation)
     return _condition("False", _overdue(facts, limit, why), generation)
 
@@ -121,7 +123,7 @@ def _fine(interval: int, facts: ToolFacts) -> str:
     message = f"a backup is taken every {interval} seconds"
     if not facts.refused:
         return message
-    return f"{message}, but not all is as spec.backup says: {facts.refused}"[:LONGEST_MESSAGE]
+    return f"{message}, but spec.backup is not fully applied: {facts.refused}"[:LONGEST_MESSAGE]
 
 
 def merged(previous: tuple[Condition, ...], wanted: Condition | None, now: str) -> tuple[Condition, ...]:

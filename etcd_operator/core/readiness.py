@@ -89,13 +89,13 @@ SERVES = "MemberServes"
 
 def _verdict(state: ClusterState, member: Member) -> tuple[str, str]:
     if member in state.foreign:
-        return "OtherCluster", "it answers for another cluster than the one on record"
+        return "OtherCluster", "it answers for a cluster other than the one on record"
     if not state.has_quorum:
         return "QuorumLost", "no quorum answers"
     if member.refusal is not None:
         return _verdict_on_refusal(member)
     if member.entry is None and state.requires_user:
-        return "NoAnswer", "no member reports who the members are, and it is silent"
+        return "NoAnswer", "no member reports the list of members, and this member is silent"
     if member.entry is None:
         return "NotAMember", "etcd does not list it"
     if member.entry.is_learner:

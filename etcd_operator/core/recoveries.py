@@ -4,7 +4,7 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.quantities import duration_text
 
 ONLY_LOST = "writes that only lost members had are missing"
-SINCE_BACKUP = "writes since then are missing"
+SINCE_BACKUP = "writes after the backup are missing"
 
 
 def source_of(recovery: Recovery, *, is_offered: bool = False) -> str:
@@ -30,8 +30,8 @@ def missing(recovery: Recovery) -> str:
     if recovery.unheard:
         return (
             f"{SINCE_BACKUP}, up to revision {recovery.given_up} or later of the cluster that was given up: "
-            f"its last one is not known, because {', '.join(recovery.unheard)} did not answer; where they "
-            "still run, they may take writes of clients that reach them"
+            f"its last revision is not known, because {', '.join(recovery.unheard)} did not answer; if these "
+            "members still run, they may accept writes from clients that reach them"
         )
     if recovery.in_place:
         return f"{SINCE_BACKUP}, up to revision {recovery.given_up} of the cluster that was given up"

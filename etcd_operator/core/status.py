@@ -180,7 +180,8 @@ def _loss(state: ClusterState) -> Verdict | None:
         # Without effect, until now at least; but the cluster itself may be the result of an earlier one.
         if bootstrap is None or not is_recovery_token(state.desired.uid, bootstrap.token):
             return _first_loss(state)
-        return True, "RecoveredFromSurvivor", f"recovered as {bootstrap.members[0]} once: {ONLY_LOST}"
+        earlier = f"an earlier recovery recovered the cluster as {bootstrap.members[0]}"
+        return True, "RecoveredFromSurvivor", f"{earlier}: {ONLY_LOST}"
     reason = "RecoveredFromSurvivor" if recovery.backup is None else "RecoveredFromBackup"
     if recovery.in_place:
         reason = "RestoredInPlace"

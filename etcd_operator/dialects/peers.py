@@ -34,7 +34,7 @@ def ownership_problem(peer: EtcdPeer, cluster: EtcdCluster | None) -> str:
 def content_problem(peer: EtcdPeer, cluster: EtcdCluster) -> str:
     """What in a peer of `cluster` differs from what the operator writes; empty if nothing does."""
     wrong = next(_differences(peer, cluster), "")
-    return f"{wrong}: delete this EtcdPeer, the operator makes it again" if wrong else ""
+    return f"{wrong}: delete this EtcdPeer; the operator creates it again" if wrong else ""
 
 
 def _differences(peer: EtcdPeer, cluster: EtcdCluster) -> Iterator[str]:
@@ -45,12 +45,12 @@ def _differences(peer: EtcdPeer, cluster: EtcdCluster) -> Iterator[str]:
         yield "spec.bootstrap.initialClusterToken is not a token of its EtcdCluster"
     for member in bootstrap.static.initial_cluster:
         if member.host != _host(cluster, member.name):
-            yield f"spec.bootstrap.static.initialCluster: {member.name!r} at {member.host!r} is no member"
+            yield f"spec.bootstrap.static.initialCluster: {member.name!r} at {member.host!r} is not a member"
     for url in {member.url for member in bootstrap.external} - _adopted_urls(cluster):
-        yield f"spec.bootstrap.external: {url!r} is no peer URL of the cluster that is adopted"
+        yield f"spec.bootstrap.external: {url!r} is not a peer URL of the cluster that is adopted"
     survivor = bootstrap.survivor
     if survivor and survivor != _host(cluster, survivor.partition(".")[0]):
-        yield f"spec.bootstrap.survivor: {survivor!r} is no member of its EtcdCluster"
+        yield f"spec.bootstrap.survivor: {survivor!r} is not a member of its EtcdCluster"
     reserved = [name for names in reserved_names(spec.pod_template).values() for name in names]
     if reserved:
         yield f"spec.podTemplate.metadata has reserved names: {', '.join(reserved)}"

@@ -23,7 +23,7 @@ _GAUGES: tuple[tuple[str, str, Value], ...] = (
     ),
     (
         "last_verified_timestamp_seconds",
-        "When the last backup was completed that was verified; 0 if none was.",
+        "When the newest verified backup was completed; 0 if none has been verified yet.",
         lambda figures: figures.last_verified,
     ),
     ("last_duration_seconds", "How long the last backup took.", lambda figures: figures.took),

@@ -261,4 +261,4 @@ def _assert_too_few(name: str, voters: list[str], gone: tuple[str, ...]) -> None
 
 def _assert_behind(name: str, revision: int, backup: int) -> None:
     if revision >= backup:
-        raise Conflict(f"{name} has all that the backup has: not recovering from it")
+        raise Conflict(f"{name} has all the data that the backup has: not recovering from the backup")

@@ -61,6 +61,8 @@ class Reader:
             raise
         if rest and reply["ResponseMetadata"]["HTTPStatusCode"] != _PARTIAL:
             reply["Body"].close()
-            raise failures.refused(self._subject, "it sends the begin of an object when asked for its rest")
+            raise failures.refused(
+                self._subject, "it sends the beginning of an object when asked for the rest"
+            )
         self._version = {"IfMatch": expect(reply, "ETag", self._subject)}
         self._body = reply["Body"]

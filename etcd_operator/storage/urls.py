@@ -60,7 +60,7 @@ def _split(url: str) -> SplitResult:
             "The URL of a store must not contain credentials. Use the environment or mounted files."
         )
     if parts.fragment:
-        raise InvalidURL("The URL of a store has no part after '#'. Write '#' in a name as %23.")
+        raise InvalidURL("The URL of a store must not have a part after '#'. Write '#' in a name as %23.")
     return parts
 
 
@@ -104,7 +104,7 @@ def _azure(parts: SplitResult, stall: float) -> tuple[Store, str]:
 def _plain(parts: SplitResult) -> SplitResult:
     """Refuses a query."""
     if parts.query:
-        raise InvalidURL(f"A URL that starts with {parts.scheme}:// has no options after '?'.")
+        raise InvalidURL(f"A URL that starts with {parts.scheme}:// must not have options after '?'.")
     return parts
 
 

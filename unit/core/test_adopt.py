@@ -241,7 +241,7 @@ def test_who_has_the_newest_data_is_named_to_a_person_whose_members_never_come_b
     state = adopting(ours=1, count=1, has_quorum=False)
     silent = plan(silent_external(state, 0)).message
     assert "old-0 (id-old-0) (" in silent
-    assert "or, if that is lost, restore a snapshot of db-0 (`etcdctl snapshot save`)" in silent
+    assert "or, if their data is lost, restore a snapshot of db-0 (`etcdctl snapshot save`)" in silent
     nobody = silent_external(changed(state, "db-0", answer=None), 0)
     assert "snapshot" not in plan(nobody).message
 
@@ -313,7 +313,7 @@ def test_a_removal_that_has_begun_is_carried_out_whatever_the_mode_is() -> None:
 def test_how_to_go_on_without_an_external_member_that_is_lost() -> None:
     made = plan(silent_external(adopting(ours=2), 1))
     assert made.reason == "MemberUnhealthy"
-    assert "that never comes back: etcdctl member remove id-old-1" in made.message
+    assert "never comes back, remove it: etcdctl member remove id-old-1" in made.message
 
 
 def test_an_external_member_with_corrupt_data_is_named_as_such() -> None:

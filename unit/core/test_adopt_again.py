@@ -156,7 +156,7 @@ def test_a_member_that_runs_again_without_its_data_proves_nothing() -> None:
     assert not state.has_quorum
     assert state.external == ()
     assert (made.actions, made.reason) == ((), "AdoptionUnclear")
-    assert f"the member at {endpoint(0)} lists none of this resource" in made.message
+    assert f"the member at {endpoint(0)} lists no member of this resource" in made.message
     assert "the claims have the last copies" in made.message
     assert "spec.adopt" in made.message
 
@@ -173,7 +173,7 @@ def test_a_listed_member_that_runs_again_without_its_data_is_not_recorded() -> N
     made = plan(resumed(ours=3, replies={0: BLANK}))
 
     assert (made.actions, made.reason) == ((), "AdoptionUnclear")
-    assert f"the member at {endpoint(0)} lists none of this resource" in made.message
+    assert f"the member at {endpoint(0)} lists no member of this resource" in made.message
 
 
 def test_another_cluster_at_an_endpoint_is_not_believed() -> None:
@@ -187,7 +187,7 @@ def test_another_cluster_at_an_endpoint_is_not_believed() -> None:
     assert [m.endpoint for m in made.members if not m.removed] == [endpoint(0), endpoint(1)]
     alone = plan(resumed(silent=("db-0",), replies={0: other, 1: SILENT, 2: SILENT}))
     assert "last copies" not in alone.message
-    assert "start the missing members again" in alone.message
+    assert "restart the missing members with their data" in alone.message
 
 
 def test_an_external_member_that_is_silent_is_waited_for() -> None:
@@ -196,7 +196,7 @@ def test_an_external_member_that_is_silent_is_waited_for() -> None:
     assert (made.actions, made.reason) == ((), "AdoptionUnclear")
     assert "old-1 (id-old-1)" in made.message
     assert f"no member responds at {endpoint(1)}" in made.message
-    assert "never comes back: etcdctl member remove id-old-1" in made.message
+    assert "never comes back, remove it: etcdctl member remove id-old-1" in made.message
 
 
 def test_without_a_quorum_nobody_is_told_to_remove_a_member() -> None:

@@ -76,7 +76,9 @@ REFUSED = [
         heard(offered(), 1, reply=Silence()), "no member of etcd answers at old-1.there:2379", id="silent"
     ),
     pytest.param(heard(offered(), 1, reply=Refusal()), "requires authentication", id="auth"),
-    pytest.param(heard(offered(), 1, cluster_id="other"), "of different clusters (cdf8", id="two clusters"),
+    pytest.param(
+        heard(offered(), 1, cluster_id="other"), "belong to different clusters (cdf8", id="two clusters"
+    ),
     pytest.param(heard(offered(), 1, is_learner=True, members=()), "has a learner", id="a learner answers"),
     pytest.param(listing(offered(), LEARNER), "has a learner", id="a learner is listed"),
     pytest.param(heard(offered(), 1, members=FOUR), "list different members", id="lists differ"),
@@ -90,7 +92,8 @@ REFUSED = [
     ),
     pytest.param(
         heard(offered(), 1, db_size=LARGEST + 1),
-        "old-1.there:2379 has 1843 MiB, and members of this resource take no writes from 2048 MiB on",
+        "old-1.there:2379 has 1843 MiB, and members of this resource accept no writes once their database "
+        "has 2048 MiB",
         id="more than our quota takes",
     ),
     pytest.param(heard(offered(), 1, corrupt=frozenset({"0"})), "report errors or an alarm", id="corrupt"),
@@ -128,7 +131,7 @@ def test_members_of_a_former_resource_that_never_come_back_are_named_by_their_id
 
     assert (made.actions, made.reason) == ((), "AdoptionRefused")
     assert "no endpoint leads to db-0000" in made.message
-    assert "never comes back: etcdctl member remove id-db-0000" in made.message
+    assert "never comes back, remove it (etcdctl member remove id-db-0000)" in made.message
 
 
 def test_a_peer_url_with_an_address_that_pods_reach_is_no_obstacle() -> None:

@@ -23,7 +23,7 @@ def test_without_spec_adopt_a_person_is_told_to_put_it_back() -> None:
         resumed(ours=2, adopt=None, replies=dict.fromkeys(range(3), SILENT)), adoption=None
     )
     assert plan(forgotten).reason == "UnknownMember"
-    assert "put spec.adopt back" in plan(forgotten).message
+    assert "set spec.adopt again" in plan(forgotten).message
     asked = replace(forgotten.desired, adopt=offered(3).desired.adopt)
     assert recorded(replace(forgotten, desired=asked)) == Adoption(members=())
 
@@ -41,7 +41,7 @@ def test_external_members_are_asked_for_where_nobody_lists_them_without_a_quorum
 def test_who_else_votes_is_named_where_a_recovery_is_offered() -> None:
     state = listing(persistents.lost(), "old-0")
     resumed_on_claims = with_record(state, bootstrap=Bootstrap(members=(), token=TOKEN))
-    back = "if this resource was created again during an adoption, put spec.adopt back instead"
+    back = "if this resource was created again during an adoption, set spec.adopt again instead"
 
     assert "db-1 (silent), old-0 (not a member of this resource): no quorum" in plan(state).message
     assert back not in plan(state).message
@@ -56,7 +56,7 @@ def test_where_the_api_server_refuses_spec_adopt_nobody_is_told_to_put_it_back()
     for record in ({"bootstrap": bootstrap}, {"bootstrap": None}, {"recovery": first_recovery("db-3")}):
         made = plan(with_record(forgotten, **record))
         assert made.reason == "UnknownMember"
-        assert "put spec.adopt back" not in made.message
+        assert "set spec.adopt again" not in made.message
 
 
 def test_spec_adopt_without_effect_is_reported() -> None:

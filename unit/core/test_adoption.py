@@ -147,9 +147,10 @@ def test_an_answer_counts_by_the_member_that_gave_it() -> None:
 
 BLANK = answer("old-0", theirs(1))
 """Of a member that was started again without its data: it has the same IDs, and is alone."""
-BEHIND = "lags behind, or runs again without its data"
+BEHIND = "lags behind, or restarted without its data"
 NONE_OF_OURS = (
-    "lists no member of this resource: it runs again without its data, or they were removed from etcd"
+    "lists no member of this resource: it restarted without its data, or the members of this resource were "
+    "removed from etcd"
 )
 
 
@@ -238,8 +239,8 @@ def test_a_list_without_ours_counts_before_they_join_and_once_the_last_one_leave
 @pytest.mark.parametrize(
     ("kind", "what", "copies"),
     [
-        (persistent(), "pvc,etcdpeer db-0 db-1", "those claims have the last copies"),
-        (ephemeral(), "pod,service db-0000 db-0001", "those pods have the last copies"),
+        (persistent(), "pvc,etcdpeer db-0 db-1", "keep the claims: they have the last copies"),
+        (ephemeral(), "pod,service db-0000 db-0001", "keep the pods: they have the last copies"),
     ],
     ids=["persistent", "ephemeral"],
 )
@@ -249,7 +250,7 @@ def test_how_to_go_on_where_others_have_removed_all_of_ours(
     names = [kind.member_name(number) for number in range(2)]
     message = plan(found(recorded(kind), {name: Silence(seconds=2.0) for name in names})).message
 
-    assert f"delete what is left of them, so that others join: kubectl delete {what}; " in message
+    assert f"delete what is left, so that new members join: kubectl delete {what}; " in message
     assert copies in message
 
 

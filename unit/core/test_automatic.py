@@ -176,7 +176,7 @@ def test_backups_that_are_being_listed_are_waited_for() -> None:
     """One of them may have more than the survivor: then only a person decides."""
     state = replace(automatic(persistents.lost()), backups=BackupFacts(is_awaited=True))
     assert (plan(state).actions, plan(state).reason) == ((), "QuorumLost")
-    assert plan(state).message.endswith("EtcdBackups are not listed yet, and one of them may have more")
+    assert plan(state).message.endswith("EtcdBackups are not listed yet, and one of them may have more data")
 
 
 def test_backups_that_cannot_be_listed_are_not_waited_for() -> None:
@@ -214,8 +214,9 @@ def test_the_message_reports_since_when_it_is_counted(asked: str) -> None:
     made = plan(automatic(persistents.lost(asked=asked), AFTER - 1.0))
 
     assert (made.stage, made.actions) == (Stage.HELD, ())
-    assert f"it begins by itself after 10 min in which nothing of that changes, counted since {SINCE}" in (
-        made.message
+    assert (
+        f"a recovery begins by itself after 10 min in which none of this changes, counted since {SINCE}"
+        in (made.message)
     )
 
 
@@ -229,11 +230,11 @@ def test_the_message_reports_why_it_does_not_begin() -> None:
     uncounted = replace(automatic(persistents.lost()), absence=Absence())
     assert "by itself" not in plan(uncounted).message
     led = changed(uncounted, "db-1", followed_a_leader=True)
-    assert "; it does not begin by itself, because db-1 followed a leader after the quorum was lost" in (
+    assert "; no recovery begins by itself, because db-1 followed a leader after the quorum was lost" in (
         plan(led).message
     )
     elsewhere = beside_follower(automatic(persistents.lost(), AFTER - 1.0))
-    assert "it begins by itself after 10 min" in plan(elsewhere).message
+    assert "a recovery begins by itself after 10 min" in plan(elsewhere).message
 
 
 # afterwards

@@ -55,7 +55,7 @@ def test_what_the_operator_cannot_do_is_said_while_backups_go_on() -> None:
     assert judged(SETTLED, refused) == (
         "True",
         "BackedUp",
-        "a backup is taken every 1800 seconds, but not all is as spec.backup says: the claim cannot grow",
+        "a backup is taken every 1800 seconds, but spec.backup is not fully applied: the claim cannot grow",
     )
 
 
@@ -106,7 +106,7 @@ def test_the_reason_of_an_old_success_is_said() -> None:
             "ToolNotRunning",
             "see `kubectl describe pod c-backup-tool-x`",
         ),
-        (SETTLED, ToolFacts(), "FirstBackupPending", "the first backup is not taken yet"),
+        (SETTLED, ToolFacts(), "FirstBackupPending", "the first backup has not been taken yet"),
     ],
 )
 def test_before_the_first_success(state: ToolState, sight: ToolFacts, reason: str, message: str) -> None:

@@ -120,7 +120,7 @@ def test_the_newest_source_is_taken_and_none_while_it_is_not_known(state: Cluste
 def test_a_backup_that_may_be_being_stored_is_given_up_by_a_person_only() -> None:
     made = plan(beside(Stock()))
     assert (made.stage, made.actions) == (Stage.HELD, ())
-    assert "lists what is stored, or still stores a backup that was begun before the loss" in made.message
+    assert "lists the stored backups or still stores a backup that was begun before the loss" in made.message
     assert "remove spec.backup to recover from db-0002" in made.message
 
 
@@ -237,7 +237,7 @@ def test_a_seed_that_may_have_all_data_is_given_up_by_a_person() -> None:
     made = plan(with_seed(alone(having(backup(3)))))
     assert (made.stage, made.reason, made.actions) == (Stage.HELD, "QuorumLost", ())
     assert "db-0003 may have fetched its data" in made.message
-    assert "delete its pod to give that up and restore the backup r3 at revision 3" in made.message
+    assert "delete its pod to give up that data and restore the backup r3 at revision 3" in made.message
 
 
 def test_a_seed_without_a_node_is_given_up() -> None:

@@ -96,8 +96,8 @@ def test_a_seed_for_which_members_were_given_up_is_not_to_be_deleted(claim: Clai
         ),
         pytest.param(
             filling(CLOSED, claim=GOING),
-            "; if a pod of it does not end because its node never responds again: kubectl delete pod "
-            "--selector etcd.improbable.io/peer-name=db-3 --force",
+            "; if a pod of db-3 does not end because its node never responds again: kubectl delete "
+            "pod --selector etcd.improbable.io/peer-name=db-3 --force",
             id="only the claim is left",
         ),
     ],
@@ -109,7 +109,7 @@ def test_a_claim_that_was_found_to_serve_is_waited_for_when_it_is_deleted(
     state = replace(state, desired=replace(state.desired, restore_in_place=asked))
     made = plan(state)
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "Restoring")
-    assert "the claim db-3, which was found to serve, is being deleted" in made.message
+    assert "the claim db-3 is being deleted, after its member was found to serve" in made.message
     assert made.message.endswith(expected)
 
 

@@ -62,8 +62,10 @@ def test_a_proven_recovery_in_between_allows_no_second_one_without_a_person() ->
 
 
 HELD = [
-    pytest.param(automatic(silenced(3, 0, 1), AFTER - 1.0), "it begins by itself", id="not yet"),
-    pytest.param(automatic(silenced(5, 3, gone=(0, 1, 2)), 9.0), "it begins by itself", id="no quorum"),
+    pytest.param(automatic(silenced(3, 0, 1), AFTER - 1.0), "a recovery begins by itself", id="not yet"),
+    pytest.param(
+        automatic(silenced(5, 3, gone=(0, 1, 2)), 9.0), "a recovery begins by itself", id="no quorum"
+    ),
     pytest.param(silenced(3, 0, 1), "no quorum answers", id="Manual"),
     pytest.param(
         changed(automatic(silenced(3, 0, 1)), "db-0002", pod=pod("db-0002", is_terminating=True)),

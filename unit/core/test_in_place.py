@@ -116,7 +116,7 @@ def test_each_step_follows_from_what_there_is(state: ClusterState, expected: obj
 
 EVICTED = Evictions(count=2, pod="db-seed-2", node="n1", message="low on disk")
 WAITS = [
-    pytest.param(sight(job=job()), {}, "the Job db-seed restores it", id="the Job runs"),
+    pytest.param(sight(job=job()), {}, "the Job db-seed is restoring the backup", id="the Job runs"),
     pytest.param(
         sight(job=job(evictions=EVICTED)),
         {},

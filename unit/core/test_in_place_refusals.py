@@ -21,7 +21,7 @@ REFUSED = [
     pytest.param(live(f"{CLUSTER_ID}/one/2"), f"={NAME}", id="another attempt"),
     pytest.param(
         live("?", backups=sight(backup(), backup("two", time="2026-01-02T00:00:00Z"))),
-        f"={CLUSTER_ID}/two/1; the same with another backup: one",
+        f"={CLUSTER_ID}/two/1; other backups that can be requested in the same way: one",
         id="the newest is offered",
     ),
     pytest.param(live(NAME, backups=sight(is_listed=False)), "cannot be read now", id="not listed"),
@@ -30,7 +30,7 @@ REFUSED = [
     ),
     pytest.param(
         live(NAME, backups=replace(sight(), stored=(), unreadable="EtcdBackup one cannot be read (why)")),
-        "is completed in its namespace, but EtcdBackup one cannot be read (why); an EtcdRestore",
+        "is completed in its namespace, but EtcdBackup one cannot be read (why); from any other backup, an",
         id="none that can be read",
     ),
     pytest.param(
@@ -92,7 +92,7 @@ def test_a_failed_attempt_is_reported_with_the_name_of_the_next() -> None:
     assert plan(remembering(live("one"), failed)).reason == "RestoreRefused"
     kept = (claim("db-9", given_up_by="of another one"), claim("db-4", given_up_by=NAME))
     made = plan(replace(remembering(live(NAME), failed), kept=kept))
-    assert "it is damaged; members had been given up by then, and their" in made.message
+    assert "it is damaged; members had already been given up, and their" in made.message
     assert "are kept: db-4; to restore" in made.message
 
 

@@ -158,7 +158,9 @@ def test_a_loss_is_reported_with_the_name_of_what_could_be_recovered(state: Clus
 
 def test_an_offer_does_not_promise_claims_that_are_deleted_already() -> None:
     made = plan(losing_its_claim(losing_its_claim(lost(5, 0, 1, 2), "db-1"), "db-4"))
-    assert "their claims are kept but for those that are deleted already (db-1, db-4), or" in made.message
+    assert (
+        "their claims are kept, except those that are already being deleted (db-1, db-4), or" in made.message
+    )
 
 
 LEAVING = [
@@ -219,7 +221,7 @@ REFUSED = [
     pytest.param(
         lost(3, 0, 1, 2, asked=NAME),
         "RecoveryRefused",
-        "no member that could be recovered from answers",
+        "no member from which the cluster could be recovered answers",
         id="nobody is left",
     ),
     pytest.param(

@@ -119,7 +119,7 @@ def test_a_number_whose_former_member_cannot_go_yet_is_left_for_later() -> None:
 
 @pytest.mark.parametrize(
     ("token", "expected"),
-    [(TOKEN, None), (f"{TOKEN}-1", "recovered as db-0 once")],
+    [(TOKEN, None), (f"{TOKEN}-1", "an earlier recovery recovered the cluster as db-0")],
     ids=["never", "an earlier one"],
 )
 def test_a_recovery_that_was_not_needed_lost_nothing(token: str, expected: str | None) -> None:

@@ -199,7 +199,7 @@ HELD = [
             lost(3, 0, 1, 2), answer=answer("db-0007", is_learner=True, revision=7), pod=pod("db-0007")
         ),
         "QuorumLost",
-        "db-0007 may have a part of the data only, without a vote: no quorum",
+        "db-0007 may have only a part of the data, and have no vote: no quorum",
         id="only a learner is left: it may have received only a part",
     ),
     pytest.param(

@@ -163,4 +163,4 @@ def test_a_seed_that_serves_takes_over() -> None:
     state = served(replace(gone(LOST_NAME), has_quorum=True), RECOVERY, claim=final_claim())
     made = plan(state)
     assert made.reason == "Recovered"
-    assert "writes since then are missing" in made.message
+    assert "writes after the backup are missing" in made.message

@@ -134,7 +134,7 @@ def test_a_seed_that_may_have_fetched_more_than_the_next_survivor_is_given_up_by
     made = plan(orphaned(89))
     assert (made.stage, made.actions) == (Stage.HELD, ())
     assert "db-0005 may have fetched its data" in made.message
-    assert "delete its pod to give that up and recover from db-0004 at revision 89" in made.message
+    assert "delete its pod to give up that data and recover from db-0004 at revision 89" in made.message
 
     assert plan(orphaned(89, is_assigned=False)).actions == (DropUnassigned(name="db-0005"),)
 

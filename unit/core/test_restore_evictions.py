@@ -29,7 +29,7 @@ def test_what_is_evicted_again_is_reported_also_while_the_next_pod_runs(job: Job
     made = planned(replace(BEGUN, check=job))
     assert (made.reason, made.requeue_after) == ("PodEvicted", PROGRESS_POLL)
     assert (
-        "2 pods of the Job j were evicted, j-2 from the node n1 as the last one: low on disk" in made.message
+        "2 pods of the Job j were evicted, the last one, j-2, from the node n1: low on disk" in made.message
     )
     assert ("; now: no node fits" in made.message) == (job is NEXT)
 

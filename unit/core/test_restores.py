@@ -42,7 +42,7 @@ def test_an_accepted_restore_of_another_version_may_be_invalid() -> None:
     """It may have made claims that this one does not know: so it neither fails nor goes on."""
     made = planned(replace(BEGUN, problem="spec.x: wrong", members=()))
     assert (made.phase, made.reason, made.act, made.failure) == ("Pending", "InvalidSpec", Act.NOTHING, None)
-    assert "use that one, or delete this EtcdRestore" in made.message
+    assert "use that version, or delete this EtcdRestore" in made.message
     why = RestoreFailure(reason="BackupDamaged", message="it is damaged")
     assert planned(replace(BEGUN, problem="spec.x: wrong", members=(), failure=why)).phase == "Pending"
 
@@ -161,7 +161,11 @@ def test_a_size_that_is_not_read_here_is_for_the_volume_to_refuse(storage: int |
         ("3.6.16", "", ""),
         ("3.6.16", "3.6.1", ""),
         ("3.6.16", "3.7.3", ""),
-        ("3.6.16", "3.5.35", "a backup of etcd 3.6.16 can be restored as 3.6 or 3.7, not as 3.5.35"),
+        (
+            "3.6.16",
+            "3.5.35",
+            "a backup of etcd 3.6.16 can be restored to etcd 3.6 or 3.7, not to etcd 3.5.35",
+        ),
         ("3.4.0", "3.5.10", ""),
         (
             "3.4.0",
@@ -171,9 +175,9 @@ def test_a_size_that_is_not_read_here_is_for_the_volume_to_refuse(storage: int |
         ("3.3.27", "", "a backup of etcd 3.3.27 cannot be restored: "),
         ("3.3.27", "3.4.30", "a backup of etcd 3.3.27 cannot be restored: "),
         ("3.3.27", "3.5.35", "a backup of etcd 3.3.27 cannot be restored: "),
-        ("3.8.1", "", "no EtcdCluster runs etcd 3.8.1"),
-        ("4.0.0", "", "no EtcdCluster runs etcd 4.0.0"),
-        ("3.6.16+k3s1", "", "etcd 3.6.16+k3s1 is no release"),
+        ("3.8.1", "", "an EtcdCluster cannot run etcd 3.8.1"),
+        ("4.0.0", "", "an EtcdCluster cannot run etcd 4.0.0"),
+        ("3.6.16+k3s1", "", "etcd 3.6.16+k3s1 is not a release"),
         ("3.6.16+k3s1", "3.6.16", ""),
         ("banana", "3.6.16", ""),
         ("banana", "", "the exact version of the snapshot is not known"),
@@ -215,13 +219,13 @@ def test_after_the_first_handed_over_claim_none_is_removed_and_all_are_named() -
     made = planned(replace(MARKED, failure=why))
     assert (made.phase, made.reason) == ("Failed", "Invalid")
     assert made.message == (
-        "a policy refuses it. The claims with restored data are kept: on c-0, c-1 an EtcdCluster c resumes"
+        "a policy refuses it. The claims with restored data are kept: an EtcdCluster c resumes on c-0, c-1"
     )
     first, second = members(ClaimState.OURS)
     partly = replace(VERIFIED, failure=why, members=(replace(first, claim=ClaimState.MARKED), second))
     made = planned(partly)
     assert (made.phase, made.act) == ("Failed", Act.NOTHING)
-    assert made.message.endswith("on c-0 an EtcdCluster c resumes; c-1 will be deleted with this EtcdRestore")
+    assert made.message.endswith("an EtcdCluster c resumes on c-0; c-1 will be deleted with this EtcdRestore")
     with_job = replace(partly, members=(partly.members[0], replace(second, job=DONE)))
     assert planned(with_job).act is Act.CLEAN_UP, "Jobs are removed"
     assert with_job.removable == ()
@@ -310,6 +314,6 @@ def test_a_plain_snapshot_is_named_as_one() -> None:
         snapshot = Verified(revision=7, keys=1, size=1, sha256="", check=check)
         return planned(replace(BEGUN, check=replace(DONE, report=RestoreReport(snapshot=snapshot)))).message
 
-    assert says("hash") == "verified: revision 7, 1 key, there is no manifest, etcd's hash matches"
+    assert says("hash") == "verified: revision 7, 1 key, there is no manifest, but etcd's hash matches"
     assert "only the structure was checked" in says("none")
     assert says("later") == "verified: revision 7, 1 key, later"

@@ -165,9 +165,9 @@ def test_the_claim_of_a_restore_that_had_not_ended_is_named() -> None:
     made = plan(on_claims(*OLD, SEED))
     assert (made.actions, made.reason, made.requeue_after) == ((), "ClaimsConflict", 10.0)
     assert made.message == (
-        f"the claims hold data of different clusters ({OWN}; db-3 of one that never served): nothing is "
-        "changed; db-3 was made by a recovery or a restore in place that had not ended: to go on with the "
-        "others, delete the claim db-3"
+        f"the claims hold data of different clusters ({OWN}; db-3 of a cluster that never served): nothing "
+        "is changed; db-3 was created by a recovery or a restore in place that had not ended: to continue "
+        "with the other claims, delete the claim db-3"
     )
     assert plan(on_claims(*OLD)).reason == "Resuming"
 
@@ -178,13 +178,14 @@ def test_a_person_chooses_between_what_served_before_and_what_was_restored() -> 
     message = plan(conflict).message
     assert f"(db-2 of the etcd cluster {CLUSTER_ID}; db-3 of the etcd cluster feed)" in message
     assert message.endswith(
-        "to go on with the others, remove the annotation etcd.improbable.io/given-up-by from db-0, then "
-        "delete the claim db-3; to go on with what was restored, delete the claim db-2, with the data before "
-        "that"
+        "to continue with the other claims, remove the annotation etcd.improbable.io/given-up-by from db-0, "
+        "then delete the claim db-3; to continue with the restored data, delete the claim db-2, with the "
+        "data from before the restore"
     )
     assert "given-up" not in plan(on_claims(*OLD, SERVED)).message
     assert plan(on_claims(*OLD, SERVED)).message.endswith(
-        "to go on with what was restored, delete the claims db-0, db-1, db-2, with the data before that"
+        "to continue with the restored data, delete the claims db-0, db-1, db-2, with the data from before "
+        "the restore"
     )
     assert plan(on_claims(SERVED)).reason == "Resuming"
 
@@ -192,14 +193,18 @@ def test_a_person_chooses_between_what_served_before_and_what_was_restored() -> 
 def test_claims_of_a_cluster_that_was_restored_before_are_not_taken_for_the_attempt() -> None:
     """It has one member, the former seed, and there is another one."""
     again = replace(SEED, name="db-4", token=f"{TOKEN}-2")
-    assert "to go on with the others, delete the claim db-4" in plan(on_claims(SERVED, again)).message
+    assert (
+        "to continue with the other claims, delete the claim db-4" in plan(on_claims(SERVED, again)).message
+    )
     joined = replace(SERVED, name="db-5", is_restored=False)
     assert "delete the claims that do not belong" in plan(on_claims(*OLD, SERVED, joined)).message
 
 
 def test_claims_that_do_not_record_their_cluster_yet_are_those_of_their_bootstrap() -> None:
     made = plan(on_claims(old_claim("db-0"), claim("db-1"), SEED))
-    assert f"(db-0, db-1 of the etcd cluster {CLUSTER_ID}; db-3 of one that never served)" in made.message
+    assert (
+        f"(db-0, db-1 of the etcd cluster {CLUSTER_ID}; db-3 of a cluster that never served)" in made.message
+    )
 
 
 CONFLICTS = [
@@ -287,7 +292,8 @@ def test_who_is_missing_is_reported_before_anybody_deletes_what_is_left() -> Non
 
     assert "of a cluster of db-0, db-1, db-2, db-3, db-4 only db-1, db-4 are left" in made.message
     assert (
-        "restore the missing claims. Delete those that are left only to begin with an empty" in made.message
+        "restore the missing claims. To begin with an empty cluster instead, delete the claims"
+        in made.message
     )
     others = plan(on_claims(old_claim("db-7", size=3)))
     assert "only none are left" in others.message

@@ -75,11 +75,11 @@ def test_a_success_is_too_old_when_the_second_time_after_it_has_failed(
             stored("22 12:01", {"Ready": ("False", "Suspended", "no backup is started")}),
             ("False", "Overdue", "no backup has succeeded since 2026-11-22T12:01:00Z"),
         ),
-        ("20 00:30", stored(), ("Unknown", "FirstBackupPending", "the first backup is not taken yet")),
+        ("20 00:30", stored(), ("Unknown", "FirstBackupPending", "the first backup has not been taken yet")),
         (
             "20 02:00",
             stored("", FAILED),
-            ("Unknown", "BucketMissing", "the first backup is not taken yet: no bucket"),
+            ("Unknown", "BucketMissing", "the first backup has not been taken yet: no bucket"),
         ),
         ("20 02:10", stored(), ("False", "Overdue", "no backup has succeeded yet")),
         ("22 12:00", stored("22 13:59"), ("True", "BackedUp", "")),

@@ -252,15 +252,15 @@ def test_nothing_is_done_for_a_schedule_that_is_being_deleted() -> None:
         (state(), f"the next backup is due at {ONE}", None),
         (
             state("22 13:00"),
-            "EtcdBackup s-20261122-1300 has not ended; the next is due at 2026-11-22T14:00:00Z",
+            "EtcdBackup s-20261122-1300 has not ended; the next backup is due at 2026-11-22T14:00:00Z",
             None,
         ),
         (
             state("22 16:30"),
-            "EtcdBackup s-20261122-1600 has not ended; the next is due at 2026-11-22T17:00:00Z",
+            "EtcdBackup s-20261122-1600 has not ended; the next backup is due at 2026-11-22T17:00:00Z",
             (
                 "BackupsMissed",
-                f"the backups due from {ONE} to {FOUR} were missed: only the latest is made up for",
+                f"the backups due from {ONE} to {FOUR} were missed: only the latest of them is taken now",
             ),
         ),
         (
@@ -278,7 +278,7 @@ def test_nothing_is_done_for_a_schedule_that_is_being_deleted() -> None:
         ),
         (
             state("22 14:10", deadline=30, backups=(RUNS,)),
-            "EtcdBackup s-20261122-1200 has not ended; the next is due at 2026-11-22T15:00:00Z",
+            "EtcdBackup s-20261122-1200 has not ended; the next backup is due at 2026-11-22T15:00:00Z",
             (
                 "BackupSkipped",
                 f"skipped the backups due from {ONE} to {TWO}: EtcdBackup {RUNS.name} had not ended {WITHIN}",

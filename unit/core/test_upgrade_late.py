@@ -63,7 +63,7 @@ def test_a_member_that_is_waited_for_in_vain_is_reported_with_what_is_known(
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UpgradeBlocked")
     assert made.message.startswith(f"{name} has not served at {NEW} for more than 2 minutes: {found}")
     is_going = found.startswith("its former pod")
-    assert made.message.endswith("takes this one back") is not is_going
+    assert made.message.endswith("set that version in the spec") is not is_going
 
 
 def test_a_member_whose_former_pod_crashes_on_is_not_advised_to_go_back_before_that_has_ended() -> None:

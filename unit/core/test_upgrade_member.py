@@ -64,7 +64,7 @@ def test_a_member_that_does_not_come_up_blocks_the_upgrade_with_the_way_back() -
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UpgradeBlocked")
     assert made.message == (
         "db-0002 does not come up at 3.5.35: ErrImagePull: no such image; the other members are not touched; "
-        "3.5.34 in the spec takes this one back"
+        "to take this member back to 3.5.34, set that version in the spec"
     )
 
 
@@ -74,7 +74,7 @@ def test_a_member_that_went_back_in_vain_is_not_advised_to_go_back() -> None:
     made = plan(desiring(state, OLD))
 
     assert made.reason == "UpgradeBlocked"
-    assert made.message.endswith("another version in the spec than 3.5.34 is tried on this one at once")
+    assert made.message.endswith("a version other than 3.5.34 in the spec is tried on this member at once")
 
 
 def test_a_peer_that_cannot_be_made_again_blocks_the_upgrade() -> None:

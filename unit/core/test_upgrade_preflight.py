@@ -55,12 +55,12 @@ OBSTACLES = [
     pytest.param(_lagging(LAG + 1), "db-0002, which has not caught up", id="it has not caught up"),
     pytest.param(
         _answering("db-0002", members=(entry("db-0000"), entry("db-0001"))),
-        "db-0002, which lists other members",
+        "db-0002, which lists different members",
         id="it lists other members",
     ),
     pytest.param(
         _answering("db-0002", member_id="id-other"),
-        "db-0002, which lists other members",
+        "db-0002, which lists different members",
         id="it has another ID",
     ),
     pytest.param(_answering("db-0000", errors=("NOSPACE",)), "db-0000, which reports NOSPACE", id="an alarm"),

@@ -141,7 +141,7 @@ def with_spec(**changes: Any) -> dict[str, Any]:
 def test_a_member_that_differs_is_refused(body: dict[str, Any], wrong: str) -> None:
     problem = content_problem(stored(body), CLUSTER)
     assert wrong in problem
-    assert problem.endswith("delete this EtcdPeer, the operator makes it again")
+    assert problem.endswith("delete this EtcdPeer; the operator creates it again")
 
 
 def test_a_token_that_no_status_has_is_refused() -> None:

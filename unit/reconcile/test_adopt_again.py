@@ -69,7 +69,7 @@ def test_ours_are_kept_beside_the_external_members_until_a_person_completes_the_
 def test_without_spec_adopt_a_person_is_told_to_put_it_back_and_it_goes_on() -> None:
     with made_again(lambda made, theirs: ours(theirs) == 2, "Complete", adopt=None) as (made, theirs, kind):
         made.run_until(lambda: made.reason(kind) == "UnknownMember")
-        assert "put spec.adopt back" in made.condition(kind, "Degraded")["message"]
+        assert "set spec.adopt again" in made.condition(kind, "Degraded")["message"]
         assert len(theirs.left) == 3
         made.edit(kind, "c", {"spec": {"adopt": adopt(theirs)}})
         made.settle()
@@ -88,7 +88,7 @@ def test_without_spec_adopt_external_members_are_not_given_up_without_a_person(n
         assert "recovery" not in made.status(kind)
         message = made.condition(kind, "Degraded")["message"]
         assert message.startswith("old-0 (not a member of this resource), old-1 (not a member")
-        assert message.endswith("put spec.adopt back instead")
+        assert message.endswith("set spec.adopt again instead")
         made.edit(kind, "c", {"spec": {"adopt": adopt(theirs, "Complete")}})
         made.run_until(lambda: made.reason(kind) == "AdoptionUnclear")
         for old in [member for member in theirs.etcd.members if is_external(member)]:

@@ -72,7 +72,7 @@ def test_members_on_silent_nodes_are_given_up_after_the_time_and_get_no_clients(
         cut_off(made, 0, 1)
         made.wait(AFTER - 5.0)
         assert not has_begun(made)
-        assert "it begins by itself after 16 s" in message(made)
+        assert "a recovery begins by itself after 16 s" in message(made)
         made.run_until(lambda: made.status(COREOS)["clusterID"] != "c0de")
         recovery = made.status(COREOS)["recovery"]
         assert (recovery["survivor"], recovery["automatic"]) == ("c-0002", True)
@@ -95,7 +95,7 @@ def test_a_silent_voter_beside_lost_ones_is_given_up_after_the_time() -> None:
         made.etcd.etcd.freeze("c-0003")
         lose(made, 0, 1, 2)
         made.run_until(lambda: "delete its pod" in message(made))
-        assert "it begins by itself" in message(made)
+        assert "a recovery begins by itself" in message(made)
         made.wait(AFTER - 5.0)
         assert not has_begun(made)
         made.run_until(lambda: has_begun(made))
@@ -124,7 +124,7 @@ def test_a_seed_that_is_lost_leaves_the_rest_to_a_person() -> None:
         made.delete(PODS, "c-0003", grace=0)
         made.wait(AFTER * 2.0)
         assert made.status(COREOS)["recovery"]["generation"] == 1
-        assert "it does not begin by itself, because an earlier recovery did" in message(made)
+        assert "no recovery begins by itself, because an earlier recovery did" in message(made)
         for name in ("c-0000", "c-0001"):
             made.delete(PODS, name, grace=0)
         made.world.up |= {running.node for running in made.world.running}

@@ -44,7 +44,7 @@ def test_after_the_time_the_newest_survivor_is_recovered_and_all_claims_are_kept
         freeze(made, 0, 1)
         made.wait(AFTER - 5.0)
         assert not has_begun(made)
-        assert "it begins by itself after 16 s in which nothing of that changes" in message(made)
+        assert "a recovery begins by itself after 16 s in which none of this changes" in message(made)
         made.settle()
         assert_recovered(made, (3, 4, 5), ("c-0", "c-1", "c-2"))
         assert made.status(IMPROBABLE)["recovery"]["automatic"] is True
@@ -69,7 +69,7 @@ def test_members_that_follow_a_leader_unseen_are_not_given_up() -> None:
         find_a_leader(made)
         made.wait(after * 2.0)
         assert not has_begun(made)
-        assert "; it does not begin by itself, because c-0, c-1 followed a leader after the" in message(made)
+        assert "; no recovery begins by itself, because c-0, c-1 followed a leader after the" in message(made)
         thaw(made, 0, 1)
         made.settle()
         made.wait(CLOCKS + 10.0)
@@ -103,7 +103,7 @@ def test_a_loss_goes_on_while_the_operator_does_not_know_whether_it_does(lost: i
         made.operator.epoch += lost
         made.wait(after * 2.0)
         assert not has_begun(made)
-        assert "; it does not begin by itself, because c-0, c-1 followed a leader after the" in message(made)
+        assert "; no recovery begins by itself, because c-0, c-1 followed a leader after the" in message(made)
 
 
 def test_members_whose_claims_are_gone_are_waited_for_as_long() -> None:
@@ -134,7 +134,7 @@ def test_a_person_need_not_wait_and_what_is_left_of_the_request_changes_nothing(
         for number in (3, 4):
             made.etcd.etcd.freeze(f"c-{number}")
         made.run_until(is_reason(made, "RecoveryRefused"))
-        assert "it begins by itself" in message(made)
+        assert "a recovery begins by itself" in message(made)
         made.wait(AFTER + 5.0)
         assert made.status(IMPROBABLE)["recovery"]["generation"] == 2
 
@@ -235,7 +235,7 @@ def test_a_second_loss_soon_after_waits_for_a_person() -> None:
         made.clock.advance(SETTLED - 60.0)
         lose_again(made)
         assert made.status(IMPROBABLE)["recovery"]["generation"] == 1
-        assert "it does not begin by itself, because an earlier recovery did" in message(made)
+        assert "no recovery begins by itself, because an earlier recovery did" in message(made)
         new = made.status(IMPROBABLE)["clusterID"]
         ask(made, f"{new}/c-5/2")
         made.settle()
@@ -273,7 +273,7 @@ def test_a_seed_that_is_lost_is_not_followed_by_another_one() -> None:
         made.lose_claim("c-3")
         made.wait(AFTER * 2.0)
         assert made.status(IMPROBABLE)["recovery"]["generation"] == 1
-        assert "it does not begin by itself" in message(made)
+        assert "no recovery begins by itself" in message(made)
 
 
 def test_a_pass_that_did_not_come_for_long_begins_the_count_again() -> None:

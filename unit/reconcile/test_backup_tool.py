@@ -132,7 +132,7 @@ def test_a_claim_that_cannot_grow_is_reported_and_stops_nothing_else(made: Bench
     made.api.before = refuse
     ask(made, {"volumeSizeInMB": 2048, "maxBackups": 5})
     made.run_until(
-        lambda: "not all is as spec.backup says" in made.condition(COREOS, "BackupHealthy")["message"]
+        lambda: "spec.backup is not fully applied" in made.condition(COREOS, "BackupHealthy")["message"]
     )
     made.run_until(
         lambda: runs(made) and "--max-backups=5" in tool_pods(made)[0]["spec"]["containers"][0]["args"]

@@ -71,7 +71,9 @@ def test_a_seed_whose_survivor_is_lost_before_it_fetched_is_given_up_by_a_person
         lose(made, 0, 1)
         made.run_until(lambda: "c-0003" in members(made))
         lose(made, 2)
-        made.run_until(lambda: "delete its pod to give that up" in str(made.condition(COREOS, "Degraded")))
+        made.run_until(
+            lambda: "delete its pod to give up that data" in str(made.condition(COREOS, "Degraded"))
+        )
         made.wait(60.0)
         assert "c-0004" not in members(made), "it may have fetched more, and not be seen to have done so"
         made.delete(PODS, "c-0003")

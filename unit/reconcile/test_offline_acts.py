@@ -79,7 +79,7 @@ def test_its_own_list_must_not_have_a_majority_that_may_live(made: Bench, channe
 def test_it_is_not_given_up_for_a_backup_that_has_no_more(made: Bench, channels: Channels) -> None:
     acts = read(made, channels)
     revision = made.etcd.etcd.revision
-    with pytest.raises(Conflict, match="all that the backup has"):
+    with pytest.raises(Conflict, match="all the data that the backup has"):
         confirm(acts, sha256_of(made.etcd.etcd), *GONE, backup=revision)
     confirm(acts, sha256_of(made.etcd.etcd), *GONE, backup=revision + 1)
 

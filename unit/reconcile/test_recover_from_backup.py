@@ -35,7 +35,7 @@ def test_a_cluster_without_volumes_is_recovered_from_its_backup_by_name() -> Non
         assert_finished(made, IMPROBABLE, 3, (0, 1, 3))
         loss = made.condition(IMPROBABLE, "DataLossPossible")
         assert (loss["status"], loss["reason"]) == ("True", "RecoveredFromBackup")
-        assert "revision 2: writes since then are missing" in loss["message"]
+        assert "revision 2: writes after the backup are missing" in loss["message"]
 
 
 def test_a_right_to_read_jobs_that_is_missing_for_a_while_is_reported_and_the_recovery_goes_on() -> None:

@@ -161,7 +161,7 @@ def test_a_survivor_that_has_caught_up_with_the_backup_is_not_given_up(
 ) -> None:
     lose(made, 0, 1)
     acts, revision = Acts(made, channels), made.etcd.etcd.revision
-    with pytest.raises(Conflict, match="c-0002 has all that the backup has"):
+    with pytest.raises(Conflict, match="c-0002 has all the data that the backup has"):
         acts.confirm("c-0000", "c-0001", backup=revision)
     acts.confirm("c-0000", "c-0001", backup=revision + 1)
     assert acts.reported == ["QuorumLost"]

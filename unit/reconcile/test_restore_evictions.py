@@ -55,8 +55,8 @@ def test_pods_that_are_evicted_again_and_again_are_named_with_the_next_step(made
     pod = evict(made, job)
     assert made.reason == "PodEvicted"
     name = job["metadata"]["name"]
-    assert f"2 pods of the Job {name} were evicted, {pod} from the node {ELSEWHERE} as the" in made.message
-    assert f"as the last one: {SAID}: free what the node lacks" in made.message
+    assert f"2 pods of the Job {name} were evicted, the last one, {pod}, from the node" in made.message
+    assert f"the node {ELSEWHERE}: {SAID}: free what the node lacks" in made.message
     assert f"kubectl cordon {ELSEWHERE};" in made.message
     running = made.start(job)
     made.made.wait(PAUSE)
@@ -96,4 +96,4 @@ def test_the_check_of_the_backup_may_be_evicted_too(made: Restoring) -> None:
     evict(made, job, "")
     evict(made, job, "")
     assert made.reason == "PodEvicted"
-    assert "as the last one: the kubelet does not say why: " in made.message
+    assert ": the kubelet does not say why: " in made.message

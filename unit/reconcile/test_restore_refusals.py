@@ -52,12 +52,17 @@ def test_a_failure_says_why_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("template", "snapshot", "reason", "says"),
     [
-        ({"version": "3.5.35"}, {}, "VersionNotPossible", "can be restored as 3.6 or 3.7, not as 3.5.35"),
+        (
+            {"version": "3.5.35"},
+            {},
+            "VersionNotPossible",
+            "can be restored to etcd 3.6 or 3.7, not to etcd 3.5.35",
+        ),
         (
             {"version": "3.7.3"},
             {"etcdVersion": "3.5.35"},
             "VersionNotPossible",
-            "as 3.5 or 3.6, not as 3.7.3",
+            "to etcd 3.5 or 3.6, not to etcd 3.7.3",
         ),
         ({}, {"check": "hash", "etcdVersion": "3.6.0"}, "VersionNotPossible", "version to one of 3.6 or 3.7"),
         ({}, {"etcdVersion": "3.4.1"}, "VersionNotPossible", "etcdutl 3.4.1 cannot raise revisions"),

@@ -116,7 +116,7 @@ def test_what_is_read_is_compared_with_what_was_recorded(made: Restoring) -> Non
     made.answers["verify"] = ({"snapshot": {**SNAPSHOT, "sha256": "ef" * 32}}, 0)
     made.until_ended("Failed")
     assert made.reason == "Replaced"
-    assert made.message.startswith(f"what is stored at {URL} is another backup than that of the EtcdBackup")
+    assert made.message.startswith(f"the object at {URL} is not the one that the EtcdBackup stored there")
 
 
 @pytest.mark.parametrize("part", ["r-verify", "r-1-"])
@@ -150,8 +150,8 @@ def test_a_restore_of_an_earlier_operator_never_goes_on_with_another_etcdbackup(
     complete(made, sha256)
     made.until_ended("Failed")
     assert made.reason == "Replaced"
-    assert made.message.startswith("EtcdBackup one is another one than when this restore began: to restore ")
-    assert f"to restore {URL}, name that in spec.source.objectURL" in made.message
+    assert made.message.startswith("EtcdBackup one is not the one with which this restore began: to restore ")
+    assert f"to restore {URL}, set spec.source.objectURL to it" in made.message
     made.until(lambda: not made.claims and not made.named("r-"))
     assert made.clusters == []
 
@@ -165,7 +165,7 @@ def test_a_restore_of_an_earlier_operator_needs_its_etcdbackup(made: Restoring) 
     made.made.start()
     made.until_ended("Failed")
     assert made.reason == "UnknownBackup"
-    assert made.message.startswith(f"EtcdBackup one was deleted: to restore {URL}, name that in spec.source.")
+    assert made.message.startswith(f"EtcdBackup one was deleted: to restore {URL}, set spec.source.objectURL")
 
 
 @pytest.mark.parametrize("recorded", [True, False])

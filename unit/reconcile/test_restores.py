@@ -186,7 +186,7 @@ def test_what_an_etcdbackup_did_not_store_is_not_restored(made: Restoring) -> No
     made.made.create(*restore(source={"backupName": "one"}))
     made.until_ended("Failed")
     assert made.reason == "Replaced"
-    assert made.message.startswith("what is stored at ")
+    assert made.message.startswith("the object at ")
     assert not made.claims
 
 

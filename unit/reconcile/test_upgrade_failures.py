@@ -206,7 +206,7 @@ def test_a_member_whose_node_is_cut_off_while_it_is_restarted_is_reported() -> N
         assert made.reason(IMPROBABLE) == "UpgradeBlocked"
         message = made.condition(IMPROBABLE, "Degraded")["message"]
         assert "its former pod has not ended" in message
-        assert "takes this one back" not in message
+        assert "set that version in the spec" not in message
         made.world.up.add(node)
         made.settle()
         assert_finished(made, IMPROBABLE, 3, version="3.6.17")

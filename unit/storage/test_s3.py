@@ -254,7 +254,7 @@ def test_a_store_that_ignores_ranges_does_not_continue_with_the_begin(case: Case
 
     assert b"".join(case.store.read("a", 6)) == b"and end"
     server.app = whole
-    with pytest.raises(StoreError, match="it sends the begin of an object when asked for its rest"):
+    with pytest.raises(StoreError, match="it sends the beginning of an object when asked for the rest"):
         list(case.store.read("a", 6))
 
 

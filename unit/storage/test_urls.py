@@ -70,7 +70,7 @@ def test_the_host_is_the_bucket(url: str, bucket: str, name: str) -> None:
         ("s3:///a", "s3://BUCKET/NAME"),
         ("s3://bucket:80/a", "no port"),
         ("gs://-bucket/a", "BUCKET has letters"),
-        ("gs://bucket/a?endpoint=b", "no options"),
+        ("gs://bucket/a?endpoint=b", "must not have options"),
         ("s3://key:planted@bucket/a", "must not contain credentials"),
         ("s3://bucket/a#b", "%23"),
         ("s3://[bucket/a", "malformed"),

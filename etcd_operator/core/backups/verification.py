@@ -107,7 +107,9 @@ def _of_report(state: BackupState, pod: BackupPodState) -> BackupPlan:
     if report is None or report.manifest is None:
         return _failed("VerificationFailed", f"the pod did not report what it read: {VERIFIES.instead}")
     if state.sha256 and report.manifest.sha256 != state.sha256:
-        message = f"what is stored at {state.url} is another backup: its SHA-256 is {report.manifest.sha256}"
+        message = (
+            f"what is stored at {state.url} is a different backup: its SHA-256 is {report.manifest.sha256}"
+        )
         return _failed("Replaced", message)
     if state.verify == RESTORE and report.restore is None:
         message = f"the pod did not report a test restore: {VERIFIES.instead}"

@@ -55,7 +55,7 @@ def failed(reason: str, message: str) -> RestorePlan:
     return RestorePlan(
         phase=PENDING,
         reason="CleaningUp",
-        message=f"removing what was made, because of: {message}",
+        message=f"removing what the restore created, because of: {message}",
         failure=RestoreFailure(reason=reason, message=message),
         requeue_after=0.0,
     )

@@ -31,11 +31,11 @@ def _repeated(job: JobState) -> str:
     if found is None or found.count < REPORTED_FROM:
         return ""
     step = (
-        f"free what the node lacks, or move its next pod to another node: kubectl cordon {found.node}; "
-        "Kubernetes makes that pod after a pause of up to 10 minutes"
+        "free what the node lacks, or have the next pod of the Job start on another node: kubectl cordon "
+        f"{found.node}; Kubernetes creates that pod after a pause of up to 10 minutes"
     )
     waits = f"; now: {job.waits_for}" if not job.is_running and job.pod != found.pod else ""
     return (
-        f"{found.count} pods of the Job {job.name} were evicted, {found.pod} from the node {found.node} as "
-        f"the last one: {found.message}: {step}{waits}"
+        f"{found.count} pods of the Job {job.name} were evicted, the last one, {found.pod}, from the node "
+        f"{found.node}: {found.message}: {step}{waits}"
     )

@@ -53,8 +53,8 @@ def refuse(state: RestoreState) -> RestorePlan | None:
     if not state.problem:
         return None
     message = (
-        f"{state.problem}: another version of the operator accepted it: use that one, or delete this "
-        "EtcdRestore, and what it has made with it"
+        f"{state.problem}: another version of the operator accepted this spec: use that version, or delete "
+        "this EtcdRestore together with what it has created"
     )
     return going("InvalidSpec", message)
 
@@ -64,7 +64,7 @@ def clean_up(state: RestoreState) -> RestorePlan | None:
     if state.failure is None:
         return None
     if state.has_leftovers:
-        message = f"removing what was made, because of: {state.failure.message}"
+        message = f"removing what the restore created, because of: {state.failure.message}"
         return going("CleaningUp", message, act=Act.CLEAN_UP, requeue_after=SOON)
     message = f"{state.failure.message}{texts.kept(state)}"
     return ended(RestoreFailure(reason=state.failure.reason, message=message))
@@ -140,7 +140,7 @@ def verify(state: RestoreState) -> RestorePlan | None:
     if job.end is JobEnd.SUCCEEDED and job.report is not None and job.report.snapshot is not None:
         snapshot = job.report.snapshot
         if state.source.sha256 not in ("", snapshot.sha256):
-            found = f"what is stored at {state.source.url} is another backup than that of the EtcdBackup"
+            found = f"the object at {state.source.url} is not the one that the EtcdBackup stored there"
             return failed("Replaced", f"{found}: its SHA-256 is {snapshot.sha256}: choose another EtcdBackup")
         message = f"verified: {texts.contents(snapshot)}"
         return going("Verified", message, snapshot=snapshot, requeue_after=0.0)

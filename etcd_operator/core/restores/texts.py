@@ -11,7 +11,7 @@ def kept(state: RestoreState) -> str:
         ", ".join(member.name for member in state.members if member.claim is claim)
         for claim in (ClaimState.MARKED, ClaimState.OURS)
     )
-    resumed = f"on {marked} an EtcdCluster {state.cluster_name} resumes" if marked else ""
+    resumed = f"an EtcdCluster {state.cluster_name} resumes on {marked}" if marked else ""
     deleted = f"{owned} will be deleted with this EtcdRestore" if owned else ""
     left = "; ".join(text for text in (resumed, deleted) if text)
     return f". The claims with restored data are kept: {left}" if left and state.is_marking else ""
@@ -19,15 +19,15 @@ def kept(state: RestoreState) -> str:
 
 def waiting(what: str) -> str:
     """What stands in the way until Kubernetes has deleted it."""
-    return f"waiting until what has the name is deleted: {what}"
+    return f"waiting until the objects that have the name of the cluster are deleted: {what}"
 
 
 def contents(snapshot: Verified) -> str:
     """What is in a snapshot, and how that was checked."""
     checked = {
         "manifest": "all hashes match",
-        "hash": "there is no manifest, etcd's hash matches",
-        "none": "there is neither a manifest nor etcd's hash, only the structure was checked",
+        "hash": "there is no manifest, but etcd's hash matches",
+        "none": "there is neither a manifest nor etcd's hash, so only the structure was checked",
     }
     keys = counted(snapshot.keys, "key")
     return f"revision {snapshot.revision}, {keys}, {checked.get(snapshot.check, snapshot.check)}"

@@ -27,12 +27,15 @@ def version_problem(snapshot: Verified, wanted: str) -> str:
     try:
         release = parse_version(version)
     except InvalidSpec as error:
-        return f"no EtcdCluster runs etcd {version} ({error}): set spec.clusterTemplate.spec.version"
+        return f"an EtcdCluster cannot run etcd {version} ({error}): set spec.clusterTemplate.spec.version"
     if release.build:
-        return f"etcd {version} is no release: set spec.clusterTemplate.spec.version to one"
+        return f"etcd {version} is not a release: set spec.clusterTemplate.spec.version to a release"
     if not can_restore(version):
         field = "spec.clusterTemplate.spec.version"
         return f"etcdutl {version} cannot raise revisions: set {field} to 3.5.10 or later"
     if found and not starts_on(version, found):
-        return f"a backup of etcd {found} can be restored as {minors_that_start_on(found)}, not as {version}"
+        return (
+            f"a backup of etcd {found} can be restored to etcd {minors_that_start_on(found)}, not to etcd "
+            f"{version}"
+        )
     return ""

@@ -191,10 +191,12 @@ def _finish_removal(state: ClusterState) -> Plan | None:
 
 
 def _await_health(state: ClusterState) -> Plan:
-    waits = f"adding a member when all are healthy: waiting for {', '.join(unhealthy(state))}"
+    waits = f"a member is added only when all members are healthy: waiting for {', '.join(unhealthy(state))}"
     dead = [m.id for m in state.external if m.answer is None and m not in state.leaving]
     if dead:
-        waits += f"; an external member that never comes back: etcdctl member remove {' or '.join(dead)}"
+        waits += (
+            f"; if an external member never comes back, remove it: etcdctl member remove {' or '.join(dead)}"
+        )
     return Plan.hold("MemberUnhealthy", waits, requeue_after=RECHECK)
 
 
@@ -203,7 +205,7 @@ def _finish(state: ClusterState, adoption: Adoption) -> Plan:
     return Plan.act(
         Remember(persisted=replace(state.persisted, adoption=finished)),
         reason="Adopted",
-        message="all members of the adopted cluster are this resource's",
+        message="all members of the adopted cluster belong to this resource",
         requeue_after=STEP,
     )
 

@@ -21,7 +21,9 @@ from etcd_operator.core.rules.replace import remount
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import RETRY_HELD
 
-UNKNOWN = "this resource was created again, and no quorum says whether the adoption in spec.adopt had ended"
+UNKNOWN = (
+    "this resource was created again, and no quorum can tell whether the adoption in spec.adopt had ended"
+)
 ENDED = "; if the adoption had ended before, remove spec.adopt"
 
 
@@ -39,7 +41,7 @@ def known_again(state: ClusterState) -> Plan | None:
         message = "etcd lists no external member: the adoption had ended"
         return _record(state, Adoption(members=(), finished=True), "Adopted", message)
     adoption = Adoption(members=_members(state, asked), committed=state.committed)
-    message = f"going on with the adoption, with {len(state.external)} external members"
+    message = f"continuing the adoption, with {len(state.external)} external members"
     return _record(state, adoption, "Adopting", message)
 
 
@@ -82,7 +84,12 @@ def _put_back(state: ClusterState) -> Plan | None:
     is_unlisted = not state.has_quorum and may_have_adopted(state)
     if not (state.unknown_members or is_unlisted) or not any(ids_on_claims(state.desired, state.members)):
         return None
-    return _record(state, Adoption(members=()), "Adopting", "asking for external members in spec.adopt")
+    return _record(
+        state,
+        Adoption(members=()),
+        "Adopting",
+        "looking for the external members at the endpoints in spec.adopt",
+    )
 
 
 def _members(state: ClusterState, asked: Adopt) -> tuple[AdoptedMember, ...]:
@@ -119,8 +126,8 @@ def _of_another_cluster(state: ClusterState) -> str:
     return (
         f"the claims of this resource hold the data of the cluster {state.persisted.cluster_id}, which lists "
         f"no external member, and members of another cluster answer at {', '.join(others)}{ENDED}; to adopt "
-        "that cluster, create a resource with another name, or first delete this one and its claims, with "
-        "their data"
+        "the cluster of those members, create a resource with another name, or first delete this one and its "
+        "claims, with their data"
     )
 
 
@@ -130,11 +137,12 @@ def _unmatched(state: ClusterState) -> str:
     ids = " or ".join(entry.id for entry in state.unknown_members)
     message = (
         f"this resource was created again during an adoption, and etcd lists {listed}, for which no endpoint "
-        f"in spec.adopt answers{_troubles(state)}: start them again with their data, or correct the endpoints"
+        f"in spec.adopt answers{_troubles(state)}: restart these members with their data, or correct the "
+        "endpoints"
     )
     if not state.has_quorum:
         return f"{message}{way_out(state)}"
-    return f"{message}; a member that never comes back: etcdctl member remove {ids}"
+    return f"{message}; if a member never comes back, remove it: etcdctl member remove {ids}"
 
 
 def _troubles(state: ClusterState) -> str:
@@ -149,11 +157,12 @@ def _next_step(state: ClusterState) -> str:
     """Nothing is deleted: the copies of the data here may be the last ones."""
     if not state.external and _disown_us(state):
         return (
-            ": if the external members have all of their data, they have removed ours: delete this resource "
-            f"and its claims, and create it again. If not, the claims have the last copies{ENDED}"
+            ": if the external members have all of their data, the members of this resource were removed "
+            "from etcd: delete this resource and its claims, and create it again. If not, the claims have "
+            f"the last copies of the data{ENDED}"
         )
     ended = "" if state.external else ENDED  # those are listed
-    return f"{ended}{way_out(state) or '; start the missing members again with their data'}"
+    return f"{ended}{way_out(state) or '; restart the missing members with their data'}"
 
 
 def _disown_us(state: ClusterState) -> bool:

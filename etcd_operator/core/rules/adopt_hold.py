@@ -23,7 +23,8 @@ def hold(state: ClusterState) -> Plan | None:
     if state.desired.adopt is None:
         return Plan.hold(
             "AdoptionStopped",
-            "spec.adopt was removed before the adoption ended: put it back, with the mode Leave to turn back",
+            "spec.adopt was removed before the adoption ended: set it again; to turn back, set it with the "
+            "mode Leave",
             requeue_after=RETRY_HELD,
         )
     if not state.has_quorum or not state.all_healthy_voters:
@@ -39,8 +40,8 @@ def way_out(state: ClusterState) -> str:
         return ""
     newest = max(answering, key=lambda voter: voter.answer.committed if voter.answer is not None else 0)
     return (
-        "; nothing is recovered during an adoption: start the missing members again with their data, or, if "
-        f"that is lost, restore a snapshot of {newest.name} (`etcdctl snapshot save`) to a new cluster"
+        "; nothing is recovered during an adoption: restart the missing members with their data, or, if "
+        f"their data is lost, restore a snapshot of {newest.name} (`etcdctl snapshot save`) to a new cluster"
     )
 
 
@@ -57,9 +58,9 @@ def _disowned(state: ClusterState) -> str:
     kinds, data = ("pod,service", "pods") if state.kind.data_is_as_old_as_pod else ("pvc,etcdpeer", "claims")
     names = " ".join(member.name for member in state.members)
     return (
-        "; if somebody removed them, and the external members have all data, delete what is left of them, so "
-        f"that others join: kubectl delete {kinds} {names}; if the external members have lost data, keep it: "
-        f"those {data} have the last copies"
+        "; if somebody removed the members of this resource from etcd, and the external members have all "
+        f"data, delete what is left, so that new members join: kubectl delete {kinds} {names}; if the "
+        f"external members have lost data, keep the {data}: they have the last copies of the data"
     )
 
 

@@ -54,7 +54,7 @@ def troubled(state: ClusterState) -> str:
 
 def _of_several(found: Answers) -> str:
     ids = {answer.cluster_id for _, answer in found}
-    return f"the endpoints are of different clusters ({', '.join(sorted(ids))})" if len(ids) > 1 else ""
+    return f"the endpoints belong to different clusters ({', '.join(sorted(ids))})" if len(ids) > 1 else ""
 
 
 def _with_learner(found: Answers) -> str:
@@ -79,9 +79,9 @@ def _incomplete(found: Answers) -> str:
         return ""
     names = ", ".join(entry.name or entry.id for entry in missing)
     return (
-        f"no endpoint leads to {names}: name the client URL of each member of the cluster; one that never "
-        f"comes back: etcdctl member remove {' or '.join(entry.id for entry in missing)}, or, without a "
-        "quorum, restore a snapshot of a member that is left to a new cluster"
+        f"no endpoint leads to {names}: name the client URL of each member of the cluster; if a member never "
+        f"comes back, remove it (etcdctl member remove {' or '.join(entry.id for entry in missing)}), or, "
+        "without a quorum, restore a snapshot of a remaining member to a new cluster"
     )
 
 
@@ -96,8 +96,8 @@ def _unreachable(found: Answers) -> str:
     local = [url for url in urls if _is_local(urlsplit(url).hostname or "")]
     if local:
         return (
-            f"other machines cannot reach the peer URL {local[0]}: change it with `etcdctl member update`, "
-            "to one that pods can reach"
+            f"other machines cannot reach the peer URL {local[0]}: change it, with `etcdctl member update`, "
+            "to a URL that pods can reach"
         )
     secured = [url for url in urls if not url.startswith("http://")]
     return f"the peer URL {secured[0]} is not plain HTTP: TLS is not supported" if secured else ""
@@ -107,7 +107,7 @@ def _unknown_version(found: Answers) -> str:
     versions = {answer.version for _, answer in found}
     strange = [text for text in sorted(versions) if not _is_known(text)]
     if strange:
-        return f"its version {strange[0]} is not supported: etcd 3.{OLDEST_MINOR} or later is"
+        return f"its version {strange[0]} is not supported: it must be etcd 3.{OLDEST_MINOR} or later"
     if len({Version.parse(text).minor for text in versions}) > 1:
         return f"its members run different versions ({', '.join(sorted(versions))}): finish its upgrade first"
     return ""
@@ -122,9 +122,9 @@ def _too_large(found: Answers) -> str:
         return ""
     (at, size), *_ = large
     return (
-        f"the database of the member at {at} has {size >> 20} MiB, and members of this resource take no "
-        f"writes from {QUOTA >> 20} MiB on: reduce all to {LARGEST >> 20} MiB or less with `etcdctl compact` "
-        "and `etcdctl defrag`"
+        f"the database of the member at {at} has {size >> 20} MiB, and members of this resource accept no "
+        f"writes once their database has {QUOTA >> 20} MiB: reduce the database of each member to "
+        f"{LARGEST >> 20} MiB or less with `etcdctl compact` and `etcdctl defrag`"
     )
 
 

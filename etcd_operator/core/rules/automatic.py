@@ -74,20 +74,20 @@ def outlook(state: ClusterState) -> str:
         return ""
     if is_recent(state.persisted.recovery):
         return (
-            "; it does not begin by itself, because an earlier recovery did, and the cluster has not served "
-            f"for {duration_text(int(SETTLED))} since"
+            "; no recovery begins by itself, because an earlier recovery did, and the cluster has not served "
+            f"for {duration_text(int(SETTLED))} since then"
         )
     followers = ", ".join(_followers(state))
     if followers and not state.absence.since:
         return (
-            f"; it does not begin by itself, because {followers} followed a leader after the quorum was "
-            "lost, and may serve clients where the operator does not reach it"
+            f"; no recovery begins by itself, because {followers} followed a leader after the quorum was "
+            "lost, and may serve clients without being reachable for the operator"
         )
     if not state.absence.since:
         return ""
     return (
-        f"; it begins by itself after {duration_text(int(after))} in which nothing of that changes, counted "
-        f"since {state.absence.since} (spec.recovery: Automatic)"
+        f"; a recovery begins by itself after {duration_text(int(after))} in which none of this changes, "
+        f"counted since {state.absence.since} (spec.recovery: Automatic)"
     )
 
 

@@ -116,8 +116,8 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
         return Plan.hold(
             "BootstrapUncertain",
             f"the data of {', '.join(lost)} was lost while {', '.join(doubtful)} may already have served: "
-            "waiting for a quorum to answer; if none can, delete the cluster with its claims "
-            "and create it again",
+            "waiting for a quorum to answer; if no quorum can answer, delete the cluster with its claims and "
+            "create it again",
             requeue_after=1.0,
         )
     failed = [m for m in state.members if m.name in lost and state.kind.has_ended(m)]

@@ -51,9 +51,9 @@ def _copied(found: Sequence[ClaimFacts]) -> Plan | None:
         return None
     return Plan.hold(
         "ClaimsConflict",
-        f"the claims {_names(found)} hold copies of the data of members with other names, by the member IDs "
-        "in their annotations: nothing is changed; delete the copies, once the claims with those names are "
-        "there",
+        f"the claims {_names(found)} hold copies of the data of members with other names, according to the "
+        "member IDs in their annotations: nothing is changed; delete the copies once the claims with the "
+        "names of those members exist",
         requeue_after=RETRY_HELD,
     )
 
@@ -70,7 +70,7 @@ def _by_cluster(claims: Sequence[ClaimFacts]) -> list[Group]:
 
 def _whose(group: Group) -> str:
     found = next((claim.cluster_id for claim in group if claim.cluster_id), "")
-    return f"{_names(group)} of {f'the etcd cluster {found}' if found else 'one that never served'}"
+    return f"{_names(group)} of {f'the etcd cluster {found}' if found else 'a cluster that never served'}"
 
 
 def _step(groups: list[Group], kept: Sequence[ClaimFacts]) -> str:
@@ -79,13 +79,15 @@ def _step(groups: list[Group], kept: Sequence[ClaimFacts]) -> str:
         return "delete the claims that do not belong to this cluster"
     others = [claim for group in groups for claim in group if claim is not seed]
     step = (
-        f"{seed.name} was made by a recovery or a restore in place that had not ended: to go on with the "
-        f"others, {_taken_back(others, kept)}delete the claim {seed.name}"
+        f"{seed.name} was created by a recovery or a restore in place that had not ended: to continue with "
+        f"the other claims, {_taken_back(others, kept)}delete the claim {seed.name}"
     )
     if not seed.cluster_id:
         return step
     which = f"the {'claim' if len(others) == 1 else 'claims'} {_names(others)}"
-    return f"{step}; to go on with what was restored, delete {which}, with the data before that"
+    return (
+        f"{step}; to continue with the restored data, delete {which}, with the data from before the restore"
+    )
 
 
 def _taken_back(others: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> str:

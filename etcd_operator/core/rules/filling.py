@@ -57,7 +57,7 @@ def _await(recovery: Recovery, job: JobState) -> Plan | RestoreFailure:
     if evicted and (job.is_running or job.waited < patience):
         return _wait(recovery, evicted)
     if job.is_running:
-        return _wait(recovery, f"the Job {job.name} restores it")
+        return _wait(recovery, f"the Job {job.name} is restoring the backup")
     if job.waited < patience:
         return _wait(recovery, f"the Job {job.name} has not started: {job.waits_for}")
     minutes = round(patience / 60)

@@ -49,8 +49,8 @@ def _has_more(state: ClusterState, backup: VerifiedBackup | None, revision: int)
 def _wait_until_listed(name: str) -> Plan:
     return held(
         "BackupPending",
-        "no quorum can return; the backup tool lists what is stored, or still stores a backup that was begun "
-        f"before the loss: waiting for it; remove spec.backup to recover from {name}",
+        "no quorum can return; waiting for the backup tool, which lists the stored backups or still stores a "
+        f"backup that was begun before the loss; remove spec.backup to recover from {name}",
     )
 
 
@@ -67,7 +67,9 @@ def _wait_beside(state: ClusterState, name: str, revision: int) -> Plan | None:
         )
     if stock.waited < TOOL_GRACE:
         return Plan.wait(
-            "QuorumLost", "no quorum can return; asking the backup tool what it has", requeue_after=ASK_AGAIN
+            "QuorumLost",
+            "no quorum can return; asking the backup tool which backups it has",
+            requeue_after=ASK_AGAIN,
         )
     return None
 
@@ -84,7 +86,7 @@ def newest_backup(state: ClusterState) -> VerifiedBackup | Plan:
             "empty one",
         )
     if stock.report is None or not stock.report.is_checked:
-        why = stock.problem or "it is asked what it has"
+        why = stock.problem or "it is asked which backups it has"
         return Plan.hold(
             "BackupPending",
             f"the data of all members is lost: waiting for the backup tool to restore a backup: {why}",
@@ -96,7 +98,7 @@ def newest_backup(state: ClusterState) -> VerifiedBackup | Plan:
     if not _is_own(state, newest):
         return held(
             "NoBackup",
-            "the data of all members is lost, and there is no intact backup of it: the newest one, "
+            "the data of all members is lost, and there is no intact backup of this cluster: the newest one, "
             f"{newest.name}, is of another etcd cluster ({newest.cluster_id}) that had this name; to begin "
             "with its data, delete the cluster and create it again with spec.restore",
         )

@@ -107,7 +107,7 @@ def _advice(state: ClusterState) -> str:
     """A resource that resumed on claims without initial members may have been adopting a cluster."""
     if may_have_adopted(state):
         return (
-            "if this resource was created again during an adoption, put spec.adopt back, with the client "
+            "if this resource was created again during an adoption, set spec.adopt again, with the client "
             "URLs of these members; otherwise remove them with `etcdctl member remove`"
         )
     return "remove them with `etcdctl member remove`"

@@ -27,7 +27,7 @@ from etcd_operator.core.stock import CompletedBackup
 from etcd_operator.core.versions import can_restore, starts_on
 
 CANCELLED = (
-    f"the annotation {RESTORE_ANNOTATION} does not request it any more: the cluster continues unchanged"
+    f"the annotation {RESTORE_ANNOTATION} no longer requests this restore: the cluster continues unchanged"
 )
 
 
@@ -41,7 +41,7 @@ def restore(state: ClusterState) -> Plan | None:
     if recovery is None or _version_problem(state, recovery):
         return None
     message = (
-        f"restoring {source_of(recovery)} as {recovery.seed}, as requested: what was written since then is "
+        f"restoring {source_of(recovery)} as {recovery.seed}, as requested: writes after the backup are "
         f"given up (the cluster is at revision {recovery.given_up})"
     )
     return Plan.act(*begin(state, recovery), reason="Restoring", message=message, requeue_after=SEED_POLL)
@@ -64,7 +64,7 @@ def _effect(state: ClusterState, requested: str) -> str:
     """What a restore that failed has changed."""
     given_up = claims_kept_by(requested, state.kept)
     if given_up:
-        return f"members had been given up by then, and their claims are kept: {', '.join(given_up)}"
+        return f"members had already been given up, and their claims are kept: {', '.join(given_up)}"
     return "nothing was changed, and the cluster continues unchanged"
 
 
@@ -86,10 +86,10 @@ def _possible(state: ClusterState, requested: str) -> str:
     if problem:
         return problem
     others = [backup.name for backup in stored if not meant][1:]
-    also = f"; the same with another backup: {', '.join(others[:5])}" if others else ""
+    also = f"; other backups that can be requested in the same way: {', '.join(others[:5])}" if others else ""
     return (
-        f"to restore {source_of(recovery, is_offered=True)}, and give up all that was written since then, "
-        f"annotate the EtcdCluster with {RESTORE_ANNOTATION}={recovery_name(recovery)}{also}"
+        f"to restore {source_of(recovery, is_offered=True)}, and give up all writes after it, annotate the "
+        f"EtcdCluster with {RESTORE_ANNOTATION}={recovery_name(recovery)}{also}"
     )
 
 
@@ -101,15 +101,15 @@ def _next(state: ClusterState, backup: CompletedBackup) -> Recovery:
 def _obstacle(state: ClusterState) -> str:
     """Why no backup can be restored now; empty if one can."""
     if state.persisted.is_adopting:
-        return "the cluster is being adopted: wait until that has ended"
+        return "the cluster is being adopted: wait until the adoption has ended"
     if state.persisted.upgrade is not None:
-        return "an upgrade is in progress: wait until it has ended"
+        return "an upgrade is in progress: wait until the upgrade has ended"
     if not state.backups.is_listed:
         return "EtcdBackups cannot be read now"
     if not state.backups.stored:
         return (
-            "no EtcdBackup of this cluster is completed in its namespace"
-            f"{state.backups.but_unreadable}; an EtcdRestore makes a new cluster"
+            f"no EtcdBackup of this cluster is completed in its namespace{state.backups.but_unreadable}; "
+            "from any other backup, an EtcdRestore can create a new cluster"
         )
     return ""
 
@@ -123,8 +123,8 @@ def _version_problem(state: ClusterState, recovery: Recovery) -> str:
     if not Version.is_valid(found) or not starts_on(running, found):
         return (
             f"the backup {backup.name} is of etcd {found or 'an unknown version'}, and the cluster runs "
-            f"{running}: it has to be of the same minor version or the one before; an EtcdRestore makes a "
-            "new cluster from it"
+            f"{running}: the backup must be of the same minor version or of the one before; an EtcdRestore "
+            "can create a new cluster from it"
         )
     return ""
 

@@ -222,8 +222,8 @@ def _is_source(recovery: Recovery, member: Member) -> bool:
 def _nobody(recovery: Recovery) -> Plan:
     return held(
         "QuorumLost",
-        f"{recovery.seed} was lost before it served, and no member that could be recovered from answers: "
-        "nothing is changed",
+        f"{recovery.seed} was lost before it served, and no member from which the cluster could be recovered "
+        "answers: nothing is changed",
     )
 
 

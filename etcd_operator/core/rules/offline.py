@@ -54,7 +54,7 @@ def heard_from(state: ClusterState) -> frozenset[str]:
 
 def _message(state: ClusterState, members: list[Member]) -> str:
     names = ", ".join(member.name for member in members)
-    reading = f"reading the data of {names}, without changing it: it is running but cannot serve requests"
+    reading = f"reading the data of {names} without changing it: running, but unable to serve requests"
     return f"no quorum answers{known_problems(state)}: {reading}"
 
 
@@ -86,7 +86,7 @@ def kept_from(reader: ReaderFacts, ended_for: float, lost_for: float) -> str:
         return "it follows a leader: check that the operator reaches its port 2379"
     if reader.number == 1 or ended_for >= REST * 2 ** min(reader.number - 2, MOST_DOUBLED):
         return ""
-    return f"{reader.number} containers that read it have ended, and the next one is added later"
+    return f"{reader.number} containers that read the data have ended, and the next one is added later"
 
 
 def _can_be_read(member: Member) -> bool:

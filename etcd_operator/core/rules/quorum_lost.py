@@ -132,8 +132,8 @@ def _wait_for_seeds(found: list[Member], instead: str) -> Plan:
     # The kubelet may not have reported that yet, for long if its node is cut off.
     return held(
         "QuorumLost",
-        f"the survivor is lost, and {seeds} may have fetched its data: waiting for it; delete its pod to "
-        f"give that up and {instead}",
+        f"the survivor is lost, and {seeds} may have fetched its data: waiting for {seeds}; delete its pod "
+        f"to give up that data and {instead}",
     )
 
 

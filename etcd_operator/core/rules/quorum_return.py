@@ -55,7 +55,7 @@ def _unheard(left: Left) -> Plan:
     partial = [m for m in left.remaining.values() if m.report is not None and m not in left.given_up]
     said = [
         f"{_named(silent)} may still have the data, but do not answer" if silent else "",
-        f"{_named(partial)} may have a part of the data only, without a vote" if partial else "",
+        f"{_named(partial)} may have only a part of the data, and have no vote" if partial else "",
         _beside(left.given_up),
     ]
     return held(

@@ -61,8 +61,8 @@ def claim_going(state: ClusterState, recovery: Recovery, seed: Member | None) ->
     if not was_found_to_serve(claim, recovery):
         return None
     message = (
-        f"{under_way(recovery)}; the claim {claim.name}, which was found to serve, is being deleted: clients "
-        "reach no member until that has ended"
+        f"{under_way(recovery)}; the claim {claim.name} is being deleted, after its member was found to "
+        "serve: clients reach no member until the claim is gone"
     )
     return held(reason_of(recovery), f"{message}; {_next_step(state, recovery, seed)}")
 
@@ -78,8 +78,8 @@ def _next_step(state: ClusterState, recovery: Recovery, seed: Member) -> str:
         return f"waiting for {_going(seed)}"
     # Without its ReplicaSet the operator does not know a pod as that of the seed.
     return (
-        "if a pod of it does not end because its node never responds again: "
-        f"kubectl delete pod --selector {PEER_LABEL}={seed.name} --force"
+        f"if a pod of {seed.name} does not end because its node never responds again: kubectl delete pod "
+        f"--selector {PEER_LABEL}={seed.name} --force"
     )
 
 

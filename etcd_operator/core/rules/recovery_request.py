@@ -112,8 +112,8 @@ def _nothing_left(state: ClusterState) -> Plan | None:
     if state.desired.recover:
         return held(
             "RecoveryRefused",
-            f"the annotation {RECOVER_ANNOTATION} requests {state.desired.recover}, but no member that could "
-            f"be recovered from answers{_no_backup(state)}: nothing is changed{why}; {step}",
+            f"the annotation {RECOVER_ANNOTATION} requests {state.desired.recover}, but no member from which "
+            f"the cluster could be recovered answers{_no_backup(state)}: nothing is changed{why}; {step}",
         )
     if any(member.claim is not None for member in state.members):
         if why:
@@ -159,9 +159,9 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
     how = (
         f"to give them up for good and recover from {source}, annotate the EtcdCluster with "
         f"{RECOVER_ANNOTATION}={name} ({_cost(recovery)}; their claims are kept{_but_deleted(state)}, "
-        f"or deleted where {DELETE_CLAIMS} is appended to that name)"
+        f"or deleted if {DELETE_CLAIMS} is appended to the value)"
         f"{outlook(state) if recovery.backup is None else ''}"
-        f"{'; EtcdBackups are not listed yet, and one of them may have more' if is_awaited else ''}"
+        f"{'; EtcdBackups are not listed yet, and one of them may have more data' if is_awaited else ''}"
         f"{_may_be_adopting(state, left)}"
     )
     if not requested:
@@ -186,19 +186,19 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
 def _may_be_adopting(state: ClusterState, left: list[Member]) -> str:
     if not others_among(state, left) or not may_have_adopted(state):
         return ""
-    return "; but if this resource was created again during an adoption, put spec.adopt back instead"
+    return "; but if this resource was created again during an adoption, set spec.adopt again instead"
 
 
 def _but_deleted(state: ClusterState) -> str:
     """Somebody has deleted these: Kubernetes removes them as soon as no pod uses them."""
     names = [m.claim.name for m in state.members if m.claim is not None and m.claim.is_terminating]
-    return f" but for those that are deleted already ({', '.join(names)})" if names else ""
+    return f", except those that are already being deleted ({', '.join(names)})" if names else ""
 
 
 def _cost(recovery: Recovery) -> str:
     if recovery.backup is not None:
-        return "writes that came after it are lost then"
-    return "writes that only they have are lost then"
+        return "writes after the backup are then lost"
+    return "writes that only these members have are then lost"
 
 
 def _begin_by_itself(state: ClusterState, recovery: Recovery, left: list[Member], silent: str) -> Plan:
@@ -210,7 +210,11 @@ def _begin_by_itself(state: ClusterState, recovery: Recovery, left: list[Member]
 
 
 def _begin(state: ClusterState, recovery: Recovery, left: list[Member], why: str) -> Plan:
-    lost = missing(recovery) if recovery.backup is not None else "writes that only they had are missing"
+    lost = (
+        missing(recovery)
+        if recovery.backup is not None
+        else "writes that only the given-up members had are missing"
+    )
     message = f"{why}: recovering from {source_of(recovery)} as {recovery.seed}; {lost}"
     silence = ConfirmSilence(
         survivors=answering(left),

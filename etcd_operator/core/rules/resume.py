@@ -148,9 +148,9 @@ def _go_on(claims: list[ClaimFacts], bootstrap: Bootstrap) -> Plan:
 def _too_few(left: Sequence[str], members: Sequence[str]) -> Plan:
     return Plan.hold(
         "ClaimsMissing",
-        f"of the claims of a cluster of {', '.join(members)} only {', '.join(left) or 'none'} are left, "
-        "too few for a quorum: nothing is changed; restore the missing claims. Delete those that are left "
-        "only to begin with an empty cluster: their data is lost then (docs/operations.md describes how to "
-        "recover it)",
+        f"of the claims of a cluster of {', '.join(members)} only {', '.join(left) or 'none'} are left, too "
+        "few for a quorum: nothing is changed; restore the missing claims. To begin with an empty cluster "
+        "instead, delete the claims that are left: their data is then lost (docs/operations.md describes how "
+        "to recover the data)",
         requeue_after=RETRY_HELD,
     )

@@ -115,7 +115,8 @@ def _record(state: ClusterState, claims: list[ClaimFacts]) -> Plan:
     if not state.has_quorum or len(state.cluster_ids) != 1:
         return Plan.hold(
             "QuorumLost",
-            f"no quorum of {names} answers, under the peer URLs that they have here: not taking over",
+            f"no quorum of {names} answers with the peer URLs that members of this resource have: not taking "
+            "over",
             requeue_after=RECHECK,
         )
     (cluster_id,) = state.cluster_ids

@@ -92,8 +92,8 @@ def _found(member: Member, version: str) -> str:
     """What is known of a member that does not serve, as a sentence for people."""
     if _is_going(member):
         return (
-            "its former pod has not ended, as when its node does not report to Kubernetes, or a finalizer "
-            "keeps it: see `kubectl get pods -o wide`; it starts when that pod is gone"
+            "its former pod has not ended, for example because its node does not report to Kubernetes, or "
+            "because of a finalizer: see `kubectl get pods -o wide`; the member starts when that pod is gone"
         )
     if member.pod is None:
         return "it has no pod: see the Events of its EtcdPeer and its ReplicaSet"
@@ -117,8 +117,8 @@ def _way_out(state: ClusterState, upgrade: Upgrade, requested: str) -> str:
             f"{wanted} cannot read what 3.5 wrote: put a version of {series} that starts into the spec first"
         )
     if requested == upgrade.origin:
-        return f"another version in the spec than {requested} is tried on this one at once"
-    return f"{upgrade.origin} in the spec takes this one back"
+        return f"a version other than {requested} in the spec is tried on this member at once"
+    return f"to take this member back to {upgrade.origin}, set that version in the spec"
 
 
 def _may_be_stopped(state: ClusterState, member: Member) -> bool:

@@ -57,7 +57,7 @@ def unhealthy(state: ClusterState) -> str:
         if state.committed - answer.committed > LAG:
             return f"{member.name}, which has not caught up"
         if {entry.id for entry in answer.members} != listed or answer.member_id != member.entry.id:
-            return f"{member.name}, which lists other members than the rest"
+            return f"{member.name}, which lists different members than the rest"
     return "" if state.leader is not None else "a leader"
 
 

@@ -224,7 +224,7 @@ class RestoreReconciler:
 
     def _fail(self, observed: ObservedRestore, made: RestorePlan, why: RestoreFailure) -> Result:
         """Record a failure that an act has met; the next pass removes what was made."""
-        message = f"removing what was made, because of: {why.message}"
+        message = f"removing what the restore created, because of: {why.message}"
         self._rewrite(observed, replace(made, reason="CleaningUp", message=message, failure=why))
         return Result(requeue_after=CATCH_UP)
 

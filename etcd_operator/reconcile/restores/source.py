@@ -37,7 +37,7 @@ def _found(spec: RestoreSpec, status: RestoreStatus, backup: EtcdBackup) -> Sour
         message = f"EtcdBackup {name} is not completed yet"
         return SourceState(reason="BackupNotReady", message=message), None
     if _is_another(status, backup):
-        message = f"EtcdBackup {name} is another one than when this restore began"
+        message = f"EtcdBackup {name} is not the one with which this restore began"
         return _none("Replaced", f"{message}: {_instead(status.url)}")
     recorded = RecordedBackup(uid=backup.metadata.uid, sha256=found.sha256, spec=backup.spec)
     return _stored(spec, name, found.url, recorded)
@@ -66,7 +66,7 @@ def _missing(name: str, known: str) -> Source:
 
 
 def _instead(url: str) -> str:
-    return f"to restore {url}, name that in spec.source.objectURL"
+    return f"to restore {url}, set spec.source.objectURL to it"
 
 
 def _none(reason: str, message: str) -> Source:

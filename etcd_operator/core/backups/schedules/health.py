@@ -56,7 +56,7 @@ def judge(state: ScheduleState, status: ScheduleStatus) -> Verdict:
         said = f"no backup has succeeded {since}{because}"
         return Verdict(status="False", reason=reason or OVERDUE, message=said)
     if success is None:
-        said = f"the first backup is not taken yet{because}"
+        said = f"the first backup has not been taken yet{because}"
         return Verdict(status="Unknown", reason=reason or PENDING, message=said, until=until)
     return Verdict(status="True", reason=BACKED_UP, until=until)
 

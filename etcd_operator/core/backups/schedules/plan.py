@@ -136,7 +136,8 @@ def _in_progress(active: tuple[str, ...], following: datetime, pause: float) -> 
     return SchedulePlan(
         is_ready=True,
         reason=BACKING_UP,
-        message=f"EtcdBackup {', '.join(active)} has not ended; the next is due at {timestamp(following)}",
+        message=f"EtcdBackup {', '.join(active)} has not ended; the next backup is due at "
+        f"{timestamp(following)}",
         following=following,
         requeue_after=pause,
     )
@@ -174,7 +175,7 @@ def _is_held_up(state: ScheduleState, times: Cron) -> bool:
 def _start(state: ScheduleState, first: datetime, latest: datetime, following: datetime) -> SchedulePlan:
     pause = sleep((following - state.now).total_seconds())
     made = _in_progress((backup_name(state.name, latest),), following, pause)
-    missed = f"{_dates(first, latest)} were missed: only the latest is made up for"
+    missed = f"{_dates(first, latest)} were missed: only the latest of them is taken now"
     return replace(made, start=latest, warning=("BackupsMissed", missed) if first < latest else None)
 
 
