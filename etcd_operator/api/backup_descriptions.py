@@ -79,7 +79,8 @@ SCHEDULE = {
     "stored backups of EtcdBackups that are deleted are kept, see retention. Default: 3.",
     "spec.failedBackupsHistoryLimit": "How many failed EtcdBackups of this schedule are kept. Default: 1.",
     "spec.retention": "Which stored backups of this schedule are kept; older ones are deleted after each "
-    "backup. The newest one and the newest verified one are always kept. Without it, nothing is deleted.",
+    "backup. The newest backup and the newest verified backup are always kept. Without this field, nothing "
+    "is deleted.",
     "spec.retention.maxCount": "How many backups are kept.",
     "spec.retention.maxAge": "How much older than the newest backup a backup may be, like 30d or 1d12h.",
     "spec.backupTemplate": "The spec of each EtcdBackup.",

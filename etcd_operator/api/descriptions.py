@@ -59,7 +59,7 @@ _PERSISTED = {
     "status.recovery.revision": "The latest revision of the survivor, or of the backup.",
     "status.recovery.version": "The version of etcd that the survivor ran, or that sent the backup.",
     "status.recovery.backup": "The backup that is restored.",
-    "status.recovery.backup.cluster": "The EtcdCluster whose backup it is.",
+    "status.recovery.backup.cluster": "The name of the EtcdCluster that was backed up.",
     "status.recovery.backup.via": "How the seed gets the backup: from a backup tool (Tool), from the claim "
     "or the bucket of a backup tool (Claim, Bucket), or by a Job with the credentials of an EtcdBackup "
     "(Object).",
@@ -94,7 +94,7 @@ _ADOPTION = {
     "spec.adopt": "A running etcd cluster to join instead of bootstrapping a new one. The existing "
     "(external) members are removed afterwards, unless the mode is Join or Leave. Cannot be set once the "
     "cluster is bootstrapped, except to continue an adoption.",
-    "spec.adopt.endpoints": "The client URL of each member of that cluster.",
+    "spec.adopt.endpoints": "The client URL of each member of the cluster to join.",
     "spec.adopt.mode": "Complete (the default): the members of this resource join, then the external members "
     "are removed. Join: they join, and the external members are kept. Leave: they leave that cluster again; "
     "possible until the first external member is removed.",
@@ -163,7 +163,8 @@ PEER = {
     "spec.bootstrap": "How the etcd of this member starts.",
     "spec.bootstrap.initialClusterState": "New bootstraps a cluster, Existing never does.",
     "spec.bootstrap.static": "The members that etcd is configured with at its start.",
-    "spec.bootstrap.static.initialCluster": "The list of these members.",
+    "spec.bootstrap.static.initialCluster": "The initial members of the cluster, each with its name and "
+    "host.",
     "spec.bootstrap.static.initialCluster[].name": "The name of the member.",
     "spec.bootstrap.static.initialCluster[].host": "The DNS name of the member, without a port.",
     "spec.bootstrap.initialClusterToken": "etcd's initial cluster token.",
@@ -190,7 +191,8 @@ COREOS_CLUSTER = {
     "size": "The place of spec.size in the oldest version of this API; spec.size takes precedence.",
     "spec.size": "The number of members: 1 for tests, otherwise 3 or 5. Even numbers, and more than 7, cause "
     "a warning.",
-    "spec.version": "The version of etcd, like v3.5.35; the default of a new cluster is set in the operator.",
+    "spec.version": "The version of etcd, like v3.5.35. Default of a new cluster: --default-etcd-version of "
+    "the operator.",
     "spec.paused": "While true, the operator changes nothing in this cluster and only reports its status.",
     "spec.nodeSelector": "Labels of the nodes that the pods may run on.",
     "spec.antiAffinity": "While true, two members of the cluster never run on the same node.",
@@ -200,13 +202,14 @@ COREOS_CLUSTER = {
     **_RECOVERY,
     "spec.selfHosted": "Short form of spec.adopt for a cluster with one member. Mutually exclusive with "
     "spec.adopt and spec.restore.",
-    "spec.selfHosted.bootMemberClientEndpoint": "The client URL of that member.",
+    "spec.selfHosted.bootMemberClientEndpoint": "The client URL of the only member of the cluster to join.",
     "spec.restore": "The backup with which a new cluster begins.",
     "spec.restore.backupClusterName": "The EtcdCluster in the same namespace whose newest backup is "
     "restored. It need not exist any more.",
     "spec.restore.storageType": "Where the backups are. PersistentVolume (the default): on the claim "
     "`NAME-pvc` of that cluster. S3: in the bucket that spec.backup.s3 of the new cluster names.",
-    "spec.backup": "Regular backups of the cluster. Without it, or with maxBackups: 0, there are none.",
+    "spec.backup": "Regular backups of the cluster. Without this field, or with maxBackups: 0, no backups "
+    "are taken.",
     "spec.backup.backupIntervalInSecond": "The seconds between two backups; 1800 by default.",
     "spec.backup.maxBackups": "How many backups are kept. 0: no backups are taken.",
     "spec.backup.storageType": "PersistentVolume (the default) or S3.",

@@ -37,8 +37,8 @@ RESTORE = {
     "name nor claims of one may exist.",
     _TEMPLATE: "The spec of the new EtcdCluster.",
     f"{_TEMPLATE}.replicas": "The number of members.",
-    f"{_TEMPLATE}.version": "The version of etcd: of the minor version of the backup or the next one. "
-    "Default: the version of the backup.",
+    f"{_TEMPLATE}.version": "The version of etcd. It must have the minor version of the backup or the next "
+    "minor version. Default: the version of the backup.",
     f"{_TEMPLATE}.affinity": "An alternative to podTemplate.affinity; set one of the two.",
     **{
         path.replace("spec.", f"{_TEMPLATE}.", 1): text.removesuffix(" Immutable.")

@@ -74,7 +74,8 @@ def load(store: Store, name: str) -> Manifest:
         if store.stat(name) is None:
             raise NotABackup(f"there is no backup named {name}: see `etcd-operator list`") from error
         raise NotABackup(
-            f"{name} has no manifest: a backup that was interrupted or is being written, or something else"
+            f"{name} has no manifest: it is a backup that was interrupted or is still being written, or not "
+            "a backup"
         ) from error
 
 

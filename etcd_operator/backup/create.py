@@ -116,8 +116,8 @@ def check_free(store: Store, name: str) -> None:
         raise NameTaken(f"a backup named {name} exists already: choose another name")
     if store.stat(name) is not None:
         raise NameTaken(
-            f"{name} exists already, without a manifest: a backup that was interrupted, or is being written. "
-            "If it is not needed, delete it; or choose another name"
+            f"{name} exists already, without a manifest: it is a backup that was interrupted, or is still "
+            "being written. If it is not needed, delete it; or choose another name"
         )
 
 

@@ -101,7 +101,8 @@ def folder_in_pod(processes: Path = Path("/proc")) -> Path:
             if all((folder / name).is_file() for name in ("etcd", "etcdutl")):
                 return folder
     raise ProgramMissing(
-        f"no container of this pod has /{_FOLDER_OF_IMAGE}/etcd and etcdutl, or this one may not see them"
+        f"no container of this pod has /{_FOLDER_OF_IMAGE}/etcd and etcdutl, or this container may not see "
+        "them"
     )
 
 

@@ -123,8 +123,8 @@ def is_restored(data_dir: Path, member: NewMember) -> bool:
     except OSError as error:
         raise RestoreError(f"cannot read {_mark_of(target)}: {error.strerror}") from error
     raise RestoreError(
-        f"the volume was not empty: {data_dir} has data that this restore has not written, and that is left "
-        "as it is: use another volume, or empty this one"
+        f"the volume was not empty: {data_dir} has data that this restore has not written; that data is left "
+        "unchanged: use another volume, or empty this one"
     )
 
 

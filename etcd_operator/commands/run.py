@@ -39,7 +39,7 @@ FLAGS = {
     "probe_deadline": "time limit in seconds for one probe of a cluster's members",
     "resync": "seconds between reconciliations of a settled cluster",
     "pv_provisioner": "provisioner of the StorageClass that the operator creates for backups of coreos.com "
-    "clusters (default: none, they use the default StorageClass)",
+    "clusters (default: none is created, and backups use the default StorageClass)",
     "backup_image": "image of the operator, which its pods for backups, restores and recoveries run "
     "(default: that of the operator's own pod)",
 }

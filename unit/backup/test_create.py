@@ -227,9 +227,7 @@ def test_an_end_between_object_and_manifest_is_explained_by_the_next_run(tmp_pat
         stored(store, NAME)
     assert states(store) == {NAME: State.INCOMPLETE}
     store.before = lambda *_: None
-    with pytest.raises(
-        NameTaken, match="without a manifest: a backup that was interrupted, or is being written"
-    ):
+    with pytest.raises(NameTaken, match="without a manifest: it is a backup that was interrupted"):
         stored(store, NAME)
 
 

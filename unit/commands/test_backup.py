@@ -165,7 +165,7 @@ def test_a_name_that_is_taken(run: Run, endpoint: str, stored: Path) -> None:
     says = "a backup named one.db exists already: choose another name"
     fails(run, 1, says, "backup", "--endpoints", endpoint, "--to", stored)
     stored.with_name(f"one.db{SUFFIX}").unlink()
-    says = "one.db exists already, without a manifest: a backup that was interrupted"
+    says = "one.db exists already, without a manifest: it is a backup that was interrupted"
     fails(run, 1, says, "backup", "--endpoints", endpoint, "--to", stored)
 
 

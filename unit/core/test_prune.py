@@ -131,7 +131,8 @@ def test_what_is_done(given: PruneState, wanted: PrunePlan) -> None:
 def test_why_it_failed(ended: PruneJob, pending: str, reason: str, message: str) -> None:
     made = plan_prune(replace(STATE, job=ended, pending=pending))
     assert (made.verdict, made.reason, made.ended, made.removed) == ("False", reason, ONE, None)
-    assert made.message == f"{message}; old backups remain until the next backup"
+    later = "old backups remain until their removal is tried again, after the next backup"
+    assert made.message == f"{message}; {later}"
 
 
 @pytest.mark.parametrize(

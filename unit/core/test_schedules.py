@@ -273,7 +273,7 @@ def test_nothing_is_done_for_a_schedule_that_is_being_deleted() -> None:
             f"the next backup is due at {TWO}",
             (
                 "BackupSkipped",
-                f"skipped the backup due at {ONE}: nothing was started {WITHIN}",
+                f"skipped the backup due at {ONE}: no backup was started {WITHIN}",
             ),
         ),
         (

@@ -42,7 +42,7 @@ def test_a_failure_is_reported_and_delays_no_backup(made: Made) -> None:
     jobs.run(stored(made), {"error": "the bucket is gone", "reason": "BucketMissing"}, exit_code=1)
     world.drain()
     assert (pruned(world)["status"], pruned(world)["reason"]) == ("False", "BucketMissing")
-    said = "the bucket is gone; old backups remain until the next backup"
+    said = "the bucket is gone; old backups remain until their removal is tried again, after the next backup"
     assert pruned(world)["message"] == said
     assert messages(world, "PruneFailed") == [said]
     assert world.condition(SCHEDULES, "Ready", "s")["status"] == "True"

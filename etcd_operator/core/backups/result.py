@@ -174,7 +174,8 @@ def failure(
         return Failure(reason=kind, message=text[:LONGEST_MESSAGE])
     if reason == "OOMKilled":
         return Failure(
-            reason="OutOfMemory", message="the pod was ended because its node or its limit was out of memory"
+            reason="OutOfMemory",
+            message="the pod was ended because it reached its memory limit, or its node ran out of memory",
         )
     because = f" ({reason})" if reason not in ("", "Error") else ""
     return Failure(

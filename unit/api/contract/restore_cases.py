@@ -77,7 +77,7 @@ RESTORE_CASES = (
     _refused("no source", "one-source", {"spec/source": {}}, _ONE),
     _refused("objectURL and backupName", "one-source", {"spec/source/backupName": "my-backup"}, _ONE),
     _refused(
-        "credentials beside backupName",
+        "credentials and backupName",
         "access-of-url",
         {"spec/source": {"backupName": "my-backup", "credentials": {"aws": _KEY}}},
         "spec.source: Invalid value: credentials and persistentVolumeClaim belong to objectURL: a bucket has "

@@ -144,7 +144,8 @@ def _in_progress(active: tuple[str, ...], following: datetime, pause: float) -> 
 
 
 def _skip(state: ScheduleState, times: Cron, first: datetime, latest: datetime) -> SchedulePlan:
-    because = f"EtcdBackup {', '.join(state.active)} had not ended" if state.active else "nothing was started"
+    active = ", ".join(state.active)
+    because = f"EtcdBackup {active} had not ended" if active else "no backup was started"
     message = f"skipped {_dates(first, latest)}: {because} within spec.startingDeadlineSeconds"
     return replace(
         _idle(state, times, times.next_after(latest)), since=latest, warning=("BackupSkipped", message)

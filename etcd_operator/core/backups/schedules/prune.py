@@ -166,7 +166,7 @@ def _ended(job: PruneJob, pending: str) -> PrunePlan:
 
 
 def _failure(job: PruneJob, pending: str) -> tuple[str, str]:
-    later = "; old backups remain until the next backup"
+    later = "; old backups remain until their removal is tried again, after the next backup"
     report = job.report
     if report is not None and report.error:
         message = without_flags(report.error)[:LONGEST_MESSAGE]
