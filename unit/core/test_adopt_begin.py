@@ -54,7 +54,7 @@ def test_a_restore_that_has_begun_is_in_the_way() -> None:
     state = replace(state, desired=replace(state.desired, persisted=PersistedState(recovery=begun)))
     made = plan(state)
     assert (made.reason, made.actions) == ("AdoptionRefused", ())
-    assert "delete it and create it again" in made.message
+    assert "delete this resource and create it again" in made.message
 
 
 LEARNER = (*theirs(2), replace(theirs(3)[2], is_learner=True))
@@ -98,12 +98,20 @@ REFUSED = [
     ),
     pytest.param(heard(offered(), 1, corrupt=frozenset({"0"})), "report errors or an alarm", id="corrupt"),
     pytest.param(heard(offered(), 1, version="3.5.35"), "different versions (3.5.35, 3.6.16)", id="mixed"),
-    pytest.param(heard(offered(1), 0, version="3.3.27"), "version 3.3.27 is not supported", id="too old"),
-    pytest.param(heard(offered(1), 0, version="dev"), "version dev is not supported", id="no version"),
+    pytest.param(
+        heard(offered(1), 0, version="3.3.27"),
+        "version 3.3.27 of the cluster to adopt is not supported",
+        id="too old",
+    ),
+    pytest.param(
+        heard(offered(1), 0, version="dev"),
+        "version dev of the cluster to adopt is not supported",
+        id="no version",
+    ),
     pytest.param(heard(offered(1), 0, version="3.7.0"), "cannot go back from 3.7.0", id="newer"),
     pytest.param(heard(offered(1), 0, version="3.4.34"), "one minor version at a time", id="two minors"),
-    pytest.param(replace(offered(), has_quorum=False), "no quorum of its members", id="no quorum"),
-    pytest.param(offered(5), "it has 5 members, and this resource asks for 3", id="larger"),
+    pytest.param(replace(offered(), has_quorum=False), "no quorum of the cluster to adopt", id="no quorum"),
+    pytest.param(offered(5), "the cluster to adopt has 5 members, and this resource asks for 3", id="larger"),
     pytest.param(with_peer_url("http://localhost:2380"), "other machines cannot reach", id="localhost"),
     pytest.param(with_peer_url("http://127.0.0.1:2380"), "other machines cannot reach", id="loopback"),
     pytest.param(with_peer_url("http://0.0.0.0:2380"), "other machines cannot reach", id="unspecified"),

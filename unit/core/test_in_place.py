@@ -167,11 +167,11 @@ ENDS = [
         id="no pod follows those that were evicted",
     ),
     pytest.param(
-        filling(live(NAME), claim=LOST_CLAIM), "the volume of its claim db-3 is gone", id="its volume"
+        filling(live(NAME), claim=LOST_CLAIM), "the volume of the claim db-3 is gone", id="its volume"
     ),
     pytest.param(
         filling(live(NAME, backups=sight(job=job())), claim=LOST_CLAIM),
-        "the volume of its claim db-3 is gone",
+        "the volume of the claim db-3 is gone",
         id="its volume, while the Job waits for it",
     ),
     pytest.param(

@@ -135,7 +135,7 @@ def test_a_volume_that_is_lost_before_the_seed_serves_is_named(running: JobState
     state = filling(replace(gone(LOST_NAME), backups=sight(job=running)), RECOVERY, claim=LOST_CLAIM)
     made = plan(state)
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "RecoveryRefused")
-    assert made.message.startswith(f"{LOST_NAME} failed (ClaimLost): the volume of its claim db-3 is gone")
+    assert made.message.startswith(f"{LOST_NAME} failed (ClaimLost): the volume of the claim db-3 is gone")
     assert f"={CLUSTER_ID}/backup:one/2 " in made.message
 
 

@@ -127,7 +127,7 @@ def test_a_member_that_is_away_is_not_started_at_a_version_that_needs_a_snapshot
 
     assert (made.actions, made.reason) == ((), "UpgradeBlocked")
     assert made.message.endswith(
-        "3.7.3 cannot read what 3.5 wrote: put a version of 3.6 that starts into the spec first"
+        "3.7.3 cannot read what 3.5 wrote: first set spec.version to a version of 3.6 that starts"
     )
     began_with_3_6 = to_upgrade(runs=("3.6.16",), initial="3.6.16").persisted.bootstrap
     readable = replace(state.persisted, bootstrap=began_with_3_6)

@@ -66,9 +66,9 @@ def _may_resume(state: ClusterState) -> bool:
 
 def _in_the_way(state: ClusterState) -> str:
     if state.persisted.bootstrap is not None:
-        return "the bootstrap of this cluster has begun: delete it and create it again"
+        return "the bootstrap of this cluster has begun: delete this resource and create it again"
     if state.persisted.is_restoring:
-        return "the restore of a backup to this cluster has begun: delete it and create it again"
+        return "the restore of a backup to this cluster has begun: delete this resource and create it again"
     if not state.members:
         return ""
     names = ", ".join(member.name for member in state.members)

@@ -61,12 +61,13 @@ def _with_learner(found: Answers) -> str:
     is_learning = any(answer.is_learner for _, answer in found)
     if not is_learning and not any(entry.is_learner for entry in _listed(found)):
         return ""
-    return "the cluster has a learner: promote or remove it with `etcdctl member`"
+    return "the cluster to adopt has a learner: promote or remove it with `etcdctl member`"
 
 
 def _in_disagreement(found: Answers) -> str:
     lists = {frozenset(entry.id for entry in answer.members) for _, answer in found}
-    return "its members list different members: wait until they agree" if len(lists) != 1 else ""
+    disagree = "the members of the cluster to adopt list different members: wait until they agree"
+    return disagree if len(lists) != 1 else ""
 
 
 def _incomplete(found: Answers) -> str:
@@ -107,16 +108,25 @@ def _unknown_version(found: Answers) -> str:
     versions = {answer.version for _, answer in found}
     strange = [text for text in sorted(versions) if not _is_known(text)]
     if strange:
-        return f"its version {strange[0]} is not supported: it must be etcd 3.{OLDEST_MINOR} or later"
+        return (
+            f"the version {strange[0]} of the cluster to adopt is not supported: it must be etcd "
+            f"3.{OLDEST_MINOR} or later"
+        )
     if len({Version.parse(text).minor for text in versions}) > 1:
-        return f"its members run different versions ({', '.join(sorted(versions))}): finish its upgrade first"
+        return (
+            f"the members of the cluster to adopt run different versions ({', '.join(sorted(versions))}): "
+            "finish its upgrade first"
+        )
     return ""
 
 
 def _too_large(found: Answers) -> str:
     """Ours have etcd's default quota: one that exceeds it raises an alarm that stops all writes."""
     if any(answer.is_out_of_space for _, answer in found):
-        return "its members report that their quota is used up (alarm NOSPACE): compact, defragment, disarm"
+        return (
+            "the members of the cluster to adopt report that their quota is used up (alarm NOSPACE): compact "
+            "and defragment their databases, then disarm the alarm"
+        )
     large = [(at, answer.db_size) for at, answer in found if answer.db_size > LARGEST]
     if not large:
         return ""
@@ -141,7 +151,7 @@ _CHECKS: tuple[Callable[[Answers], str], ...] = (
 
 
 def _without_quorum(state: ClusterState) -> str:
-    return "" if state.has_quorum else "no quorum of its members answers"
+    return "" if state.has_quorum else "no quorum of the cluster to adopt answers"
 
 
 def _too_few(state: ClusterState, found: Answers) -> str:
@@ -150,8 +160,8 @@ def _too_few(state: ClusterState, found: Answers) -> str:
     if state.desired.size >= count:
         return ""
     return (
-        f"it has {count} members, and this resource asks for {state.desired.size}: ask for {count} or more, "
-        "and reduce the number after the adoption"
+        f"the cluster to adopt has {count} members, and this resource asks for {state.desired.size}: ask for "
+        f"{count} or more, and reduce the number after the adoption"
     )
 
 
@@ -164,8 +174,8 @@ def _clashing(state: ClusterState) -> str:
     if not state.clashes:
         return ""
     return (
-        f"its peer URL {state.clashes[0]} is one that a member of this resource would have: create the "
-        "resource under another name"
+        f"the peer URL {state.clashes[0]} of the cluster to adopt is one that a member of this resource "
+        "would have: create the resource under another name"
     )
 
 

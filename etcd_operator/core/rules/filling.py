@@ -27,7 +27,7 @@ def fill(state: ClusterState, recovery: Recovery, seed: Member | None) -> Plan |
     """The next step until the EtcdPeer of the seed exists; or why there is none."""
     claim, job = seed.claim if seed is not None else None, state.backups.job
     if claim is not None and claim.is_lost and not claim.is_terminating:
-        return RestoreFailure(reason="ClaimLost", message=f"the volume of its claim {claim.name} is gone")
+        return RestoreFailure(reason="ClaimLost", message=f"the volume of the claim {claim.name} is gone")
     if job is None:
         return _begin(recovery, claim)
     if job.is_terminating:

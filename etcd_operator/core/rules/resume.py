@@ -38,7 +38,7 @@ def _restored_data_missing(state: ClusterState) -> Plan | None:
         "RestoredDataMissing",
         f"the EtcdRestore {state.desired.restored_by} created this cluster for claims that are missing now: "
         "delete the cluster and create another EtcdRestore; or, to begin with an empty cluster, remove the "
-        f"annotation {UID_ANNOTATION} from it",
+        f"annotation {UID_ANNOTATION} from the cluster",
         requeue_after=RETRY_HELD,
     )
 
@@ -110,7 +110,7 @@ def _not_adopted(claims: list[ClaimFacts], names: str, cluster_id: str) -> Plan 
         "AdoptionRefused",
         f"the claims {names} hold the data of the cluster {cluster_id}, which began under this name and was "
         "not adopted: to adopt the cluster in spec.adopt, give this resource another name, or delete the "
-        "claims with their data; to go on with their data, remove spec.adopt",
+        "claims with their data; to continue with their data, remove spec.adopt",
         requeue_after=RETRY_HELD,
     )
 

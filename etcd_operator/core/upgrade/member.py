@@ -114,7 +114,8 @@ def _way_out(state: ClusterState, upgrade: Upgrade, requested: str) -> str:
     if lacks_snapshot(state.desired, requested):
         wanted, series = state.desired.version, requested.rpartition(".")[0]
         return (
-            f"{wanted} cannot read what 3.5 wrote: put a version of {series} that starts into the spec first"
+            f"{wanted} cannot read what 3.5 wrote: first set spec.version to a version of {series} that "
+            "starts"
         )
     if requested == upgrade.origin:
         return f"a version other than {requested} in the spec is tried on this member at once"

@@ -25,8 +25,8 @@ def refusal(running: Version, target: Version) -> str:
     """Why etcd cannot be taken from `running` to `target`, and what to do; empty if it can."""
     if target < running:
         return (
-            f"etcd cannot go back from {running}, which runs, to {target}: "
-            f"put {running} or a later version into the spec"
+            f"etcd cannot go back from {running}, which runs, to {target}: set spec.version to {running} or "
+            "a later version"
         )
     if target.minor > running.minor + 1:
         return (

@@ -121,7 +121,7 @@ def _before(kind: DesiredCluster) -> dict[str, Advice]:
         "too few": Advice(state=offered(5, cluster=kind), words="ask for 5 or more", edit={size: 5}),
         "too old": Advice(
             state=heard(offered(1, cluster=kind), 0, version="3.7.0"),
-            words="put 3.7.0 or a later version into the spec",
+            words="set spec.version to 3.7.0 or a later version",
             edit={"spec/version": "3.7.0"},
         ),
     }
@@ -171,7 +171,7 @@ def _created_again() -> dict[str, Advice]:
         ),
         "not adopted": Advice(
             state=replace(offered(), members=claims),
-            words="to go on with their data, remove spec.adopt",
+            words="to continue with their data, remove spec.adopt",
             edit=withdraw,
         ),
         "without effect": Advice(
