@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HELP = "store a backup of an etcd cluster"
 DESCRIPTION = """\
-Store a backup of an etcd cluster: a snapshot, and a manifest beside it that names its revision, size and
+Store a backup of an etcd cluster: a snapshot, and next to it a manifest with its revision, size and
 hash. The backup appears only when it is complete and checked.
 """
 EXAMPLES = f"""\
@@ -35,13 +35,17 @@ Examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
     parser.add_argument(
-        "--to", required=True, metavar="URL", help="where to; a name is made from the time if it ends with /"
+        "--to",
+        required=True,
+        metavar="URL",
+        help="where to store the backup; if the URL ends with /, the name is made from the time",
     )
     endpoints.add_arguments(parser)
     parser.add_argument("--compress", action="store_true", help="compress with zstd")
     keys.add_arguments(
         parser,
-        "encrypt with AES-256-GCM: a file with one key, or a folder of keys: the last by name is used",
+        "encrypt with AES-256-GCM: a file with one key, or a folder of keys, of which the last by name is "
+        "used",
     )
     parser.add_argument(
         "--without-quorum",

@@ -39,7 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
     parser.add_argument("url", metavar="URL", help="a folder or a prefix")
     parser.add_argument("--max-count", type=int, metavar="N", help="keep the newest N backups")
-    parser.add_argument("--max-age", metavar="AGE", help=f"how old backups may be: {DURATION_HELP}")
+    parser.add_argument(
+        "--max-age",
+        metavar="AGE",
+        help=f"how much older than the newest backup a backup may be: {DURATION_HELP}",
+    )
     parser.add_argument(
         "--series",
         default="",
@@ -47,7 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the series to prune, as in the manifests (default: the backups without a series)",
     )
     parser.add_argument(
-        "--match", metavar="PATTERN", help="only backups whose name, as in the list, matches, like 'db-*.db'"
+        "--match",
+        metavar="PATTERN",
+        help="only backups whose name, as in the list, matches the pattern, like 'db-*.db'",
     )
     parser.add_argument(
         "--keep",

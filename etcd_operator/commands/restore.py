@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 HELP = "restore a backup or a snapshot to a data directory"
 DESCRIPTION = """\
 Restore a backup, or a plain snapshot as `etcdctl snapshot save` writes it, to the data directory of one
-member of a new cluster. Run it once for each member. It requires etcdutl, of the minor version of the backup
-or newer. The directory appears only when it is complete; one with data is never changed. Revisions of the new
-cluster are 1,000,000,000 higher, so that clients notice the restore. Exit code 3 means that the backup is
-damaged.
+member of a new cluster. Run the command once for each member. It requires etcdutl, of the minor version of
+the backup or newer. The directory appears only when it is complete; a directory with data is never changed.
+Revisions of the new cluster are 1,000,000,000 higher than those of the backup, so that clients notice the
+restore. Exit code 3 means that the backup is damaged.
 """
 EXAMPLES = f"""\
 {PLACES}

@@ -40,8 +40,8 @@ FLAGS = {
     "resync": "seconds between reconciliations of a settled cluster",
     "pv_provisioner": "provisioner of the StorageClass that the operator creates for backups of coreos.com "
     "clusters (default: none is created, and backups use the default StorageClass)",
-    "backup_image": "image of the operator, which its pods for backups, restores and recoveries run "
-    "(default: that of the operator's own pod)",
+    "backup_image": "image of the operator that its pods for backups, restores and recoveries run (default: "
+    "that of the operator's own pod)",
 }
 
 DOCUMENTED = ("pv-provisioner",)

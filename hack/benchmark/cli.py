@@ -139,9 +139,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("what", choices=(*PARTS, BACKUP), help="what to measure")
     parser.add_argument("--runs", type=_count, default=5, metavar="N", help="runs of each part (default: 5)")
     parser.add_argument("--only", action="append", metavar="PART", help="only this part; may be repeated")
-    help_text = "for upgrade: only this; may be repeated"
-    parser.add_argument("--sizes", action="append", type=int, choices=upgrade.SIZES, help=help_text)
-    parser.add_argument("--groups", action="append", choices=upgrade.GROUPS, help=help_text)
+    only = "for upgrade: only this {}; may be repeated"
+    sizes, groups = only.format("number of members"), only.format("API group")
+    parser.add_argument("--sizes", action="append", type=int, choices=upgrade.SIZES, help=sizes)
+    parser.add_argument("--groups", action="append", choices=upgrade.GROUPS, help=groups)
     parser.add_argument("--mib", type=_count, metavar="MIB", help="for restore: the size of the large backup")
     parser.add_argument(
         "--json", action="store_true", help="print the figures as JSON; progress is on stderr"
