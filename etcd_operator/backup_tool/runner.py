@@ -54,7 +54,7 @@ class Turn:
     took: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Runner:
     """Takes the backups of one cluster; for use by one thread.
 

@@ -36,7 +36,7 @@ class _Count:
     since: dict[str, tuple[float, str]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Absences:
     """Of the clusters of one API group; only passes over a key ask for it."""
 

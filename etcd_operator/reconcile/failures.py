@@ -43,7 +43,7 @@ class _Failure:
     since: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Failures:
     """The failures of the passes of one controller, by key. Safe from any thread."""
 

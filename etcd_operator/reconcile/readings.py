@@ -27,7 +27,7 @@ REFUSED_SECONDS = 30.0
 """For how long no reader is added to a pod after the API server has refused one."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Readings:
     """Of the clusters of one API group."""
 

@@ -14,7 +14,7 @@ from etcd_operator.kube.informer import Informer
 UNREADABLE = "ObjectUnreadable"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Unreadables:
     """Of one kind. Only passes over a key call this with it."""
 

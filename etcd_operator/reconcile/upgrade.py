@@ -63,7 +63,7 @@ class UpgradeWatch:
             self.on_finished((self.clock.now() - began).total_seconds())
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Awaited:
     """For how long the upgrading member of each cluster has been waited for; in memory, as in `Waits`."""
 

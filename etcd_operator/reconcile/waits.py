@@ -17,7 +17,7 @@ See `Leadership.epoch`, and decision 004.
 """
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Waits:
     """Since when each key has waited for each thing, by name; only passes over that key ask."""
 

@@ -36,7 +36,7 @@ class _Known:
     at: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Tokens:
     """The tokens that were read, by cluster."""
 

@@ -11,7 +11,7 @@ from etcd_operator.keys import Key
 from etcd_operator.timestamps import instant, moment
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class RestoreGauges:
     """Passes on the figures of each EtcdRestore. Only passes over a key call this with it."""
 

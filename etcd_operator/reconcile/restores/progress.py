@@ -18,7 +18,7 @@ def restore_of(slot: Key) -> Key:
     return Key(slot.namespace, slot.name.partition("/")[0])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class ProgressReader:
     """What pods that run have last reported."""
 

@@ -11,7 +11,7 @@ from etcd_operator.keys import Key
 from etcd_operator.reconcile.backups.schedules.caches import cluster_of
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class ScheduleFigures:
     """Passes on the figures of each schedule. Only passes over a key call this with it."""
 
