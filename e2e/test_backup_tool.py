@@ -15,6 +15,7 @@ from e2e.support import stores
 from e2e.support.backups import token_of
 from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import Document, ephemeral
+from e2e.support.keys import KeyClient
 from e2e.support.members import Members
 from e2e.support.operators import Operator
 from e2e.support.ports import free_port
@@ -26,7 +27,6 @@ from e2e.support.testbed import ROOT
 from e2e.support.volumes import claim_folder
 from e2e.support.waiting import LONG, answered, wait_until
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.kube import resources
 from localcluster import tools
 from localcluster.paths import Cache
@@ -78,7 +78,7 @@ def restored(file: Path, scratch: Path) -> str:
     command = [str(ETCD / "etcdutl"), "snapshot", "restore", str(file), "--data-dir", str(folder)]
     subprocess.run([*command, "--bump-revision", "1000000000", "--mark-compacted"], check=True, timeout=LONG)
     with etcd_on(folder) as endpoint, closing(Channels()) as channels:
-        client = EtcdClient(channels, endpoint)
+        client = KeyClient(channels, endpoint)
         wait_until(lambda: client.has_quorum(deadline=1.0), LONG, "the restored etcd serves")
         found = answered(lambda: client.get(b"foo"), "the key is read")
         assert found is not None

@@ -11,6 +11,7 @@ import pytest
 
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import Document, ephemeral, persistent
+from e2e.support.keys import KeyClient
 from e2e.support.measuring import assert_at_most
 from e2e.support.members import MORE_THAN_APPLIED, Members
 from e2e.support.resizing import (
@@ -30,7 +31,6 @@ from e2e.support.status import is_available
 from e2e.support.waiting import LONG, wait_until
 from e2e.support.writer import KEYS, Writer
 from etcd_operator.errors import OperatorError
-from etcd_operator.etcd.client import EtcdClient
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
 PERSISTENT_ON_REQUEST = pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_member_that_hangs_for_thousands_of_entries_takes_writes_though_nobody
         wait_until(lambda: accepts(behind), LONG, f"{frozen} takes writes")
 
 
-def accepts(member: EtcdClient) -> bool:
+def accepts(member: KeyClient) -> bool:
     try:
         member.put(b"after", b"value")
     except OperatorError as error:

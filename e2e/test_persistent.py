@@ -8,6 +8,7 @@ import pytest
 
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import Document, persistent
+from e2e.support.keys import KeyClient
 from e2e.support.measuring import assert_at_most
 from e2e.support.members import Members
 from e2e.support.shell import etcdctl_in_shell, start_shell
@@ -16,7 +17,6 @@ from e2e.support.testbed import ROOT
 from e2e.support.volumes import remove_all
 from e2e.support.waiting import LONG, answered, hold_for, wait_until
 from e2e.support.writer import QuorumWatch, Writer
-from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.kube import resources
 
 SAMPLE = str(ROOT / "manifests" / "examples" / "etcd_v1alpha1_etcdcluster.yaml")
@@ -37,7 +37,7 @@ def value_at_each(space: Space, document: Document, key: bytes) -> list[bytes | 
         return [value_of(members.client(address), key) for address in space.addresses(document)]
 
 
-def value_of(client: EtcdClient, key: bytes) -> bytes | None:
+def value_of(client: KeyClient, key: bytes) -> bytes | None:
     found = answered(lambda: client.get(key), f"{client.endpoint} has a quorum")
     return found.value if found is not None else None
 

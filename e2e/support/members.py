@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from e2e.support.keys import KeyClient
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.values import MemberList, Status
 from etcd_operator.render.urls import CLIENT_PORT, endpoint
 
@@ -40,9 +40,9 @@ class Members:
         """Cut the connections."""
         self._channels.close()
 
-    def client(self, address: str) -> EtcdClient:
+    def client(self, address: str) -> KeyClient:
         """A client of the member at a pod's address."""
-        return EtcdClient(self._channels, endpoint(address, CLIENT_PORT), deadline=self._deadline)
+        return KeyClient(self._channels, endpoint(address, CLIENT_PORT), deadline=self._deadline)
 
     def reports(self, pods: Iterable[dict[str, Any]]) -> list[MemberReport]:
         """What the members in `pods` report, without those that have no address or do not answer."""

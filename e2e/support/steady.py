@@ -19,6 +19,7 @@ from types import TracebackType
 import grpc
 
 from e2e.support.intervals import Interval, longest_gap, lost_writes
+from e2e.support.keys import PUT
 from e2e.support.pace import Paced
 from e2e.support.waiting import LONG, answered, wait_until
 from etcd_operator.errors import OperatorError
@@ -142,7 +143,7 @@ class SteadyWriter:
             self._puts.append(Put(key, began, began, failure="no member has an address"))
             return
         put = self._channels[-1].unary_unary(
-            methods.PUT.path,
+            PUT.path,
             request_serializer=pb.PutRequest.SerializeToString,
             response_deserializer=pb.PutResponse.FromString,
         )

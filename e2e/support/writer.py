@@ -8,11 +8,10 @@ from itertools import pairwise
 from types import TracebackType
 
 from e2e.support.intervals import Interval
+from e2e.support.keys import KeyClient, KeyValue
 from e2e.support.members import Members
 from e2e.support.waiting import LONG, answered
 from etcd_operator.errors import OperatorError
-from etcd_operator.etcd.client import EtcdClient
-from etcd_operator.etcd.values import KeyValue
 
 Addresses = Callable[[], list[str]]
 """The members' addresses now; called again when one fails, so that replaced members are found."""
@@ -179,7 +178,7 @@ class Writer:
             return  # the API server is away: the members known so far are used further
 
 
-def _read(client: EtcdClient, name: bytes) -> KeyValue | None:
+def _read(client: KeyClient, name: bytes) -> KeyValue | None:
     """A key as a quorum has it; a member that is slow, or elects, is asked again."""
     return answered(lambda: client.get(name), f"{name!r} is read")
 

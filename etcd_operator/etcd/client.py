@@ -29,7 +29,6 @@ from etcd_operator.etcd.silence import limit_silence
 from etcd_operator.etcd.values import (
     Alarm,
     HashKV,
-    KeyValue,
     MemberEntry,
     MemberList,
     Status,
@@ -105,13 +104,6 @@ class EtcdClient:
         """The active alarms of all members; needs a quorum."""
         return alarms_of(self._call(methods.ALARM_LIST, pb.AlarmRequest()).alarms)
 
-    def get(self, key: bytes, *, serializable: bool = False) -> KeyValue | None:
-        """The key's value, or None; a serializable read needs no quorum and may be stale."""
-        response = self._call(methods.RANGE, pb.RangeRequest(key=key, serializable=serializable))
-        if not response.kvs:
-            return None
-        return KeyValue(value=response.kvs[0].value, mod_revision=response.kvs[0].mod_revision)
-
     def snapshot(self, *, stall: float) -> Iterator[bytes]:
         """The member's database in chunks of some 32 KiB, followed by the SHA-256 of its bytes.
 
@@ -178,10 +170,6 @@ class EtcdClient:
             action=pb.AlarmRequest.DEACTIVATE, memberID=alarm.member_id, alarm=alarm.kind.value
         )
         self._call(methods.ALARM_DISARM, request)
-
-    def put(self, key: bytes, value: bytes) -> int:
-        """Write a key; the revision of the write."""
-        return self._call(methods.PUT, pb.PutRequest(key=key, value=value)).header.revision
 
     def append_nothing(self, entries: int, *, within: float) -> None:
         """Append up to `entries` entries to the log that change no key and no revision.

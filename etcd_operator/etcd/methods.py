@@ -32,7 +32,6 @@ class Method(Generic[Request, Response]):
 
 
 RANGE = Method("KV", "Range", pb.RangeRequest, pb.RangeResponse)
-PUT = Method("KV", "Put", pb.PutRequest, pb.PutResponse, is_write=True)
 
 MEMBER_LIST = Method("Cluster", "MemberList", pb.MemberListRequest, pb.MemberListResponse)
 MEMBER_ADD = Method("Cluster", "MemberAdd", pb.MemberAddRequest, pb.MemberAddResponse, is_write=True)

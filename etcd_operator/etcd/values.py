@@ -120,14 +120,6 @@ class HashKV:
     compact_revision: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyValue:
-    """One key's value and the revision that wrote it."""
-
-    value: bytes
-    mod_revision: int
-
-
 def member_of(message: pb.Member) -> MemberEntry:
     """One member, decoded."""
     return MemberEntry(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import trustme
 
+from e2e.support.keys import KeyClient
 from etcd_operator.etcd.channel import Channels, TlsCredentials
-from etcd_operator.etcd.client import EtcdClient
 from unit.commands.conftest import Run
 from unit.etcd.conftest import programs
 from unit.etcd.real import RealEtcdCluster
@@ -18,10 +18,10 @@ KEYS = 40
 
 
 @pytest.fixture
-def client(real: RealEtcdCluster, channels: Channels) -> EtcdClient:
+def client(real: RealEtcdCluster, channels: Channels) -> KeyClient:
     """A member with some keys, of which some were written again."""
     real.bootstrap("m0")
-    client = EtcdClient(channels, real.endpoint("m0"))
+    client = KeyClient(channels, real.endpoint("m0"))
     eventually(lambda: client.has_quorum(deadline=1.0))
     for index in range(KEYS):
         client.put(f"key-{index % 30}".encode(), bytes(20_000))
@@ -42,7 +42,7 @@ def status_of(binaries: Path, file: Path) -> dict[str, int]:
 
 
 def test_a_backup_from_the_first_command_to_a_served_restore(
-    run: Run, client: EtcdClient, binaries: Path, tmp_path: Path, key: Path
+    run: Run, client: KeyClient, binaries: Path, tmp_path: Path, key: Path
 ) -> None:
     backups = tmp_path / "backups"
     backups.mkdir()
@@ -75,7 +75,7 @@ def test_a_backup_from_the_first_command_to_a_served_restore(
 
 
 def test_what_was_deleted_and_compacted_can_be_restored(
-    run: Run, real: RealEtcdCluster, client: EtcdClient, binaries: Path, tmp_path: Path
+    run: Run, real: RealEtcdCluster, client: KeyClient, binaries: Path, tmp_path: Path
 ) -> None:
     """The last entry of the database may be older than its revision."""
     real.ctl("del", "--prefix", "key-", endpoint=client.endpoint)
@@ -93,7 +93,7 @@ def test_an_empty_cluster_can_be_restored(
     run: Run, real: RealEtcdCluster, channels: Channels, binaries: Path, tmp_path: Path
 ) -> None:
     real.bootstrap("m0")
-    client = EtcdClient(channels, real.endpoint("m0"))
+    client = KeyClient(channels, real.endpoint("m0"))
     eventually(lambda: client.has_quorum(deadline=1.0))
     backup = tmp_path / "one.db"
     document = run("backup", "--endpoints", client.endpoint, "--to", backup, "--json").document
@@ -119,7 +119,7 @@ def test_tls_users_and_a_newer_etcd_for_the_restore(run: Run, tmp_path: Path) ->
     try:
         cluster.bootstrap("m0")
         endpoint = cluster.endpoint("m0")
-        client = EtcdClient(channels, endpoint)
+        client = KeyClient(channels, endpoint)
         eventually(lambda: client.has_quorum(deadline=1.0))
         client.put(b"a", b"b")
         flags = (
@@ -160,7 +160,7 @@ def test_each_acknowledged_write_is_in_a_backup_from_a_follower(
     cluster, channels = RealEtcdCluster(programs("3.6.16"), tmp_path), Channels()
     try:
         cluster.bootstrap("m0", "m1", "m2")
-        clients = {endpoint: EtcdClient(channels, endpoint) for endpoint in cluster.endpoints}
+        clients = {endpoint: KeyClient(channels, endpoint) for endpoint in cluster.endpoints}
         eventually(lambda: all(client.has_quorum(deadline=1.0) for client in clients.values()))
         leader = next(client for client in clients.values() if client.status().is_leader)
         to = ("backup", "--endpoints", ",".join(clients), "--json", "--to")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from e2e.support.keys import KeyClient
 from etcd_operator.backup.database import DatabaseSummary
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import EtcdClient
 from unit.backup.databases import scanned
 from unit.etcd.conftest import programs
 from unit.etcd.real import RealEtcdCluster
@@ -31,7 +31,7 @@ class Member:
         self._channels = Channels()
         self._cluster = RealEtcdCluster(programs(version), folder)
         self._cluster.bootstrap("m0")
-        self.client = EtcdClient(self._channels, self._cluster.endpoint("m0"))
+        self.client = KeyClient(self._channels, self._cluster.endpoint("m0"))
         eventually(lambda: self.client.has_quorum(deadline=1.0))
 
     def ctl(self, *words: str) -> None:

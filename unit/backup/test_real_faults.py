@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.support.keys import KeyClient
 from etcd_operator.backup import catalog, source
 from etcd_operator.backup.catalog import State
 from etcd_operator.backup.create import Origin, create
@@ -20,7 +21,6 @@ from etcd_operator.backup.manifest import Manifest
 from etcd_operator.backup.source import Source
 from etcd_operator.backup.verify import verify
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.errors import UnhealthyCluster
 from etcd_operator.storage.protocol import Store
 from unit.backup.samples import folder
@@ -44,8 +44,8 @@ class Setup:
     members: RealEtcdCluster
     store: Store
 
-    def client(self, channels: Channels, name: str) -> EtcdClient:
-        return EtcdClient(channels, self.members.endpoint(name))
+    def client(self, channels: Channels, name: str) -> KeyClient:
+        return KeyClient(channels, self.members.endpoint(name))
 
     def back_up(self, name: str, strike: Callable[[Source], None] = lambda _: None) -> Manifest:
         """One backup; `strike` is called once the first chunks of the snapshot have come."""
@@ -72,7 +72,7 @@ def _struck(chunks: Iterator[bytes], strike: Callable[[], None]) -> Iterator[byt
     yield from chain(first, chunks)
 
 
-def _removed(client: EtcdClient, chosen: Source) -> bool:
+def _removed(client: KeyClient, chosen: Source) -> bool:
     """etcd refuses until each member has been connected to the others for five seconds."""
     try:
         client.member_remove(chosen.status.member_id)
@@ -86,7 +86,7 @@ def setup(tmp_path: Path) -> Iterator[Setup]:
     members, channels = RealEtcdCluster(programs("3.6.16"), tmp_path), Channels()
     try:
         members.bootstrap("m0", "m1", "m2")
-        client = EtcdClient(channels, members.endpoint("m0"))
+        client = KeyClient(channels, members.endpoint("m0"))
         eventually(lambda: client.has_quorum(deadline=1.0))
         for index in range(VALUES):
             client.put(b"%d" % index, VALUE)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from e2e.support.keys import KeyClient
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import EtcdClient
 from unit.commands.conftest import Ran, Run
 from unit.etcd.conftest import programs
 from unit.etcd.real import RealEtcdCluster, free_address
@@ -20,7 +20,7 @@ BUMP = 1_000_000_000
 def backup(run: Run, real: RealEtcdCluster, channels: Channels, tmp_path: Path) -> Path:
     """Of a member with three revisions."""
     real.bootstrap("old")
-    client = EtcdClient(channels, real.endpoint("old"))
+    client = KeyClient(channels, real.endpoint("old"))
     eventually(lambda: client.has_quorum(deadline=1.0))
     client.put(b"color", b"red")
     client.put(b"color", b"blue")
@@ -41,7 +41,7 @@ def restore(run: Run, url: Path, data_dir: Path, binaries: Path, *flags: str) ->
     return run("restore", url, "--data-dir", data_dir, "--etcd-bin", binaries, *flags)
 
 
-def value_of(client: EtcdClient) -> bytes:
+def value_of(client: KeyClient) -> bytes:
     found = client.get(b"color")
     assert found is not None
     return found.value
@@ -62,7 +62,7 @@ def test_three_members_are_one_cluster_with_the_data(
     run: Run, backup: Path, binaries: Path, restored: RealEtcdCluster, channels: Channels, tmp_path: Path
 ) -> None:
     start_three(run, backup, binaries, restored, tmp_path)
-    clients = [EtcdClient(channels, endpoint) for endpoint in restored.endpoints]
+    clients = [KeyClient(channels, endpoint) for endpoint in restored.endpoints]
     eventually(lambda: all(client.has_quorum(deadline=1.0) for client in clients))
     statuses = [client.status() for client in clients]
     assert len({status.cluster_id for status in statuses}) == 1
@@ -94,7 +94,7 @@ def test_the_next_minor_version_starts_on_it(
     run: Run, backup: Path, restored: RealEtcdCluster, channels: Channels, tmp_path: Path
 ) -> None:
     start_three(run, backup, programs("3.6.16"), restored, tmp_path)
-    client = EtcdClient(channels, restored.endpoint("m2"))
+    client = KeyClient(channels, restored.endpoint("m2"))
     eventually(lambda: client.has_quorum(deadline=1.0))
     assert (value_of(client), client.status().version) == (b"blue", "3.6.16")
 

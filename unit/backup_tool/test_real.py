@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from e2e.support.keys import KeyClient
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import EtcdClient
 from unit.backup_tool.support import FOLDER, request, tool
 from unit.etcd.conftest import channels, programs, real
 from unit.etcd.real import RealEtcdCluster
@@ -25,9 +25,9 @@ def binaries(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
-def client(real: RealEtcdCluster, channels: Channels) -> EtcdClient:
+def client(real: RealEtcdCluster, channels: Channels) -> KeyClient:
     real.bootstrap("m0", "m1", "m2")
-    client = EtcdClient(channels, real.endpoint("m0"))
+    client = KeyClient(channels, real.endpoint("m0"))
     eventually(lambda: client.has_quorum(deadline=1.0))
     return client
 
@@ -37,7 +37,7 @@ def revisions(root: Path) -> list[int]:
     return sorted(int(name.split("_")[1], 16) for name in names)
 
 
-def test_every_second_the_last_three_are_kept(client: EtcdClient, binaries: Path, tmp_path: Path) -> None:
+def test_every_second_the_last_three_are_kept(client: KeyClient, binaries: Path, tmp_path: Path) -> None:
     root = tmp_path / "backups"
     with tool(root, client.endpoint, interval=1.0, keep=3) as (worker, server):
         eventually(lambda: worker.report().count == 1)
@@ -59,7 +59,7 @@ def test_every_second_the_last_three_are_kept(client: EtcdClient, binaries: Path
 
 
 def test_deleted_and_compacted_keys_do_not_hide_a_change(
-    real: RealEtcdCluster, client: EtcdClient, tmp_path: Path
+    real: RealEtcdCluster, client: KeyClient, tmp_path: Path
 ) -> None:
     """A compaction removes deleted keys with the entries that deleted them: the last entry is older."""
     root = tmp_path / "backups"

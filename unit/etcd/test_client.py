@@ -6,6 +6,7 @@ import threading
 import grpc
 import pytest
 
+from e2e.support.keys import KeyClient
 from etcd_operator.errors import AlreadyExists, Conflict, Unavailable
 from etcd_operator.etcd import errors
 from etcd_operator.etcd.channel import Channels
@@ -116,13 +117,14 @@ def test_a_token_opens_what_anonymous_callers_are_refused(
     fake: FakeEtcdCluster, client: EtcdClient, channels: Channels
 ) -> None:
     fake.users["root"] = "secret"
+    endpoint = fake.member("m0").endpoint
     with pytest.raises(errors.AuthRequired):
-        client.put(b"a", b"b")
+        KeyClient(channels, endpoint).put(b"a", b"b")
     assert client.has_quorum(deadline=30.0)
     with pytest.raises(errors.AuthRequired):
         client.authenticate("root", "wrong")
     token = client.authenticate("root", "secret")
-    known = EtcdClient(channels, fake.member("m0").endpoint, token=token)
+    known = KeyClient(channels, endpoint, token=token)
     assert known.put(b"a", b"b") == 2
     assert known.get(b"a") is not None
 

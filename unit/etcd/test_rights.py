@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from e2e.support.keys import KeyClient
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.members.pod_facts import NO_RIGHTS, pod_facts
 from etcd_operator.render.security import USER
@@ -98,7 +98,7 @@ def test_what_root_wrote_is_read_by_another_user_after_fs_group_and_by_root_agai
             apply_fs_group(volume, user)
         address = free_address()
         with etcd(binaries, volume, user, address=address):
-            client = EtcdClient(channels, address)
+            client = KeyClient(channels, address)
             eventually(lambda client=client: client.has_quorum(deadline=1.0))  # type: ignore[misc]
             before = client.get(b"writers")
             client.put(b"writers", (before.value if before else b"") + b"x")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from e2e.support.keys import KeyClient
 from etcd_operator.core.rules.seed import MOVED_ON
 from etcd_operator.core.starts import Seeding
 from etcd_operator.dialects.coreos import no_image
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.render import seed
 from etcd_operator.render import steps as parts
 from unit.etcd.real import RealEtcdCluster, free_address
@@ -48,7 +48,7 @@ def test_a_seed_takes_all_data_without_quorum_and_once_existing_only_its_steps_d
     real: RealEtcdCluster, channels: Channels, binaries: Path, tmp_path: Path, keys: int
 ) -> None:
     real.bootstrap("m0", "m1", "m2")
-    survivor = EtcdClient(channels, real.endpoint("m2"))
+    survivor = KeyClient(channels, real.endpoint("m2"))
     eventually(lambda: survivor.has_quorum(deadline=1.0))
     for number in range(keys):
         survivor.put(b"key/%d" % number, b"value")
@@ -87,7 +87,7 @@ def test_a_seed_takes_all_data_without_quorum_and_once_existing_only_its_steps_d
     ]
     with (tmp_path / "seed.log").open("wb") as log, subprocess.Popen(words, stderr=log) as process:
         try:
-            client = EtcdClient(channels, address)
+            client = KeyClient(channels, address)
             eventually(lambda: client.has_quorum(deadline=1.0))
             assert client.status().revision >= revision + MOVED_ON
             assert all(client.get(b"key/%d" % number) is not None for number in range(keys))

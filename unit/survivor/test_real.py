@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from e2e.support.keys import KeyClient
 from etcd_operator.core.survivor_report import NAME, SurvivorReport
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.survivor.reading import DataReader, NotReadable
 from unit.etcd.conftest import programs
 from unit.etcd.real import RealEtcdCluster
@@ -28,7 +28,7 @@ class Lost:
         self.cluster = RealEtcdCluster(self.binaries, folder)
         self.cluster.bootstrap("m0", "m1", "m2")
         self.channels = Channels()
-        client = EtcdClient(self.channels, self.cluster.endpoint("m0"))
+        client = KeyClient(self.channels, self.cluster.endpoint("m0"))
         eventually(lambda: client.has_quorum(deadline=1.0))
         for number in range(KEYS):
             self.revision = client.put(b"key/%04d" % number, b"value")
@@ -63,7 +63,7 @@ class Lost:
         self.cluster.close()
 
     @staticmethod
-    def _ids(client: EtcdClient) -> tuple[int, int]:
+    def _ids(client: KeyClient) -> tuple[int, int]:
         status = client.status()
         return status.cluster_id, status.member_id
 
@@ -105,7 +105,7 @@ def contents(folder: Path) -> dict[str, tuple[int, int]]:
 def test_a_member_that_has_a_leader_is_not_read(lost: Lost) -> None:
     lost.read()
     lost.cluster.restart("m1")
-    client = EtcdClient(lost.channels, lost.cluster.endpoint("m0"))
+    client = KeyClient(lost.channels, lost.cluster.endpoint("m0"))
     eventually(lambda: client.has_quorum(deadline=1.0))
     with pytest.raises(NotReadable) as raised:
         lost.reader.read()

@@ -12,10 +12,10 @@ from unittest.mock import patch
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
+from e2e.support.keys import KeyClient
 from etcd_operator.etcd import errors, methods, metrics_page
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.pages import MetricsPage
 from unit.etcd.real import RealEtcdCluster, free_address
 from unit.etcd.support import eventually
@@ -103,8 +103,8 @@ class Subject(ABC):
         """Start a member that MemberAdd has registered, with all members as its list."""
         self.start(name, peer_url, {**self.peers(), name: peer_url}, state="existing")
 
-    def client(self, name: str, *, deadline: float = 10.0, token: str | None = None) -> EtcdClient:
-        return EtcdClient(self.channels, self.endpoint(name), deadline=deadline, token=token)
+    def client(self, name: str, *, deadline: float = 10.0, token: str | None = None) -> KeyClient:
+        return KeyClient(self.channels, self.endpoint(name), deadline=deadline, token=token)
 
     def page(self, name: str) -> MetricsPage:
         """What the metrics page of a member reports."""

@@ -2,8 +2,8 @@
 
 import pytest
 
+from e2e.support.keys import KeyClient
 from etcd_operator.errors import Throttled, Unavailable
-from etcd_operator.etcd.client import EtcdClient
 from unit.etcd.contract.harness import Subject, new_peer_url
 
 
@@ -62,7 +62,7 @@ def test_a_member_that_was_away_for_many_entries_accepts_requests_at_the_next_on
     assert status.raft_index - status.raft_applied_index < 100
 
 
-def is_refusing(member: EtcdClient) -> bool:
+def is_refusing(member: KeyClient) -> bool:
     status = member.status()
     try:
         member.alarms()

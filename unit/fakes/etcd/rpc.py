@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from e2e.support.keys import PUT
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.methods import Method
@@ -195,7 +196,7 @@ _CALLS = (
         needs_quorum=lambda request: not request.serializable,
         learner_may=lambda request: request.serializable,
     ),
-    _Call(methods.PUT, _Answers.put, needs_quorum=_always, is_logged=True),
+    _Call(PUT, _Answers.put, needs_quorum=_always, is_logged=True),
     _Call(methods.AUTHENTICATE, _Answers.authenticate, needs_quorum=_always, is_public=True),
     _Call(methods.SNAPSHOT, _Answers.snapshot, learner_may=_always),
 )
