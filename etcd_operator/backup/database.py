@@ -47,7 +47,7 @@ class DatabaseSummary:
         return max(self.last_revision, 1)
 
 
-def ends_with_hash(size: int) -> bool:
+def _ends_with_hash(size: int) -> bool:
     """Whether a snapshot of `size` bytes ends with etcd's hash."""
     return size % _SECTOR == _HASH_SIZE
 
@@ -78,7 +78,7 @@ class DatabaseScan:
     def finish(self) -> DatabaseSummary:
         """Check the whole. Raises `Damaged` if the snapshot is truncated, changed or no database of etcd."""
         meta, pages = self._note()
-        has_hash = ends_with_hash(self._size)
+        has_hash = _ends_with_hash(self._size)
         if has_hash and self._digest.digest() != self._held:
             raise Damaged(f"the snapshot of {self._size} bytes does not match the hash that etcd appended")
         self._digest.update(self._held)

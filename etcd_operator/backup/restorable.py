@@ -11,7 +11,7 @@ from pathlib import Path
 
 from etcd_operator.backup import frames
 from etcd_operator.backup.catalog import load
-from etcd_operator.backup.database import DatabaseScan, ends_with_hash, is_whole
+from etcd_operator.backup.database import DatabaseScan, is_whole
 from etcd_operator.backup.errors import Damaged, NotABackup
 from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup.manifest import Manifest
@@ -34,7 +34,7 @@ class Snapshot:
     """A plain snapshot that was checked.
 
     etcd_version: of the member that sent it; without a manifest the version that the database names, without
-    one empty. has_hash: whether it ends with etcd's hash.
+    one empty.
     """
 
     etcd_version: str
@@ -42,7 +42,6 @@ class Snapshot:
     keys: int
     size: int
     sha256: str
-    has_hash: bool
     check: Check
 
 
@@ -104,7 +103,6 @@ class Restorable:
             keys=found.keys,
             size=found.size,
             sha256=found.sha256,
-            has_hash=found.has_hash,
             check=Check.HASH if found.has_hash else Check.NONE,
         )
 
@@ -132,7 +130,6 @@ def of_manifest(manifest: Manifest) -> Snapshot:
         keys=manifest.keys,
         size=manifest.size,
         sha256=manifest.sha256,
-        has_hash=ends_with_hash(manifest.size),
         check=Check.MANIFEST,
     )
 

@@ -99,11 +99,6 @@ class Worker:
             self._changed.notify_all()
         self._dismiss()
 
-    @property
-    def is_stopping(self) -> bool:
-        """Whether `stop` was called."""
-        return self._is_stopping
-
     def ask(self, *, cleanup: bool = False) -> Ticket:
         """Ask for a turn, as soon as one can begin."""
         ticket = Ticket(is_cleanup=cleanup)

@@ -94,11 +94,7 @@ class EtcdClient:
     def hash_kv(self, revision: int = 0, *, deadline: float | None = None) -> HashKV:
         """The member's hash of all keys up to `revision` (0: its newest)."""
         response = self._call(methods.HASH_KV, pb.HashKVRequest(revision=revision), deadline=deadline)
-        return HashKV(
-            hash=response.hash,
-            revision=response.hash_revision or revision or response.header.revision,
-            compact_revision=response.compact_revision,
-        )
+        return HashKV(hash=response.hash, compact_revision=response.compact_revision)
 
     def alarms(self) -> tuple[Alarm, ...]:
         """The active alarms of all members; needs a quorum."""

@@ -95,7 +95,7 @@ class Target:
         if self.status is not None:
             return Answered(status=self.status, members=self.members)
         if self.is_refusing:
-            return Refused(reason=str(self.error), is_serving=self.gave_proof)
+            return Refused(is_serving=self.gave_proof)
         return NoAnswer(reason=str(self.error) if self.error is not None else "no answer in time")
 
 

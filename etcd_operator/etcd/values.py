@@ -97,7 +97,6 @@ class Refused:
     is_serving: it has just confirmed a linearizable read, as only a voter in touch with a quorum can.
     """
 
-    reason: str
     is_serving: bool = False
 
 
@@ -113,10 +112,9 @@ Reply = Answered | Refused | NoAnswer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashKV:
-    """The hash over all keys up to `revision`; comparable at equal compact revisions only."""
+    """The hash over all keys up to a revision; comparable at equal compact revisions only."""
 
     hash: int
-    revision: int
     compact_revision: int
 
 

@@ -239,7 +239,6 @@ def test_who_waits_when_the_tool_stops_is_told(start: Start, script: Script) -> 
     assert ticket.has_ended.is_set()
     assert "being stopped" in ticket.failure
     assert "being stopped" in worker.ask().failure
-    assert worker.is_stopping
 
 
 def test_a_cleanup_is_the_last_thing_that_happens(start: Start, script: Script, clock: FakeClock) -> None:

@@ -31,7 +31,6 @@ def carried_out(run: Run, endpoint: str, folder: Path, name: str = "one") -> Bac
     pod = BackupPodState(name="pod", exit_code=ran.code, report=result.read(report.read_text()))
     made = plan(
         BackupState(
-            name=name,
             phase="BackingUp",
             url=f"file:///{name}.db",
             job=BackupJobState(name="j", uid="u", pods=(pod,)),
@@ -75,9 +74,7 @@ def verified(run: Run, folder: Path, sha256: str) -> BackupPlan:
     ran = run(*arguments)
     pod = BackupPodState(name="pod", exit_code=ran.code, report=result.read(report.read_text()))
     job_state = BackupJobState(name="j", uid="u", pods=(pod,))
-    state = BackupState(
-        name="one", phase="Completed", url="file:///one.db", verify="Hash", sha256=sha256, job=job_state
-    )
+    state = BackupState(phase="Completed", url="file:///one.db", verify="Hash", sha256=sha256, job=job_state)
     made = verification.plan(state)
     assert made is not None
     return made

@@ -67,7 +67,6 @@ class Operator:
         ours = {n: c for n, c in seen.items() if restore.uid in (c.owner, c.cluster) and n in restore.members}
         others = {n: c for n, c in seen.items() if n not in ours}
         state = RestoreState(
-            name=restore.uid,
             cluster_name="db",
             phase=restore.status.phase,
             source=SourceState(url="s3://b/one.db"),

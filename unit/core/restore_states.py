@@ -19,7 +19,6 @@ def members(claim: ClaimState, job: JobState | None = None) -> tuple[MemberState
 
 
 BEGUN = RestoreState(
-    name="r",
     created="2026-11-22T13:59:00Z",
     cluster_name="c",
     phase="Pending",

@@ -26,7 +26,6 @@ CLAIM = ToolClaimState(name="c-pvc", uid="claim", size=SIZE)
 SETS = ToolReplicaSetState(name="c-backup-tool", uid="set", template="new")
 POD = ToolPodState(name="c-backup-tool-x", uid="pod", template="new", is_ready=True, address="10.0.0.1")
 SETTLED = ToolState(
-    name="c",
     wanted=Wanted(policy=POLICY),
     template="new",
     size=SIZE,
@@ -48,7 +47,7 @@ def test_a_tool_that_is_as_wanted_needs_nothing() -> None:
 
 
 def test_everything_is_made_the_claim_before_the_pod() -> None:
-    bare = ToolState(name="c", wanted=Wanted(policy=POLICY), template="new", size=SIZE)
+    bare = ToolState(wanted=Wanted(policy=POLICY), template="new", size=SIZE)
     assert acts(bare) == [Act.CREATE_SECRET, Act.CREATE_SERVICE, Act.CREATE_CLAIM, Act.CREATE_REPLICA_SET]
     assert Act.CREATE_CLAIM not in acts(replace(bare, size=0))
     assert bare.running is None

@@ -41,7 +41,7 @@ def job(*pods: BackupPodState, **facts: Any) -> BackupJobState:
 
 
 def state(made: BackupJobState | None = None, **facts: Any) -> BackupState:
-    defaults = {"name": "one", "phase": "BackingUp", "url": URL, "source": READY, "waited": 1.0}
+    defaults = {"phase": "BackingUp", "url": URL, "source": READY, "waited": 1.0}
     return BackupState(**{**defaults, "job": made, "is_job_recorded": made is not None, **facts})
 
 

@@ -23,7 +23,7 @@ def running(step: str = "", done: int = 0) -> MemberState:
 
 
 def state(*members: MemberState, snapshot: Verified | None = SNAPSHOT) -> RestoreState:
-    return RestoreState(name="r", phase="Pending", snapshot=snapshot, members=members)
+    return RestoreState(phase="Pending", snapshot=snapshot, members=members)
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,8 @@ def test_an_answer_without_leader_and_list() -> None:
 @pytest.mark.parametrize(
     ("reply", "fact"),
     [
-        (Refused(reason="auth"), Refusal(is_serving=False)),
-        (Refused(reason="auth", is_serving=True), Refusal(is_serving=True)),
+        (Refused(), Refusal(is_serving=False)),
+        (Refused(is_serving=True), Refusal(is_serving=True)),
         (NoAnswer(reason="silence"), Silence(seconds=7.0)),
     ],
 )

@@ -61,7 +61,6 @@ class ToolState:
     without one. has_secret: the Secret with the token exists.
     """
 
-    name: str
     wanted: Wanted = NO_BACKUPS
     is_deleting: bool = False
     is_paused: bool = False

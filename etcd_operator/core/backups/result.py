@@ -20,7 +20,6 @@ class StoredManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     sha256: str
     etcd_version: str
     cluster_id: str = msgspec.field(name="clusterID")
-    stored_size: int = 0
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

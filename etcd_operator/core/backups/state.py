@@ -8,8 +8,8 @@ from etcd_operator.core.jobs import JobEnd
 BACKING_UP, COMPLETED, FAILED = "BackingUp", "Completed", "Failed"
 """The phases. The last two are final."""
 
-HASH, RESTORE = "Hash", "Restore"
-"""The levels of a verification: everything is read back; it is also restored."""
+RESTORE = "Restore"
+"""The level of a verification that also restores the backup; at any level everything is read back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,6 @@ class BackupState:
     sha256, etcd_version: of what was stored; empty if they are not known.
     """
 
-    name: str
     phase: str = ""
     is_deleting: bool = False
     problem: str = ""

@@ -121,7 +121,6 @@ class RestoreState:
     deleted. snapshot, failure: of the status. waited: seconds for which passes have seen the restore.
     """
 
-    name: str
     created: str = ""
     cluster_name: str = ""
     phase: str = ""

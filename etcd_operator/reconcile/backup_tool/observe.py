@@ -82,7 +82,6 @@ class ToolObserver:
         ours = found if found is not None and found.metadata.controller_uid == desired.uid else None
         size = asked.policy.volume_size_in_mb if asked.policy is not None and asked.policy.s3 is None else 0
         return ToolState(
-            name=key.name,
             wanted=asked,
             is_deleting=desired.is_deleting,
             is_paused=desired.is_paused,

@@ -54,7 +54,6 @@ class BackupObserver:
         spec, wrong = parsed(backup.spec, BackupSpec, problem)
         status = backup.status
         state = BackupState(
-            name=key.name,
             phase=status.phase,
             is_deleting=backup.metadata.is_deleting,
             problem=wrong,

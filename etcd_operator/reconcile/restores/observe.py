@@ -60,7 +60,6 @@ class RestoreObserver:
         spec, wrong = parsed(restore.spec, RestoreSpec, specs.problem)
         status, metadata = restore.status, restore.metadata
         state = RestoreState(
-            name=key.name,
             created=metadata.creation_timestamp,
             phase=status.phase,
             is_deleting=metadata.is_deleting,
