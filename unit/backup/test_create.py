@@ -172,8 +172,10 @@ def test_a_snapshot_older_than_its_source_is_not_stored(tmp_path: Path, options:
 
 @pytest.mark.parametrize(("keys", "revision"), [(5, 6), (0, 1)])
 def test_a_snapshot_as_old_as_its_source_is_stored(tmp_path: Path, keys: int, revision: int) -> None:
-    origin = replace(ORIGIN, revision=revision)
-    create(folder(tmp_path), NAME, chunks(snapshot(keys)), origin, time=NOW)
+    origin, store, data = replace(ORIGIN, revision=revision), folder(tmp_path), snapshot(keys)
+    create(store, NAME, chunks(data), origin, time=NOW)
+    manifest = verify(store, NAME, KeyRing())
+    assert (manifest.keys, manifest.sha256) == (keys, hashlib.sha256(data).hexdigest())
 
 
 CALLS = [("stat", NAME + SUFFIX), ("stat", NAME), ("put", NAME), ("put", NAME + SUFFIX)]

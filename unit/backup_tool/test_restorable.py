@@ -177,7 +177,10 @@ def test_a_store_that_fails_is_reported_and_asked_again(store: Directory) -> Non
 
 
 def test_stopping_before_anything_was_asked_does_nothing(store: Directory) -> None:
-    Keeper(store).stop()
+    threads = threading.enumerate()
+    keeper = Keeper(store)
+    keeper.stop()
+    assert (threading.enumerate(), keeper._found) == (threads, None)
 
 
 def test_a_backup_is_found_by_its_name_without_the_others(store: Directory) -> None:

@@ -84,15 +84,17 @@ def test_an_edit_changes_the_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("url", "fixed"),
     [
-        "s3://b/{{ .Name }}",
-        "s3://b-{{ .Namespace }}/{{ .UID }}?endpoint={{ .Namespace }}",
-        "gs://b/a/{{.UID}}",
+        ("s3://b/{{ .Name }}", "s3://b/"),
+        ("s3://b-{{ .Namespace }}/{{ .UID }}?endpoint={{ .Namespace }}", "s3://b-team/?endpoint=team"),
+        ("gs://b/a/{{.UID}}", "gs://b/a/"),
     ],
 )
-def test_templates_with_a_fixed_place(url: str) -> None:
-    checked("s", spec(retention={"maxCount": 1}, backupTemplate=_template(url)))
+def test_templates_with_a_fixed_place(url: str, fixed: str) -> None:
+    valid = spec(retention={"maxCount": 1}, backupTemplate=_template(url))
+    assert checked("s", valid) == checked("s", spec())
+    assert place(url, NIGHTLY).url == fixed
 
 
 @pytest.mark.parametrize(

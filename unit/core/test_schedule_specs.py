@@ -8,7 +8,9 @@ import msgspec
 import pytest
 
 from etcd_operator.api.backup_schedules import ScheduleSpec
+from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.core.backups.schedules.spec import backup_name, checked, described
+from etcd_operator.core.backups.spec import rendered_url
 from etcd_operator.errors import InvalidSpec
 from unit.api.contract.case import Case, changed
 from unit.api.contract.schedule_cases import SCHEDULE, SCHEDULE_CASES
@@ -45,7 +47,11 @@ def test_a_valid_spec_has_times() -> None:
 )
 def test_a_template_differs_for_each_backup(url: str) -> None:
     template = {**SCHEDULE["spec"]["backupTemplate"], "destination": {"objectURLTemplate": url}}
-    checked("s", spec(backupTemplate=template))
+    assert checked("s", spec(backupTemplate=template)) == checked("s", spec())
+    backups = [
+        ObjectMeta(name=f"s-{day}", uid=f"u-{day}", creation_timestamp=f"2026-11-{day}") for day in (22, 23)
+    ]
+    assert len({rendered_url(url, each) for each in backups}) == 2
 
 
 @pytest.mark.parametrize(

@@ -252,7 +252,7 @@ def test_fresh_volume_folders_are_opened_and_files_left_alone(tmp_path: Path) ->
 
 def test_the_volume_opener_ends_with_the_folder(tmp_path: Path) -> None:
     program = Path(volume_opener.__file__)
-    run([sys.executable, "-I", program, tmp_path / "missing"], deadline=10)
+    assert run([sys.executable, "-I", program, tmp_path / "missing"], deadline=10) == ""
 
 
 def test_pip_settings_come_from_files_and_the_environment_wins(tmp_path: Path) -> None:

@@ -31,8 +31,9 @@ def objects(*, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Obj
 def test_an_annotation_with_the_key_of_a_label_does_not_hide_the_label() -> None:
     found = objects(labels={KEY: "etcd"}, annotations={KEY: "shop"})
 
-    found.label(PODS, POD, {KEY: "etcd"})
-    found.annotate(PODS, POD, {KEY: "shop"})
+    for change in ({"labels": {KEY: "etcd"}}, {"annotations": {KEY: "shop"}}):
+        written = found.merge(PODS, POD, {"metadata": change}).metadata
+        assert (written.labels, written.annotations) == ({KEY: "etcd"}, {KEY: "shop"})
 
 
 @pytest.mark.parametrize("stored", [{}, {KEY: "shop"}])
