@@ -93,13 +93,17 @@ class Objects:
         change: RawObject,
         *,
         kind: PatchKind = PatchKind.MERGE,
+        version: str = "",
         subresource: str = "",
     ) -> Written:
         """Change some fields of the object that was seen. Raises Conflict if another one has its name.
 
-        Raises Overridden if labels or annotations of the change are not stored.
+        version: raises Conflict if the object has another one. Raises Overridden if labels or annotations of
+        the change are not stored.
         """
         metadata = {**change.get("metadata", {}), "uid": seen.uid}
+        if version:
+            metadata["resourceVersion"] = version
         patch = {**change, "metadata": metadata}
         written = self.client.patch(
             resource, self.key(seen.name), patch, Written, kind=kind, subresource=subresource
@@ -174,10 +178,16 @@ class Objects:
         change: RawObject = {"op": "add", "path": "/metadata/finalizers", "value": list(finalizers)}
         self.change(resource, read, change, kind=Written, version=read.resource_version)
 
-    def remove(self, resource: Resource, seen: Seen, *, propagation: str = "Background") -> bool:
-        """Delete the object that was seen; whether it was still there. Conflict if another has its name."""
+    def remove(
+        self, resource: Resource, seen: Seen, *, version: str = "", propagation: str = "Background"
+    ) -> bool:
+        """Delete the object that was seen; whether it was still there. Conflict if another has its name.
+
+        version: raises Conflict if the object has another one.
+        """
+        key = self.key(seen.name)
         try:
-            self.client.delete(resource, self.key(seen.name), uid=seen.uid, propagation=propagation)
+            self.client.delete(resource, key, uid=seen.uid, resource_version=version, propagation=propagation)
         except NotFound:
             return False
         return True

@@ -112,10 +112,8 @@ class Recoverer:
         metadata = found.metadata
         if metadata.uid != seen.uid or found.spec.node_name:
             raise Conflict(f"{name} has a node by now: it may have fetched its data")
-        objects = self.scope.objects
-        version = metadata.resource_version
-        objects.client.delete(resources.PODS, objects.key(name), uid=metadata.uid, resource_version=version)
-        self.scope.report("PodRemoved", f"removed Pod {name}, which never had a node")
+        if self.scope.objects.remove(resources.PODS, metadata, version=metadata.resource_version):
+            self.scope.report("PodRemoved", f"removed Pod {name}, which never had a node")
 
     def _stop_writes(self, action: StopWrites) -> None:
         alarm = Alarm(member_id=int(action.member_id, 16), kind=AlarmKind.NOSPACE)

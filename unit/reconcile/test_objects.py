@@ -1,16 +1,19 @@
 """Writes to objects, held against what the API server stored."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
 
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.decoding import convert
-from etcd_operator.errors import AlreadyExists
-from etcd_operator.kube.resources import PODS, SERVICES
+from etcd_operator.errors import AlreadyExists, Conflict
+from etcd_operator.kube.resources import PODS, SECRETS, SERVICES
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.objects import NameTaken, Objects, Overridden
+from unit.fakes.apiserver import ApiServer
+from unit.reconcile.harness import objects_of
 
 KEY = "app.kubernetes.io/name"
 POD = ObjectMeta(name="c-0", uid="1")
@@ -66,3 +69,19 @@ def test_a_name_is_waited_for_only_if_its_owner_was_of_our_kind(api_version: str
     with pytest.raises(NameTaken) as taken:
         found.create(SERVICES, {"metadata": owned("coreos.com/v1", "2")})
     assert taken.value.is_passing is is_passing
+
+
+def test_a_write_of_one_version_is_refused_once_another_one_is_stored() -> None:
+    body = {"metadata": {"name": "c"}, "data": {"a": "MQ=="}}
+    with ApiServer() as api:
+        found = objects_of(api)
+        found.create(SECRETS, body)
+        first = found.client.get(SECRETS, found.key("c"), Written).metadata
+        last = found.merge(SECRETS, first, {"data": {"a": "Mg=="}}, version=first.resource_version).metadata
+        assert first.resource_version != last.resource_version
+        for write in (partial(found.merge, change={"data": {}}), found.remove):
+            with pytest.raises(Conflict):
+                write(SECRETS, last, version=first.resource_version)
+        assert found.remove(SECRETS, last, version=last.resource_version)
+        assert found.find(SECRETS, "c", Written) is None
+        assert not found.remove(SECRETS, last, version=last.resource_version)

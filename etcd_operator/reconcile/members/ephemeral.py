@@ -48,13 +48,11 @@ class EphemeralMembers:
             raise Conflict(f"the pod of {action.name} has changed since it was observed: not upgrading it")
         image = self.scope.desired.at(action.version).image
         change: RawObject = {
-            "metadata": {
-                "annotations": {coreos.VERSION_ANNOTATION: action.version},
-                "resourceVersion": found.metadata.resource_version,
-            },
+            "metadata": {"annotations": {coreos.VERSION_ANNOTATION: action.version}},
             "spec": {"containers": [{"name": ETCD_CONTAINER, "image": image}]},
         }
-        self.scope.objects.merge(resources.PODS, pod, change, kind=PatchKind.STRATEGIC)
+        version = found.metadata.resource_version
+        self.scope.objects.merge(resources.PODS, pod, change, kind=PatchKind.STRATEGIC, version=version)
 
     def remove(self, name: str, whose: str = "") -> None:
         """Pod and Service."""

@@ -92,10 +92,7 @@ class PersistentMembers:
             raise Conflict(f"the EtcdPeer {action.name} is being deleted: not upgrading it")
         if claim is not None and claim.version != action.version:
             claims.write_version(self.scope, claim, action.version)
-        objects = self.scope.objects
-        objects.client.delete(
-            resources.PEERS, objects.key(action.name), uid=peer.uid, propagation="Foreground"
-        )
+        self.scope.objects.remove(resources.PEERS, peer, propagation="Foreground")
 
     def remove(self, name: str, whose: str = "") -> None:
         """The peer with its claim, by its finalizer; a claim without a peer by itself."""

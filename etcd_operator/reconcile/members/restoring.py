@@ -144,12 +144,11 @@ class Restoring:
         A request that is applied late must not undo what has been written since, such as `open_seed`.
         """
         found = self._service()
-        annotations = {improbable.CLOSED_ANNOTATION: closed}
         change = {
-            "metadata": {"annotations": annotations, "resourceVersion": found.resource_version},
+            "metadata": {"annotations": {improbable.CLOSED_ANNOTATION: closed}},
             "spec": {"selector": {improbable.TOKEN_LABEL: token}},
         }
-        self.scope.objects.merge(resources.SERVICES, found, change)
+        self.scope.objects.merge(resources.SERVICES, found, change, version=found.resource_version)
 
     def _service(self) -> ObjectMeta:
         desired, objects = self.scope.desired, self.scope.objects
