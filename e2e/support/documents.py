@@ -6,7 +6,7 @@ Indented blocks are for bash, fenced ones (yaml) are files.
 import os
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from e2e.support.space import Space
@@ -44,9 +44,8 @@ class Shell:
         made = self.folder / "kubeconfig"
         if not made.exists():
             made.write_bytes(self.space.testbed.kubeconfig.read_bytes())
-            options = ["--kubeconfig", str(made), "--current", f"--namespace={self.space.namespace}"]
-            kubectl = str(self.space.kubectl.program)
-            subprocess.run([kubectl, "config", "set-context", *options], check=True, capture_output=True)
+            kubectl = replace(self.space.kubectl, kubeconfig=made, is_echoed=False)
+            kubectl("config", "set-context", "--current")  # with the namespace of the test
         return made
 
 

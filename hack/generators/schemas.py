@@ -1,18 +1,22 @@
 """`hack/refresh-schemas`: the schemas of Kubernetes' own types, from a running API server.
 
 Writes etcd_operator/api/schemas/core.json: for each type its structural schema as a CustomResourceDefinition
-takes it. Reads through `kubectl`, whose own configuration selects the server. Run it when the operator moves
-to a newer Kubernetes, and review the difference.
+takes it. Run it when the operator moves to a newer Kubernetes, and review the difference.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 from generators import tree
+from localcluster.console import RefusalError
+from localcluster.external import kubectl_program
+from localcluster.kubectl import Kubectl
+from localcluster.paths import Cache
 
 TARGET = tree.ROOT / "etcd_operator/api/schemas/core.json"
 PACKAGE = "io.k8s.api.core.v1."
@@ -45,11 +49,15 @@ Schema = dict[str, Any]
 def main() -> int:
     """Write the file; the exit code."""
     parser = argparse.ArgumentParser(prog="hack/refresh-schemas", description=__doc__)
-    parser.parse_args()
-    answer = subprocess.run(
-        ["kubectl", "get", "--raw", "/openapi/v3/api/v1"], capture_output=True, check=True, timeout=60
-    )
-    TARGET.write_text(text_of(json.loads(answer.stdout)["components"]["schemas"]))
+    parser.add_argument("--kubeconfig", type=Path, required=True, metavar="PATH", help="of that server")
+    options = parser.parse_args()
+    try:
+        kubectl = Kubectl(program=kubectl_program(Cache.of_user()), kubeconfig=options.kubeconfig)
+        answer = kubectl("get", "--raw", "/openapi/v3/api/v1")
+    except RefusalError as error:
+        print(f"hack/refresh-schemas: {error}", file=sys.stderr)
+        return 1
+    TARGET.write_text(text_of(json.loads(answer)["components"]["schemas"]))
     return 0
 
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 from .commands import DEADLINE, CommandError, clean_environment, completed
@@ -55,16 +56,22 @@ class Kubectl:
         self, *arguments: str, stdin: str | None = None, check: bool = True, deadline: float | None = None
     ) -> str:
         """Return what a command printed; with `check` a failure is a KubectlError, else stderr is added."""
-        if self.is_echoed:
-            print("$ kubectl", *(["-n", self.namespace] if self.namespace else []), *arguments, flush=True)
-        done = completed(
-            self.command(*arguments), stdin=stdin, env=self.environment(), deadline=deadline or self.deadline
-        )
+        done = self.completed(*arguments, stdin=stdin, deadline=deadline)
         if done.returncode == 0:
             return done.stdout
         if check:
             raise KubectlError(f"kubectl {' '.join(arguments)}", done.stderr.strip())
         return done.stdout + done.stderr
+
+    def completed(
+        self, *arguments: str, stdin: str | None = None, deadline: float | None = None
+    ) -> CompletedProcess[str]:
+        """Return a command that has ended, with its exit code, whatever that is, and both outputs."""
+        if self.is_echoed:
+            print("$ kubectl", *(["-n", self.namespace] if self.namespace else []), *arguments, flush=True)
+        return completed(
+            self.command(*arguments), stdin=stdin, env=self.environment(), deadline=deadline or self.deadline
+        )
 
     def json(self, *arguments: str) -> Any:
         """Return the output as decoded JSON."""

@@ -1,5 +1,6 @@
 """Generated files are brought up to date, or found stale."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,26 @@ def test_repeated_objects_are_written_out() -> None:
     shared = {"key": "value"}
     text = manifests.rendered([{"one": shared, "two": shared}], header="")
     assert text == "one:\n  key: value\ntwo:\n  key: value\n"
+
+
+def test_schemas_are_read_from_the_server_of_a_kubeconfig(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = {schemas.PACKAGE + name: {"type": "object", "title": "dropped"} for name in schemas.TYPES}
+    answer, program, target = tmp_path / "answer", tmp_path / "kubectl", tmp_path / "core.json"
+    answer.write_text(json.dumps({"components": {"schemas": known}}))
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = --kubeconfig=/of/it ] && exec cat {answer}\necho no >&2; exit 1\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(schemas, "kubectl_program", lambda _: program)
+    monkeypatch.setattr(schemas, "TARGET", target)
+    monkeypatch.setattr("sys.argv", ["refresh-schemas", "--kubeconfig", "/of/it"])
+    assert schemas.main() == 0
+    assert json.loads(target.read_text()) == {name: {"type": "object"} for name in schemas.TYPES}
+    monkeypatch.setattr("sys.argv", ["refresh-schemas", "--kubeconfig", "/of/another"])
+    assert schemas.main() == 1
+    assert capsys.readouterr().err == "hack/refresh-schemas: kubectl get --raw /openapi/v3/api/v1: no\n"
 
 
 def test_a_schema_is_reduced_to_what_a_definition_takes() -> None:

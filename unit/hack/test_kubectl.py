@@ -55,6 +55,12 @@ def test_an_unchecked_failure_returns_all_that_was_printed(kubectl: Kubectl) -> 
     assert kubectl("fail", check=False) == "seen\nError from server\n(NotFound): no such pod\n"
 
 
+def test_an_exit_code_is_returned_where_that_is_asked_for(kubectl: Kubectl) -> None:
+    done = kubectl.completed("fail")
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (1, "seen\n", "Error from server")
+    assert kubectl.completed("-f-", stdin="given").stdout.endswith("given")
+
+
 def test_a_call_that_hangs_ends_at_its_deadline(kubectl: Kubectl) -> None:
     with pytest.raises(CommandError, match=r"did not end within 0 s"):
         kubectl("hang", deadline=0.1)

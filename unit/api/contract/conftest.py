@@ -7,17 +7,18 @@ the one on the PATH). The CRDs and policies of this tree are applied to it and s
 import json
 import os
 import shutil
-import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from etcd_operator.api.crd import crds
 from etcd_operator.api.policies import policies
+from localcluster.kubectl import Kubectl
 from unit.api.contract.case import EPHEMERAL, PEER, Manifest, changed
 
 DEADLINE = 60.0
@@ -33,28 +34,26 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Kubectl:
-    """kubectl in one namespace."""
+class Requests:
+    """Requests of one user by kubectl; a refusal is a result, too."""
 
-    path: str
-    config: str
-    namespace: str
-    user: str = ""
+    kubectl: Kubectl
 
-    def by(self, user: str) -> "Kubectl":
+    @property
+    def namespace(self) -> str:
+        """The namespace of all of them."""
+        return self.kubectl.namespace
+
+    def by(self, user: str) -> "Requests":
         """The same as another user; an empty name is the administrator."""
-        return replace(self, user=user)
+        return Requests(replace(self.kubectl, options=(f"--as={user}",) if user else ()))
+
+    def within(self, namespace: str) -> "Requests":
+        """The same in another namespace."""
+        return Requests(self.kubectl.within(namespace))
 
     def __call__(self, *arguments: str, given: Any = None) -> Result:
-        where = ["--kubeconfig", self.config, "--namespace", self.namespace]
-        done = subprocess.run(
-            [self.path, *where, *([f"--as={self.user}"] if self.user else []), *arguments],
-            input=None if given is None else json.dumps(given),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = self.kubectl.completed(*arguments, stdin=None if given is None else json.dumps(given))
         return Result(done.returncode, done.stdout, done.stderr)
 
     def create(self, manifest: Manifest, *options: str) -> Result:
@@ -112,14 +111,15 @@ def wait_for(claim: Callable[[], bool], what: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def kubectl() -> Iterator[Kubectl]:
+def kubectl() -> Iterator[Requests]:
     config = os.environ.get("ETCD_OPERATOR_KUBECONFIG", "")
     path = os.environ.get("ETCD_OPERATOR_KUBECTL") or shutil.which("kubectl")
     if not config:
         pytest.skip("ETCD_OPERATOR_KUBECONFIG is not set: needs a real API server (hack/cluster up)")
     if not path:
         pytest.skip("no kubectl on the PATH and ETCD_OPERATOR_KUBECTL is not set")
-    kubectl = Kubectl(path, config, f"crd-{uuid.uuid4().hex[:8]}")
+    namespace = f"crd-{uuid.uuid4().hex[:8]}"
+    kubectl = Requests(Kubectl(program=path, kubeconfig=Path(config), namespace=namespace))
     install(kubectl)
     assert kubectl("create", "namespace", kubectl.namespace).code == 0
     rights = ["--verb=get,list,watch,create,update,patch,delete", "--resource=etcdpeers.etcd.improbable.io"]
@@ -130,7 +130,7 @@ def kubectl() -> Iterator[Kubectl]:
     kubectl("delete", "namespace", kubectl.namespace, "--wait=false")
 
 
-def install(kubectl: Kubectl) -> None:
+def install(kubectl: Requests) -> None:
     """Apply the generated definitions and policies and wait until they are active."""
     everything = {"apiVersion": "v1", "kind": "List", "items": [*crds(), *policies()]}
     applied = kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=everything)
@@ -140,6 +140,6 @@ def install(kubectl: Kubectl) -> None:
     assert waited.code == 0, waited.err
     # kubectl caches names for hours; this refreshes the cache.
     assert kubectl("api-resources").code == 0
-    elsewhere = Kubectl(kubectl.path, kubectl.config, "default")
+    elsewhere = kubectl.within("default")
     even = changed(EPHEMERAL, {"spec/size": 2})
     wait_for(lambda: "writes are slower" in elsewhere.try_out(even).err, "policies are active")

@@ -10,7 +10,7 @@ import pytest
 from etcd_operator.core import rules
 from unit.api.contract.adoption_advice import ADVICE, Advice
 from unit.api.contract.case import changed
-from unit.api.contract.conftest import Kubectl
+from unit.api.contract.conftest import Requests
 
 RULES = Path(str(rules.__file__)).parent
 OF_ADOPTIONS = re.compile(r"\bspec\b|endpoints|\bask for\b")
@@ -33,7 +33,7 @@ def test_the_message_gives_the_advice(advice: Advice) -> None:
 
 @pytest.mark.cluster
 @CASES
-def test_the_edit_that_is_advised_is_accepted(kubectl: Kubectl, advice: Advice) -> None:
+def test_the_edit_that_is_advised_is_accepted(kubectl: Requests, advice: Advice) -> None:
     stored = kubectl.store(advice.stored)
     answer = kubectl.replace(changed(stored, advice.edit))
     assert answer.code == 0, answer.err

@@ -3,7 +3,7 @@ import pytest
 from unit.api.contract.backup_cases import BACKUP_CASES
 from unit.api.contract.case import Case, changed
 from unit.api.contract.cases import EPHEMERAL_CASES
-from unit.api.contract.conftest import Kubectl
+from unit.api.contract.conftest import Requests
 from unit.api.contract.peer_cases import PEER_CASES
 from unit.api.contract.persistent_cases import PERSISTENT_CASES
 from unit.api.contract.restore_cases import RESTORE_CASES
@@ -28,7 +28,7 @@ def _identity(case: Case) -> str:
     ],
     ids=_identity,
 )
-def test_invalid_input_is_refused_with_the_documented_message(kubectl: Kubectl, case: Case) -> None:
+def test_invalid_input_is_refused_with_the_documented_message(kubectl: Requests, case: Case) -> None:
     if case.edits:
         stored = kubectl.store(case.base)
         answer = kubectl.by(case.user).replace(changed(stored, case.changes))

@@ -16,7 +16,7 @@ from unit.api.contract.case import (
     running_ephemeral,
     running_persistent,
 )
-from unit.api.contract.conftest import Kubectl, Result, wait_for
+from unit.api.contract.conftest import Requests, Result, wait_for
 from unit.api.contract.schedule_cases import SCHEDULE, TEMPLATE
 
 pytestmark = pytest.mark.cluster
@@ -26,7 +26,7 @@ OLDEST = {**changed(EPHEMERAL, {"spec": ABSENT}), "size": 1}
 
 @pytest.mark.parametrize(("base", "field"), [(PERSISTENT, "replicas"), (EPHEMERAL, "size"), (OLDEST, "size")])
 def test_kubectl_scale_works_warns_and_keeps_the_minimum(
-    kubectl: Kubectl, base: Manifest, field: str
+    kubectl: Requests, base: Manifest, field: str
 ) -> None:
     stored = kubectl.store(base)
     target = f"{_resource(stored)}/{stored['metadata']['name']}"
@@ -38,7 +38,7 @@ def test_kubectl_scale_works_warns_and_keeps_the_minimum(
     assert f"spec.{field} in body should be greater than or equal to 1" in refused.err
 
 
-def test_a_whole_put_needs_no_resource_version(kubectl: Kubectl) -> None:
+def test_a_whole_put_needs_no_resource_version(kubectl: Requests) -> None:
     stored = kubectl.store(EPHEMERAL)
     body = changed(stored, {"spec": {"size": 3}})
     answers = []
@@ -51,17 +51,17 @@ def test_a_whole_put_needs_no_resource_version(kubectl: Kubectl) -> None:
     assert json.loads(answers[-1].out)["spec"] == {"size": 3}
 
 
-def test_a_status_put_needs_no_resource_version(kubectl: Kubectl) -> None:
+def test_a_status_put_needs_no_resource_version(kubectl: Requests) -> None:
     body = changed(kubectl.store(EPHEMERAL), {"status": {"phase": "Running"}})
     wait_for(lambda: _put(kubectl, body, "/status").code == 0, "a status PUT without a resource version")
 
 
-def test_a_put_with_a_stale_resource_version_conflicts(kubectl: Kubectl) -> None:
+def test_a_put_with_a_stale_resource_version_conflicts(kubectl: Requests) -> None:
     body = changed(kubectl.store(EPHEMERAL), {"metadata/resourceVersion": "1"})
     assert "the object has been modified" in _put(kubectl, body).err
 
 
-def test_a_version_may_be_removed_and_set_again(kubectl: Kubectl) -> None:
+def test_a_version_may_be_removed_and_set_again(kubectl: Requests) -> None:
     stored = kubectl.store(changed(EPHEMERAL, {"status/currentVersion": "3.5.35"}))
     without = changed(stored, {"spec/version": ABSENT})
     with_v = changed(stored, {"spec/version": "v3.5.35"})
@@ -86,7 +86,7 @@ MOVES = [
 @pytest.mark.parametrize(("runs", "before", "desired"), MOVES)
 @pytest.mark.parametrize("base", [running_persistent, running_ephemeral])
 def test_a_version_change_is_judged_by_the_running_version(
-    kubectl: Kubectl, base: Callable[[str], Manifest], runs: str, before: str, desired: str
+    kubectl: Requests, base: Callable[[str], Manifest], runs: str, before: str, desired: str
 ) -> None:
     served = base(runs) if runs else changed(base("3.6.16"), {"status": {}})
     stored = kubectl.store(changed(served, {"spec/version": before}))
@@ -96,7 +96,7 @@ def test_a_version_change_is_judged_by_the_running_version(
     assert answer.code == 0, answer.err
 
 
-def test_a_status_may_change_whatever_the_spec_is(kubectl: Kubectl) -> None:
+def test_a_status_may_change_whatever_the_spec_is(kubectl: Requests) -> None:
     stored = kubectl.store(changed(EPHEMERAL, {"status/currentVersion": "3.5.35"}))
     patch = json.dumps({"status": {"currentVersion": "3.6.16", "phase": "Running"}})
     name = stored["metadata"]["name"]
@@ -105,7 +105,7 @@ def test_a_status_may_change_whatever_the_spec_is(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.parametrize("base", [PERSISTENT, EPHEMERAL])
-def test_a_status_may_change_where_an_adoption_lacks_its_spec(kubectl: Kubectl, base: Manifest) -> None:
+def test_a_status_may_change_where_an_adoption_lacks_its_spec(kubectl: Requests, base: Manifest) -> None:
     adoption = {"members": [{"id": "c0de", "endpoint": "10.0.0.1:2379", "peerURLs": []}]}
     stored = kubectl.store(changed(base, {"status": {"clusterID": "ada", "adoption": adoption}}))
     patch = json.dumps({"status": {"currentVersion": "3.6.16"}})
@@ -116,7 +116,7 @@ def test_a_status_may_change_where_an_adoption_lacks_its_spec(kubectl: Kubectl, 
 
 @pytest.mark.parametrize("edit", [{"spec/adopt/endpoints": ["http://10.0.0.2:2379"]}, {"spec/adopt": ABSENT}])
 def test_an_adoption_of_which_nothing_is_known_may_be_corrected_or_withdrawn(
-    kubectl: Kubectl, edit: Changes
+    kubectl: Requests, edit: Changes
 ) -> None:
     status = {"clusterID": "ada", "adoption": {"members": []}}
     asked = {"endpoints": ["http://10.0.0.1:2379"]}
@@ -125,20 +125,20 @@ def test_an_adoption_of_which_nothing_is_known_may_be_corrected_or_withdrawn(
     assert answer.code == 0, answer.err
 
 
-def test_spec_adopt_may_be_put_back_where_a_cluster_resumed_without_it(kubectl: Kubectl) -> None:
+def test_spec_adopt_may_be_put_back_where_a_cluster_resumed_without_it(kubectl: Requests) -> None:
     status = {"clusterID": "ada", "bootstrap": {"members": [], "token": "token-1"}}
     stored = kubectl.store(changed(PERSISTENT, {"status": status}))
     answer = kubectl.replace(changed(stored, {"spec/adopt": {"endpoints": ["http://10.0.0.1:2379"]}}))
     assert answer.code == 0, answer.err
 
 
-def test_a_bootstrapping_member_can_get_an_existing_only_start(kubectl: Kubectl) -> None:
+def test_a_bootstrapping_member_can_get_an_existing_only_start(kubectl: Requests) -> None:
     stored = kubectl.store(changed(PEER, {"spec/bootstrap/initialClusterState": "New"}))
     existing_only = changed(stored, {"spec/bootstrap/initialClusterState": "Existing"})
     assert kubectl.replace(existing_only).code == 0
 
 
-def test_a_schedule_and_its_template_may_be_edited(kubectl: Kubectl) -> None:
+def test_a_schedule_and_its_template_may_be_edited(kubectl: Requests) -> None:
     stored = kubectl.store(SCHEDULE)
     url = "gs://my-bucket/{{ .UID }}"
     changes: Changes = {"spec/schedule": "@daily", f"{TEMPLATE}/destination/objectURLTemplate": url}
@@ -150,7 +150,7 @@ def _resource(manifest: Manifest) -> str:
     return f"{manifest['kind']}s.{manifest['apiVersion'].partition('/')[0]}".lower()
 
 
-def _put(kubectl: Kubectl, body: Manifest, subresource: str = "") -> Result:
+def _put(kubectl: Requests, body: Manifest, subresource: str = "") -> Result:
     name = body["metadata"]["name"]
     path = f"/apis/coreos.com/v1/namespaces/{kubectl.namespace}/etcdclusters/{name}{subresource}"
     return kubectl("replace", "--raw", path, "-f", "-", given=body)

@@ -14,7 +14,7 @@ from unit.api.contract.case import (
     Manifest,
     changed,
 )
-from unit.api.contract.conftest import Kubectl
+from unit.api.contract.conftest import Requests
 from unit.api.contract.coreos_backup_cases import IN_S3, ON_VOLUME
 from unit.api.contract.schedule_cases import SCHEDULE, TEMPLATE, VALID_SCHEDULES
 
@@ -138,7 +138,7 @@ GOOD: dict[str, tuple[Manifest, Changes]] = {
 
 @pytest.mark.parametrize(("base", "changes"), GOOD.values(), ids=GOOD)
 def test_valid_input_is_stored_unchanged_without_a_warning(
-    kubectl: Kubectl, base: Manifest, changes: Changes
+    kubectl: Requests, base: Manifest, changes: Changes
 ) -> None:
     answer = kubectl.try_out(changed(base, changes))
     assert answer.code == 0, answer.err
@@ -155,7 +155,7 @@ def _at(manifest: Manifest, path: str) -> Any:
     return manifest
 
 
-def test_a_claim_gets_its_defaults(kubectl: Kubectl) -> None:
+def test_a_claim_gets_its_defaults(kubectl: Requests) -> None:
     stored = json.loads(kubectl.try_out(PERSISTENT).out)
     claim = _at(stored, CLAIM)
     assert claim["accessModes"] == ["ReadWriteOnce"]
@@ -173,14 +173,14 @@ def test_a_claim_gets_its_defaults(kubectl: Kubectl) -> None:
     ],
 )
 def test_unsuitable_sizes_are_accepted_with_a_warning(
-    kubectl: Kubectl, base: Manifest, field: str, size: int, message: str
+    kubectl: Requests, base: Manifest, field: str, size: int, message: str
 ) -> None:
     answer = kubectl.try_out(changed(base, {f"spec/{field}": size}))
     assert answer.code == 0
     assert message in answer.err
 
 
-def test_columns_short_name_and_category_show_both_groups(kubectl: Kubectl) -> None:
+def test_columns_short_name_and_category_show_both_groups(kubectl: Requests) -> None:
     persistent, ephemeral = kubectl.store(PERSISTENT), kubectl.store(EPHEMERAL)
     short = kubectl("get", "etcd", persistent["metadata"]["name"])
     assert short.out.split("\n")[0].split() == ["NAME", "REPLICAS", "READY", "VERSION", "STATUS", "AGE"]
@@ -191,7 +191,7 @@ def test_columns_short_name_and_category_show_both_groups(kubectl: Kubectl) -> N
     assert f"etcdcluster.etcd.improbable.io/{persistent['metadata']['name']}" in everything
 
 
-def test_the_columns_of_a_schedule(kubectl: Kubectl) -> None:
+def test_the_columns_of_a_schedule(kubectl: Requests) -> None:
     stored = kubectl.store(SCHEDULE)
     shown = kubectl("get", "etcdbackupschedule", stored["metadata"]["name"]).out.split("\n")[0]
     assert re.split(" {2,}", shown) == [

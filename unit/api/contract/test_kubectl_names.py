@@ -3,13 +3,13 @@
 import pytest
 
 from unit.api.contract.case import EPHEMERAL, PERSISTENT
-from unit.api.contract.conftest import Kubectl, wait_for
+from unit.api.contract.conftest import Requests, wait_for
 
 pytestmark = pytest.mark.cluster
 
 
 @pytest.mark.parametrize("word", ["EtcdCluster", "etcdcluster", "etcd"])
-def test_an_unqualified_name_selects_persistent_clusters(kubectl: Kubectl, word: str) -> None:
+def test_an_unqualified_name_selects_persistent_clusters(kubectl: Requests, word: str) -> None:
     name = kubectl.store(PERSISTENT)["metadata"]["name"]
     wait_for(lambda: kubectl("get", word, name).code == 0, f"kubectl get {word} finds {name}")
     answer = kubectl("scale", word, name, "--replicas", "5")
@@ -21,6 +21,6 @@ def test_an_unqualified_name_selects_persistent_clusters(kubectl: Kubectl, word:
 @pytest.mark.parametrize(
     "word", ["ec", "coreosetcdcluster", "etcdcluster.coreos.com", "etcdclusters.coreos.com"]
 )
-def test_the_other_group_has_names_of_its_own(kubectl: Kubectl, word: str) -> None:
+def test_the_other_group_has_names_of_its_own(kubectl: Requests, word: str) -> None:
     name = kubectl.store(EPHEMERAL)["metadata"]["name"]
     wait_for(lambda: kubectl("get", word, name).code == 0, f"kubectl get {word} finds {name}")

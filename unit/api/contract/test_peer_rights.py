@@ -3,13 +3,13 @@
 import pytest
 
 from unit.api.contract.case import PEER
-from unit.api.contract.conftest import Kubectl, named, wait_for
+from unit.api.contract.conftest import Requests, named, wait_for
 
 pytestmark = pytest.mark.cluster
 KIND = "etcdpeers.etcd.improbable.io"
 
 
-def test_users_may_annotate_and_delete_etcdpeers(kubectl: Kubectl) -> None:
+def test_users_may_annotate_and_delete_etcdpeers(kubectl: Requests) -> None:
     name = kubectl.store(PEER)["metadata"]["name"]
     kept = '{"metadata":{"finalizers":["example.com/kept"]}}'
     assert kubectl("patch", KIND, name, "--type=merge", "-p", kept).code == 0
@@ -23,7 +23,7 @@ def test_users_may_annotate_and_delete_etcdpeers(kubectl: Kubectl) -> None:
         assert answer.code == 0 or "NotFound" in answer.err, answer.err
 
 
-def test_the_permission_operate_allows_to_create_etcdpeers(kubectl: Kubectl) -> None:
+def test_the_permission_operate_allows_to_create_etcdpeers(kubectl: Requests) -> None:
     operator = kubectl.by("an-operator")
     rights = ["--verb=get,create,operate", f"--resource={KIND}"]
     assert kubectl("create", "role", "operators", *rights).code == 0
