@@ -25,7 +25,7 @@ from typing import NamedTuple, Self
 
 from etcd_operator.backup.errors import Damaged
 
-_PAGE = struct.Struct("<QHHI")
+PAGE = struct.Struct("<QHHI")
 _BRANCH_CHILD = struct.Struct("<8xQ")
 _ELEMENT = struct.Struct("<IIII")
 _BUCKET = struct.Struct("<QQ")
@@ -34,13 +34,13 @@ _REVISION = struct.Struct(">Qc")
 
 _MAGIC = 0xED0CDAED
 _VERSION = 2
-_IS_BRANCH = 1
-_IS_LEAF = 2
+IS_BRANCH = 1
+IS_LEAF = 2
 _IS_BUCKET = 1
 _REVISION_SIZES = (17, 18)
 _MAX_ROOT_OVERFLOW = 15
 
-META_END = _PAGE.size + _META.size
+META_END = PAGE.size + _META.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,9 @@ class Meta:
         if len(page) < META_END:
             return None
         magic, version, page_size, _, root, _, _, pages, transaction, checksum = _META.unpack_from(
-            page, _PAGE.size
+            page, PAGE.size
         )
-        content = page[_PAGE.size : META_END - 8]
+        content = page[PAGE.size : META_END - 8]
         if (magic, version, checksum) != (_MAGIC, _VERSION, _fnv1a(content)):
             return None
         return cls(page_size=page_size, root=root, pages=pages, transaction=transaction)
@@ -97,7 +97,7 @@ class Pages:
 
     def __init__(self, page_size: int) -> None:
         self._size = page_size
-        self._header = struct.Struct(f"<QHHI{page_size - _PAGE.size}x")
+        self._header = struct.Struct(f"<QHHI{page_size - PAGE.size}x")
         self._kinds = bytearray()
         self._counts = array("H")
         # Of a branch the place of its children; of a leaf the last revision, or the place of its record.
@@ -118,10 +118,10 @@ class Pages:
         for number, flags, count, overflow in self._header.iter_unpack(block):
             kind = value = 0
             if number == len(self._kinds):
-                if flags == _IS_LEAF:
+                if flags == IS_LEAF:
                     kind, value = self._leaf(block, at, count, overflow)
-                elif flags == _IS_BRANCH:
-                    kind, value = self._branch(block, at, count)
+                elif flags == IS_BRANCH:
+                    kind, value = self._branch(block[at : at + self._size])
             self._kinds.append(kind)
             self._counts.append(count)
             self._values.append(value)
@@ -158,16 +158,15 @@ class Pages:
             elif found == kind:
                 yield page
             elif found != _LEAF or count:
-                raise Damaged(f"page {page} of the database is not what it should be")
+                raise malformed(page)
 
-    def _branch(self, block: bytes, at: int, count: int) -> tuple[int, int]:
+    def _branch(self, page: bytes) -> tuple[int, int]:
         place = len(self._children)
-        elements = block[at + _PAGE.size : at + min(_PAGE.size * (count + 1), self._size)]
         try:
-            self._children.extend(array("I", [child for (child,) in _BRANCH_CHILD.iter_unpack(elements)]))
-        except OverflowError:
+            self._children.extend(array("I", children(page)))
+        except (OverflowError, struct.error):
             return _OTHER, 0
-        return (_BRANCH, place) if len(self._children) == place + count else (_OTHER, 0)
+        return _BRANCH, place
 
     def _leaf(self, block: bytes, at: int, count: int, overflow: int) -> tuple[int, int]:
         """Kind and value of the leaf page at `at`; some follow later, if it is continued in other pages."""
@@ -216,21 +215,41 @@ class Pages:
         return _ROOTS, len(self._roots) // _ROOT.size - 1
 
 
+def malformed(page: int) -> Damaged:
+    """The error about a page whose content cannot be right."""
+    return Damaged(f"page {page} of the database is not what it should be")
+
+
+def children(page: bytes) -> list[int]:
+    """The child pages of a branch page. Raises `struct.error` if it counts more than it has."""
+    _, _, count, _ = PAGE.unpack_from(page)
+    positions = range(PAGE.size, PAGE.size + count * _BRANCH_CHILD.size, _BRANCH_CHILD.size)
+    return [_BRANCH_CHILD.unpack_from(page, at)[0] for at in positions]
+
+
 def elements(page: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Key and value of the elements of a leaf page."""
-    _, _, count, _ = _PAGE.unpack_from(page)
-    for at in range(_PAGE.size, _PAGE.size + count * _ELEMENT.size, _ELEMENT.size):
+    _, _, count, _ = PAGE.unpack_from(page)
+    for at in range(PAGE.size, PAGE.size + count * _ELEMENT.size, _ELEMENT.size):
         _, position, key_size, value_size = _ELEMENT.unpack_from(page, at)
         key = at + position
         yield page[key : key + key_size], page[key + key_size : key + key_size + value_size]
 
 
+def bucket(value: bytes) -> tuple[int, bytes]:
+    """Root page of the bucket whose element has this value; if that is 0, the leaf page that follows.
+
+    Raises `struct.error` if the value is too short.
+    """
+    root, _ = _BUCKET.unpack_from(value)
+    return root, value[_BUCKET.size :]
+
+
 def _root(page: bytes) -> Root:
     """What a leaf page of the root bucket says. Raises `struct.error` if it says nothing sensible."""
     record = Root()
-    for name, bucket in elements(page):
-        root, _ = _BUCKET.unpack_from(bucket)
-        inline = bucket[_BUCKET.size :]
+    for name, value in elements(page):
+        root, inline = bucket(value)
         if name == b"key":
             record = record._replace(key=root) if root else _with_inline_keys(record, inline)
         elif not root and name in (b"meta", b"cluster"):

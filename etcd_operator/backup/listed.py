@@ -13,14 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from etcd_operator.backup.bbolt import META_END, Meta, elements
+from etcd_operator.backup import bbolt
 from etcd_operator.backup.errors import Damaged
 from etcd_operator.decoding import decoder
 
-_HEADER = struct.Struct("<QHHI")
-_BUCKET = struct.Struct("<QQ")
-_BRANCH = struct.Struct("<IIQ")
-_IS_BRANCH, _IS_LEAF = 1, 2
 _LARGEST_PAGE = 1 << 16
 _LARGEST_OVERFLOW = 1 << 10
 _DEEPEST = 16
@@ -62,40 +58,40 @@ class _Tree:
     def __init__(self, file: int) -> None:
         self._file = file
         sizes = (0, *(1 << shift for shift in range(12, _LARGEST_PAGE.bit_length())))
-        found = next(filter(None, (Meta.parse(self._read(at, META_END)) for at in sizes)), None)
+        found = next(filter(None, (bbolt.Meta.parse(self._read(at, bbolt.META_END)) for at in sizes)), None)
         if found is None:
             raise Damaged("this is not a database of etcd: it does not begin with a valid meta page")
         self._size = found.page_size
-        metas = (Meta.parse(self._read(at, META_END)) for at in (0, self._size))
+        metas = (bbolt.Meta.parse(self._read(at, bbolt.META_END)) for at in (0, self._size))
         self.root = max(filter(None, metas), key=lambda meta: meta.transaction).root
 
     def bucket(self, value: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Key and value of what is in a bucket, whose element has this value."""
-        if len(value) < _BUCKET.size:
-            raise Damaged("the database has no list of members")
-        root, _ = _BUCKET.unpack_from(value)
-        yield from self.elements(root) if root else elements(value[_BUCKET.size :])
+        try:
+            root, inline = bbolt.bucket(value)
+        except struct.error:
+            raise Damaged("the database has no list of members") from None
+        yield from self.elements(root) if root else bbolt.elements(inline)
 
     def elements(self, page: int, depth: int = 0) -> Iterator[tuple[bytes, bytes]]:
         """Key and value of all elements of the tree at that page. Raises `Damaged`."""
         content = self._page(page)
-        _, flags, count, _ = _HEADER.unpack_from(content)
-        if flags == _IS_LEAF:
-            yield from elements(content)
-        elif flags == _IS_BRANCH and depth < _DEEPEST:
-            for at in range(_HEADER.size, _HEADER.size + count * _BRANCH.size, _BRANCH.size):
-                _, _, child = _BRANCH.unpack_from(content, at)
+        _, flags, _, _ = bbolt.PAGE.unpack_from(content)
+        if flags == bbolt.IS_LEAF:
+            yield from bbolt.elements(content)
+        elif flags == bbolt.IS_BRANCH and depth < _DEEPEST:
+            for child in bbolt.children(content):
                 yield from self.elements(child, depth + 1)
         else:
-            raise Damaged(f"page {page} of the database is not what it should be")
+            raise bbolt.malformed(page)
 
     def _page(self, page: int) -> bytes:
-        head = self._read(page * self._size, _HEADER.size)
-        if len(head) < _HEADER.size:
+        head = self._read(page * self._size, bbolt.PAGE.size)
+        if len(head) < bbolt.PAGE.size:
             raise Damaged(f"the database refers to page {page}, which does not exist")
-        _, _, _, overflow = _HEADER.unpack(head)
+        _, _, _, overflow = bbolt.PAGE.unpack(head)
         if overflow > _LARGEST_OVERFLOW:
-            raise Damaged(f"page {page} of the database is not what it should be")
+            raise bbolt.malformed(page)
         return self._read(page * self._size, self._size * (overflow + 1))
 
     def _read(self, at: int, size: int) -> bytes:
