@@ -18,13 +18,11 @@ from etcd_operator.storage.errors import AccessDenied, NameTaken, NotFound, Stal
 from etcd_operator.storage.names import check_name, check_prefix
 from etcd_operator.storage.parts import PART_BYTES, Part, cut, transfer
 from etcd_operator.storage.protocol import Stored
+from etcd_operator.storage.reading import PAGE_OBJECTS, Page, blocks, paged
 from etcd_operator.storage.retries import Attempts
 
 Result = TypeVar("Result")
-Page = tuple[Sequence[Any], str | None]  # objects, and the token of the next page
 
-BLOCK_BYTES = 4 * 1024 * 1024
-_PAGE = 1000
 _MARK = "etcd_operator_upload"
 _AFTERMATH_SECONDS = 10.0
 
@@ -59,20 +57,14 @@ class Azure:
     def read(self, name: str, offset: int = 0) -> Iterator[bytes]:
         """See `Store.read`."""
         found = self._properties(check_name(name))
-        size, version = found.size, found.etag
-        while offset < size:
-            end = min(offset + BLOCK_BYTES, size)
-            yield self._run(name, partial(self._block, name, version, offset, end))
-            offset = end
+        block = partial(self._block, name, found.etag)
+        yield from blocks(lambda begin, end: self._run(name, partial(block, begin, end)), offset, found.size)
 
     def list(self, prefix: str) -> Iterator[Stored]:
         """See `Store.list`."""
-        below, token = check_prefix(prefix), None
-        while True:
-            page, token = self._run(prefix, partial(self._page, below, token))
-            yield from (_stored(blob) for blob in page if not _is_folder(blob))
-            if not token:
-                return
+        below = check_prefix(prefix)
+        blobs = paged(lambda token: self._run(prefix, partial(self._page, below, token)))
+        yield from (_stored(blob) for blob in blobs if not _is_folder(blob))
 
     def stat(self, name: str) -> Stored | None:
         """See `Store.stat`."""
@@ -147,7 +139,7 @@ class Azure:
     def _page(self, prefix: str, token: str | None) -> Page:
         """Some objects, and the token of the next ones."""
         found = self._client.list_blobs(
-            name_starts_with=prefix or None, include=["metadata"], results_per_page=_PAGE
+            name_starts_with=prefix or None, include=["metadata"], results_per_page=PAGE_OBJECTS
         )
         pages = found.by_page(token)
         return tuple(next(pages, ())), pages.continuation_token

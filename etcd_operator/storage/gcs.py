@@ -1,7 +1,7 @@
 """Google Cloud Storage. `STORAGE_EMULATOR_HOST` names an emulator, as for all programs with Google's SDK."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC
 from functools import cached_property, partial
@@ -13,14 +13,10 @@ from etcd_operator.storage.gcs_errors import translated
 from etcd_operator.storage.gcs_upload import Upload
 from etcd_operator.storage.names import check_name, check_prefix
 from etcd_operator.storage.protocol import Stored
+from etcd_operator.storage.reading import PAGE_OBJECTS, Page, blocks, paged
 from etcd_operator.storage.retries import Attempts, quiet
 
 Result = TypeVar("Result")
-
-Page = tuple[Sequence[Any], str | None]  # objects, and the token of the next page
-
-BLOCK_BYTES = 4 * 1024 * 1024
-_PAGE = 1000
 
 
 class GCS:
@@ -48,20 +44,14 @@ class GCS:
     def read(self, name: str, offset: int = 0) -> Iterator[bytes]:
         """See `Store.read`."""
         blob = self._loaded(check_name(name))
-        size, generation = blob.size, blob.generation
-        while offset < size:
-            end = min(offset + BLOCK_BYTES, size)
-            yield self._run(name, partial(self._block, name, generation, offset, end))
-            offset = end
+        block = partial(self._block, name, blob.generation)
+        yield from blocks(lambda begin, end: self._run(name, partial(block, begin, end)), offset, blob.size)
 
     def list(self, prefix: str) -> Iterator[Stored]:
         """See `Store.list`."""
-        below, token = check_prefix(prefix), None
-        while True:
-            page, token = self._run(prefix, partial(self._page, below, token))
-            yield from (_stored(blob) for blob in page if not blob.name.endswith("/"))
-            if not token:
-                return
+        below = check_prefix(prefix)
+        blobs = paged(lambda token: self._run(prefix, partial(self._page, below, token)))
+        yield from (_stored(blob) for blob in blobs if not blob.name.endswith("/"))
 
     def stat(self, name: str) -> Stored | None:
         """See `Store.stat`."""
@@ -133,7 +123,7 @@ class GCS:
     def _page(self, prefix: str, token: str | None) -> Page:
         """Some objects, and the token of the next ones."""
         found = self._client.list_blobs(
-            self._name, prefix=prefix or None, page_token=token, page_size=_PAGE, **self._options
+            self._name, prefix=prefix or None, page_token=token, page_size=PAGE_OBJECTS, **self._options
         )
         try:
             with translated(self._url(prefix), self._attempts.stall):

@@ -20,7 +20,7 @@ from unit.storage.server import Request, Server, Where, serving
 
 PART = 256 * 1024
 SECRET = "planted-secret"
-_PUTTING, _READING = ("s3_upload", "gcs_upload", "azure"), ("gcs", "azure")
+_PUTTING = ("s3_upload", "gcs_upload", "azure")
 
 
 @dataclass(kw_only=True)
@@ -181,8 +181,7 @@ class Cases:
         case.reset()
         for module in _PUTTING:
             self._monkeypatch.setattr(f"etcd_operator.storage.{module}.PART_BYTES", case.part)
-        for module in _READING:
-            self._monkeypatch.setattr(f"etcd_operator.storage.{module}.BLOCK_BYTES", case.part // 2)
+        self._monkeypatch.setattr("etcd_operator.storage.reading.BLOCK_BYTES", case.part // 2)
         if case.server is not None:
             case.server.faults, case.server.seen = [], []
         return case
