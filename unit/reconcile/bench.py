@@ -114,12 +114,17 @@ class Bench:
         moved = self.world.step()
         return self.etcds.report() or moved
 
-    def run_until(self, claim: Callable[[], bool], turns: int = 600) -> None:
-        """Take turns, and let time pass when nothing is due, until `claim` holds."""
+    def run_until(
+        self, claim: Callable[[], bool], turns: int = 600, *, first: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Take turns, and let time pass when nothing is due, until `claim` holds.
+
+        first: what comes before each turn, and in its place if it did anything.
+        """
         for _ in range(turns):
             if claim():
                 return
-            if not self.turn():
+            if not first() and not self.turn():
                 assert self.operator is not None
                 self.operator.schedule.advance()
         raise AssertionError(f"not so after {turns} turns: {self.story()}")

@@ -128,15 +128,9 @@ class Jobs:
             self.run(job, _report(job))
         return bool(waiting)
 
-    def until(self, claim: Callable[[], bool], turns: int = 300) -> None:
+    def until(self, claim: Callable[[], bool]) -> None:
         """Take turns with the operator until `claim` holds; Jobs run as soon as they exist."""
-        for _ in range(turns):
-            if claim():
-                return
-            if not self.run_all() and not self._made.turn():
-                assert self._made.operator is not None
-                self._made.operator.schedule.advance()
-        raise AssertionError(f"not so after {turns} turns: {self._made.story()}")
+        self._made.run_until(claim, 300, first=self.run_all)
 
 
 Made = tuple[Bench, Jobs]

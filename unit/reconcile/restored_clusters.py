@@ -82,15 +82,9 @@ class Stored:
             old = self._saved[words[1]]
             self.made.etcds.restore(flags, directory=directory, old=old, unique=job["metadata"]["uid"])
 
-    def until(self, claim: Callable[[], bool], turns: int = 900) -> None:
+    def until(self, claim: Callable[[], bool]) -> None:
         """Take turns with the operator until `claim` holds; Jobs run as soon as they exist."""
-        for _ in range(turns):
-            if claim():
-                return
-            if not self.run_job() and not self.made.turn():
-                assert self.made.operator is not None
-                self.made.operator.schedule.advance()
-        raise AssertionError(f"not so after {turns} turns: {self.made.story()}")
+        self.made.run_until(claim, 900, first=self.run_job)
 
     def until_restored(self) -> None:
         """The cluster has another ID, and is as desired."""

@@ -112,15 +112,9 @@ class Restoring:
             self.finish(job, self.start(job), document, code)
         return bool(waiting)
 
-    def until(self, claim: Callable[[], bool], turns: int = 400) -> None:
+    def until(self, claim: Callable[[], bool]) -> None:
         """Take turns with the operator until `claim` holds; Jobs run as soon as they exist."""
-        for _ in range(turns):
-            if claim():
-                return
-            if not self.run_all() and not self.made.turn():
-                assert self.made.operator is not None
-                self.made.operator.schedule.advance()
-        raise AssertionError(f"not so after {turns} turns: {self.status} {self.made.story()}")
+        self.made.run_until(claim, 400, first=self.run_all)
 
     def until_ended(self, phase: str = "Completed") -> None:
         self.until(lambda: self.phase in ("Completed", "Failed"))
