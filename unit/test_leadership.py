@@ -9,8 +9,8 @@ from etcd_operator.kube.lease import Elector
 from etcd_operator.kube.lease_lock import Candidate
 from etcd_operator.leadership import Leadership
 from unit.fakes.apiserver import ApiServer, Cut, no_fault
-from unit.kube.contract.harness import until
 from unit.kube.electors import KEY, Bench
+from unit.waiting import eventually
 
 
 @pytest.fixture
@@ -61,16 +61,16 @@ def test_the_epoch_changes_with_leadership_and_not_later(bench: Bench) -> None:
 def test_a_process_that_leads_again_does_so_in_an_epoch_of_its_own(bench: Bench) -> None:
     made = Process(bench)
     made.leadership.start()
-    until(lambda: len(made.changes) == 1)
+    eventually(lambda: len(made.changes) == 1)
     bench.api.before = lambda _: Cut()
-    until(lambda: bench.clock.waiting == 2)
+    eventually(lambda: bench.clock.waiting == 2)
     bench.clock.advance(10.0)
-    until(lambda: len(made.electors) == 2)
+    eventually(lambda: len(made.electors) == 2)
     between = made.leadership.epoch()
     assert not made.leadership.is_leader()
     bench.api.before = no_fault
-    until(lambda: _moves(bench) and made.leadership.is_leader())
-    until(lambda: len(made.changes) == 3)
+    eventually(lambda: _moves(bench) and made.leadership.is_leader())
+    eventually(lambda: len(made.changes) == 3)
     assert made.leadership.stop(30)
     assert [leads for leads, _ in made.changes] == [True, False, True]
     first, second = made.changes[0][1], made.changes[2][1]

@@ -20,7 +20,6 @@ from etcd_operator import cli
 from etcd_operator.observability.logs import configure
 from unit.backup_tool.support import TOKEN, request, tool
 from unit.commands.conftest import Run, endpoint, etcd, run
-from unit.engine.support import eventually
 from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.fakes.apiserver.kinds import SECRETS
 from unit.fakes.etcd.cluster import FakeEtcdCluster
@@ -29,6 +28,7 @@ from unit.reconcile.bodies import BACKUPS, COREOS, ephemeral
 from unit.reconcile.jobs import Jobs, backup, ended
 from unit.storage import moto_s3
 from unit.storage.server import Server, closes, says
+from unit.waiting import eventually
 
 __all__ = ["endpoint", "etcd", "run"]
 

@@ -12,7 +12,7 @@ from etcd_operator.etcd.channel import Channels, TlsCredentials
 from unit.commands.conftest import Run
 from unit.etcd.conftest import programs
 from unit.etcd.real import RealEtcdCluster
-from unit.etcd.support import eventually
+from unit.waiting import eventually
 
 KEYS = 40
 

@@ -14,7 +14,7 @@ from etcd_operator.etcd.channel import Channels
 from unit.backup.databases import scanned
 from unit.etcd.conftest import programs
 from unit.etcd.real import RealEtcdCluster
-from unit.etcd.support import eventually
+from unit.waiting import eventually
 
 pytestmark = pytest.mark.etcd
 

@@ -26,7 +26,7 @@ from etcd_operator.storage.protocol import Store
 from unit.backup.samples import folder
 from unit.etcd.conftest import programs
 from unit.etcd.real import RealEtcdCluster
-from unit.etcd.support import eventually
+from unit.waiting import eventually
 
 pytestmark = pytest.mark.etcd
 

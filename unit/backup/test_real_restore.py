@@ -10,7 +10,7 @@ from etcd_operator.etcd.channel import Channels
 from unit.commands.conftest import Ran, Run
 from unit.etcd.conftest import programs
 from unit.etcd.real import RealEtcdCluster, free_address
-from unit.etcd.support import eventually
+from unit.waiting import eventually
 
 NAMES = ("m0", "m1", "m2")
 BUMP = 1_000_000_000

@@ -17,7 +17,7 @@ from etcd_operator.backup.manifest import Manifest
 from etcd_operator.backup.programs import Programs
 from unit.backup.samples import chunks, folder, snapshot, stored
 from unit.backup.test_programs import program
-from unit.etcd.support import eventually
+from unit.waiting import eventually
 
 RESTORE = 'mkdir -p "$5/member/snap" && head -c -32 "$3" > "$5/member/snap/db"'
 HASH = "echo '{\"hash\":1}'"

@@ -14,9 +14,9 @@ import pytest
 from etcd_operator import cli
 from etcd_operator.observability import logs
 from unit.backup_tool.support import FOLDER, TOKEN, request
-from unit.engine.support import eventually
 from unit.etcd.real import free_address
 from unit.fakes.etcd.cluster import FakeEtcdCluster
+from unit.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("default_signals")
 

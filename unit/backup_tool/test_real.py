@@ -11,7 +11,7 @@ from etcd_operator.etcd.channel import Channels
 from unit.backup_tool.support import FOLDER, request, tool
 from unit.etcd.conftest import channels, programs, real
 from unit.etcd.real import RealEtcdCluster
-from unit.etcd.support import eventually
+from unit.waiting import eventually
 
 __all__ = ["channels", "real"]
 

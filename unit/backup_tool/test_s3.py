@@ -8,9 +8,9 @@ import pytest
 from etcd_operator.backup_tool.process import place
 from unit.backup.samples import snapshot
 from unit.backup_tool.support import FOLDER, request, tool
-from unit.engine.support import eventually
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.storage import moto_s3
+from unit.waiting import eventually
 
 FILE = "3.6.16_{:016x}_etcd.backup"
 

@@ -15,8 +15,8 @@ from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.storage.directory import Directory
 from unit.backup.samples import snapshot
 from unit.backup_tool.support import FOLDER, TOKEN, put, request, tool
-from unit.engine.support import eventually
 from unit.fakes.etcd.cluster import FakeEtcdCluster
+from unit.waiting import eventually
 
 
 @pytest.fixture

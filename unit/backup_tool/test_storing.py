@@ -11,8 +11,8 @@ from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.pod_client import restorable
 from unit.backup.samples import STATUS
 from unit.backup_tool.support import TOKEN, tool
-from unit.engine.support import eventually
 from unit.fakes.etcd.cluster import FakeEtcdCluster
+from unit.waiting import eventually
 
 
 def source(name: str) -> Source:

@@ -13,8 +13,8 @@ from etcd_operator.backup_tool.names import Name
 from etcd_operator.backup_tool.runner import Turn
 from etcd_operator.backup_tool.worker import RETRY_SECONDS, Worker
 from etcd_operator.storage.errors import Unreachable
-from unit.engine.support import eventually
 from unit.fakes.clock import FakeClock
+from unit.waiting import eventually
 
 INTERVAL = 600.0
 RUNNING = "c0ffee".zfill(16)
@@ -116,7 +116,7 @@ def test_the_first_backup_is_taken_at_once_and_then_one_in_each_interval(
     start: Start, script: Script, clock: FakeClock
 ) -> None:
     worker = start()
-    eventually(lambda: worker.report().count == 1, clock)
+    eventually(lambda: worker.report().count == 1, clock=clock)
     report = worker.report()
     assert report.newest is not None
     assert (report.newest.revision, report.newest.took, report.failure) == (11, 1.2, None)
@@ -124,13 +124,13 @@ def test_the_first_backup_is_taken_at_once_and_then_one_in_each_interval(
     clock.advance(INTERVAL - 1)
     assert script.turns == 1
     clock.advance(1)
-    eventually(lambda: script.turns == 2, clock)
+    eventually(lambda: script.turns == 2, clock=clock)
 
 
 def test_a_restart_neither_adds_nor_delays_a_backup(start: Start, script: Script, clock: FakeClock) -> None:
     script.inventory = Inventory(backups=(of_revision(5, clock, age=INTERVAL - 10),))
     worker = start()
-    eventually(lambda: worker.report().count == 1, clock)
+    eventually(lambda: worker.report().count == 1, clock=clock)
     report = worker.report()
     assert (report.since_success, report.is_starting) == (INTERVAL - 10, True)
     assert report.newest is not None
@@ -138,7 +138,7 @@ def test_a_restart_neither_adds_nor_delays_a_backup(start: Start, script: Script
     clock.advance(9)
     assert script.turns == 0
     clock.advance(1)
-    eventually(lambda: script.turns == 1, clock)
+    eventually(lambda: script.turns == 1, clock=clock)
 
 
 @pytest.mark.parametrize("running", ["abcd".zfill(16), ""], ids=["created again", "etcd does not answer"])
@@ -152,7 +152,7 @@ def test_backups_of_a_deleted_cluster_neither_delay_the_first_one_nor_count_as_s
     assert script.has_entered.wait(20)
     assert (worker.report().count, worker.report().since_success) == (1, None)
     script.gate.set()
-    eventually(lambda: worker.report().since_success == 0.0, clock)
+    eventually(lambda: worker.report().since_success == 0.0, clock=clock)
     assert script.turns == 1
 
 
@@ -161,34 +161,34 @@ def test_a_newest_backup_of_the_future_delays_by_one_interval_at_most(
 ) -> None:
     script.inventory = Inventory(backups=(of_revision(5, clock, age=-100 * INTERVAL),))
     worker = start()
-    eventually(lambda: worker.report().count == 1, clock)
+    eventually(lambda: worker.report().count == 1, clock=clock)
     assert worker.report().since_success == 0.0
     clock.advance(INTERVAL)
-    eventually(lambda: script.turns == 1, clock)
+    eventually(lambda: script.turns == 1, clock=clock)
 
 
 def test_a_failure_is_reported_and_tried_again_soon(start: Start, script: Script, clock: FakeClock) -> None:
     worker = start()
-    eventually(lambda: script.turns == 1, clock)
+    eventually(lambda: script.turns == 1, clock=clock)
     script.problem = Unreachable("nobody  answers\nthere")
     clock.advance(INTERVAL)
-    eventually(lambda: worker.report().failure is not None, clock)
+    eventually(lambda: worker.report().failure is not None, clock=clock)
     failure = worker.report().failure
     assert failure is not None
     assert (failure.reason, failure.message) == ("Unreachable", "nobody answers there")
     assert (worker.report().since_success, worker.report().failures) == (INTERVAL, 1)
     clock.advance(RETRY_SECONDS)
-    eventually(lambda: worker.report().failures == 2, clock)
+    eventually(lambda: worker.report().failures == 2, clock=clock)
     script.problem = None
     clock.advance(RETRY_SECONDS)
-    eventually(lambda: worker.report().failure is None, clock)
+    eventually(lambda: worker.report().failure is None, clock=clock)
     assert (worker.report().since_success, worker.report().failures) == (0.0, 2)
 
 
 def test_a_bug_does_not_end_the_thread(start: Start, script: Script, clock: FakeClock) -> None:
     script.problem = None
     worker = start()
-    eventually(lambda: script.turns == 1, clock)
+    eventually(lambda: script.turns == 1, clock=clock)
     script.problem = ZeroDivisionError()
     assert ended(worker) == "ZeroDivisionError"
     script.problem = None
@@ -207,11 +207,11 @@ def test_a_store_that_cannot_be_read_at_the_start_is_read_again(
 ) -> None:
     script.problem = Unreachable("no store")
     worker = start()
-    eventually(lambda: worker.report().failure is not None, clock)
+    eventually(lambda: worker.report().failure is not None, clock=clock)
     assert script.turns == 0
     script.problem = None
     clock.advance(RETRY_SECONDS)
-    eventually(lambda: script.turns == 1, clock)
+    eventually(lambda: script.turns == 1, clock=clock)
 
 
 def test_who_asks_during_a_backup_gets_the_next_one(start: Start, script: Script) -> None:
@@ -243,7 +243,7 @@ def test_who_waits_when_the_tool_stops_is_told(start: Start, script: Script) -> 
 
 def test_a_cleanup_is_the_last_thing_that_happens(start: Start, script: Script, clock: FakeClock) -> None:
     worker = start()
-    eventually(lambda: script.turns == 1, clock)
+    eventually(lambda: script.turns == 1, clock=clock)
     script.problem = Unreachable("no store")
     failed = worker.ask(cleanup=True)
     assert failed.has_ended.wait(20)

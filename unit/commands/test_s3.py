@@ -11,9 +11,9 @@ import pytest
 
 from unit.backup.samples import chunks, snapshot
 from unit.commands.conftest import Run
-from unit.etcd.support import eventually
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.storage import moto_s3
+from unit.waiting import eventually
 
 LARGE = snapshot(3, value=8 << 20)
 

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.cli import main
 from unit.backup.samples import folder, snapshot
 from unit.backup_tool.support import FOLDER, TOKEN, put, tool
-from unit.engine.support import eventually
+from unit.waiting import eventually
 
 VERSION = "--etcd-version=3.6.16"
 

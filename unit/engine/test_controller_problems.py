@@ -12,8 +12,9 @@ from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.controller import Controller, Result
 from etcd_operator.errors import Conflict
 from etcd_operator.keys import Key
-from unit.engine.support import Crashes, eventually
+from unit.engine.support import Crashes
 from unit.engine.worlds import A, B, World
+from unit.waiting import eventually
 
 
 def test_stopping_waits_for_the_running_pass_and_begins_no_other(running: World) -> None:

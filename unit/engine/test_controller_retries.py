@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 from etcd_operator.engine.controller import LONGEST_RETRY_AFTER, Result
 from etcd_operator.errors import Conflict, InvalidSpec, NotFound, Throttled
 from etcd_operator.keys import Key
-from unit.engine.support import eventually
 from unit.engine.worlds import A, B, World, raising
+from unit.waiting import eventually
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_thousand_keys_that_fail_neither_delay_another_nor_each_other(world: W
     world.controller.enqueue(B)  # holds the one worker until all others are due
     assert entered.wait(30)
     world.clock.advance(30)
-    eventually(lambda: world.metrics.gauges.depth == 1000, world.clock)
+    eventually(lambda: world.metrics.gauges.depth == 1000, clock=world.clock)
     before = len(world.passes)
     world.controller.enqueue(A)
     release.set()

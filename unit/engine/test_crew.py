@@ -12,8 +12,9 @@ from etcd_operator.engine.threads import join_all
 from etcd_operator.engine.workqueue import WorkQueue
 from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
-from unit.engine.support import Crashes, eventually
+from unit.engine.support import Crashes
 from unit.fakes.clock import FakeClock
+from unit.waiting import eventually
 
 WORKERS = 4
 
@@ -95,7 +96,7 @@ def test_keys_that_waited_for_the_start_are_no_reason_for_spare_workers(waiting:
     waiting.let_pass(STALL / 2)
     assert waiting.size == WORKERS
     waiting.let_pass(STALL / 2)
-    eventually(lambda: waiting.size > WORKERS, waiting.clock)
+    eventually(lambda: waiting.size > WORKERS, clock=waiting.clock)
 
 
 def test_a_key_behind_workers_that_hang_is_taken_within_a_second(hangs: Hangs) -> None:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from etcd_operator.clock import SystemClock
 from etcd_operator.engine.delay import DelayQueue
-from unit.engine.support import Crashes, eventually
+from unit.engine.support import Crashes
 from unit.fakes.clock import FakeClock
+from unit.waiting import eventually
 
 
 class World:
@@ -32,7 +33,9 @@ class World:
         """Move time on, and let the thread do all that is due."""
         self.clock.advance(seconds)
         now = self.clock.monotonic()
-        eventually(lambda: all(when > now for when, _ in list(self.delay._ticket_of.values())), self.clock)
+        eventually(
+            lambda: all(when > now for when, _ in list(self.delay._ticket_of.values())), clock=self.clock
+        )
         eventually(self.is_asleep)
 
 
@@ -81,7 +84,7 @@ def test_items_come_in_the_order_of_their_times(world: World) -> None:
 @pytest.mark.parametrize("seconds", [0, -1], ids=["now", "a time that has passed"])
 def test_what_is_due_is_delivered_at_once(world: World, seconds: float) -> None:
     world.delay.add_after("a", seconds)
-    eventually(lambda: world.delivered == [("a", 0)], world.clock)
+    eventually(lambda: world.delivered == [("a", 0)], clock=world.clock)
 
 
 def test_an_item_may_be_added_again_from_its_own_delivery(world: World) -> None:

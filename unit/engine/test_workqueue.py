@@ -9,8 +9,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from etcd_operator.clock import SystemClock
 from etcd_operator.engine.workqueue import ShutDown, WorkQueue
-from unit.engine.support import eventually, take_all
+from unit.engine.support import take_all
 from unit.fakes.clock import FakeClock
+from unit.waiting import eventually
 
 
 def test_items_are_taken_in_the_order_in_which_they_were_added(queue: WorkQueue[str]) -> None:
@@ -63,7 +64,7 @@ def test_get_gives_up_when_its_time_is_over(queue: WorkQueue[str], clock: FakeCl
     clock.advance(29)
     assert not ended.is_set()
     clock.advance(2)
-    eventually(ended.is_set, clock)
+    eventually(ended.is_set, clock=clock)
     thread.join()
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from etcd_operator.clock import SystemClock
 from etcd_operator.engine.workqueue import TURN, WorkQueue
-from unit.engine.support import eventually, take_all
+from unit.engine.support import take_all
 from unit.fakes.clock import FakeClock
+from unit.waiting import eventually
 
 
 def test_others_are_taken_before_late_items_however_many_there_are(queue: WorkQueue[str]) -> None:
@@ -123,7 +124,7 @@ def test_what_waits_behind_a_long_pass_is_reported_once_in_its_time(
         for expected in ([12.0], [12.0, 14.0]):
             clock.advance(1.0)
             clock.advance(1.0)
-            eventually(lambda expected=expected: times == expected, clock)  # type: ignore[misc]
+            eventually(lambda expected=expected: times == expected, clock=clock)  # type: ignore[misc]
 
 
 def test_one_long_pass_is_enough_though_others_go_on(queue: WorkQueue[str], clock: FakeClock) -> None:
@@ -134,7 +135,7 @@ def test_one_long_pass_is_enough_though_others_go_on(queue: WorkQueue[str], cloc
         clock.advance(1.5)
         queue.done(queue.get())
         clock.advance(0.5)
-        eventually(lambda: times == [2.0], clock)
+        eventually(lambda: times == [2.0], clock=clock)
         assert queue.stalled_seconds() == 0.5
 
 

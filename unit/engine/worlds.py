@@ -6,8 +6,9 @@ from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.controller import Controller, Result
 from etcd_operator.engine.workqueue import WorkQueue
 from etcd_operator.keys import Key
-from unit.engine.support import Crashes, eventually
+from unit.engine.support import Crashes
 from unit.fakes.clock import FakeClock
+from unit.waiting import eventually
 
 A, B = Key("default", "a"), Key("default", "b")
 
@@ -62,7 +63,7 @@ class World:
 
     def rest(self, passes: int) -> None:
         """Wait until that many passes have been made and nothing is left to do now."""
-        eventually(lambda: self._is_at_rest() and len(self.metrics.outcomes()) == passes, self.clock)
+        eventually(lambda: self._is_at_rest() and len(self.metrics.outcomes()) == passes, clock=self.clock)
 
     def rest_after(self, *steps: tuple[float, int]) -> None:
         """For each `(seconds, passes)`: let time pass, then `rest` with that many passes in all."""
@@ -72,7 +73,7 @@ class World:
 
     def idle(self) -> None:
         """Wait until nothing is left to do now."""
-        eventually(self._is_at_rest, self.clock)
+        eventually(self._is_at_rest, clock=self.clock)
 
     def run_until(self, moment: float) -> None:
         """Let time pass until then, a second at a time, with all that is to do in each."""

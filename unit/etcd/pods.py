@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from unit.etcd.support import eventually
+from unit.waiting import eventually
 
 RIGHTS = 0
 """Only this user makes network namespaces."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from unit.etcd.support import eventually
+from unit.waiting import eventually
 
 
 def _state(task: Path) -> str:

@@ -12,9 +12,10 @@ import pytest
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.probe import Known, probe
 from etcd_operator.etcd.values import Answered, NoAnswer, Refused
-from unit.etcd.support import eventually, native_threads, open_files
+from unit.etcd.support import native_threads, open_files
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.fakes.etcd.refusals import Refusal
+from unit.waiting import eventually
 
 LONG = 60.0
 """Seconds in which all answer, also on a machine that stalls."""
@@ -328,6 +329,7 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.errors import NotProbed
 from etcd_operator.etcd.probe import Known, probe
 from unit.fakes.etcd.cluster import FakeEtcdCluster
+from unit.waiting import eventually
 
 fake = FakeEtcdCluster()
 fake.bootstrap({"m0": "http://m0:2380"})

@@ -14,7 +14,7 @@ from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.probe import Probe, probe
 from etcd_operator.etcd.values import Answered, NoAnswer, Refused
 from unit.etcd.real import RealEtcdCluster, free_address
-from unit.etcd.support import eventually
+from unit.waiting import eventually
 
 pytestmark = pytest.mark.etcd
 

@@ -17,7 +17,7 @@ from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.members.pod_facts import NO_RIGHTS, pod_facts
 from etcd_operator.render.security import USER
 from unit.etcd.real import free_address
-from unit.etcd.support import eventually
+from unit.waiting import eventually
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="changes users: needs root")
 

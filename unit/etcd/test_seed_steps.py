@@ -14,8 +14,8 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.render import seed
 from etcd_operator.render import steps as parts
 from unit.etcd.real import RealEtcdCluster, free_address
-from unit.etcd.support import eventually
 from unit.render.cases import PLAIN_EPHEMERAL
+from unit.waiting import eventually
 
 
 def steps(notes: dict[str, str], changes: dict[str, str], binaries: Path) -> list[list[str]]:

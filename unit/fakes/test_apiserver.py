@@ -8,7 +8,8 @@ import urllib3
 
 from unit.fakes.apiserver import Answer, ApiServer, Cut, OnWrite, Request, Stall
 from unit.fakes.apiserver.kinds import CONFIG_MAPS
-from unit.kube.contract.harness import Subject, config_map, until
+from unit.kube.contract.harness import Subject, config_map
+from unit.waiting import eventually
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ def test_a_frozen_view_shows_the_past_while_writes_go_on(subject: Subject, api: 
 def test_a_stalled_watch_can_collapse_a_recreation_into_an_update(subject: Subject, api: ApiServer) -> None:
     post(subject, "a")
     stream = subject.watch("configmaps", resourceVersion=str(api.objects.store.revision))
-    until(lambda: api.watches)
+    eventually(lambda: api.watches)
     api.watches[0].stall()
     before = api.objects.get(CONFIG_MAPS, "default", "a")["metadata"]["uid"]
     subject.call("DELETE", subject.url("configmaps", "a"))
@@ -129,7 +130,7 @@ def test_a_stalled_watch_can_collapse_a_recreation_into_an_update(subject: Subje
 
 def test_a_watch_can_lose_events(subject: Subject, api: ApiServer) -> None:
     stream = subject.watch("configmaps", resourceVersion=str(api.objects.store.revision))
-    until(lambda: api.watches)
+    eventually(lambda: api.watches)
     api.watches[0].stall()
     post(subject, "lost")
     api.watches[0].skip()
@@ -141,7 +142,7 @@ def test_a_watch_can_lose_events(subject: Subject, api: ApiServer) -> None:
 
 def test_a_dropped_watch_ends_in_good_order(subject: Subject, api: ApiServer) -> None:
     stream = subject.watch("configmaps", resourceVersion=str(api.objects.store.revision))
-    until(lambda: api.watches)
+    eventually(lambda: api.watches)
     api.watches[0].drop()
     assert list(stream) == []
 

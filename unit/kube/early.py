@@ -13,8 +13,8 @@ from etcd_operator.kube.own_pod import OwnPod
 from unit.fakes.apiserver import ApiServer
 from unit.fakes.apiserver.kinds import LEASES, NAMESPACES, NODES, PODS
 from unit.fakes.apiserver.refusals import Refusal
-from unit.kube.contract.harness import until
 from unit.kube.electors import Bench, SkewedClock
+from unit.waiting import eventually
 
 NODE = "node-1"
 EARLY = 3.0
@@ -71,7 +71,7 @@ class World(Bench):
         answers: list[bool] = []
         asking = threading.Thread(target=lambda: answers.append(elector.leads_for(CALL)))
         asking.start()
-        until(lambda: self.clock.waiting == 1 or bool(answers))
+        eventually(lambda: self.clock.waiting == 1 or bool(answers))
         self.clock.advance(EARLY - CALL)
         asking.join(30)
         (answer,) = answers

@@ -7,7 +7,6 @@ connection, and answers, stalls, drips or cuts as it likes. The server records t
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -200,14 +199,6 @@ def connected(server: Server, **options: Any) -> Iterator[Transport]:
         yield Transport(pool=pool, base_url=server.url, **options)
     finally:
         pool.clear()
-
-
-def until(claim: Callable[[], Any], seconds: float = 30.0) -> None:
-    """Wait for a condition, with a deadline."""
-    ends = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < ends, "the condition did not come true in time"
-        threading.Event().wait(0.002)
 
 
 def pod(

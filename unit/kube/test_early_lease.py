@@ -14,9 +14,9 @@ from etcd_operator.kube.lease_record import HOLDER_ANNOTATION, Lease, Spec
 from etcd_operator.kube.own_pod import OwnPod
 from unit.fakes.apiserver import Answer, ApiServer, Cut, Fault, Request, Stall, no_fault
 from unit.fakes.apiserver.kinds import LEASES, NODES, PODS
-from unit.kube.contract.harness import until
 from unit.kube.early import CALL, EARLY, NODE, World, lease_of, pod
 from unit.kube.electors import KEY
+from unit.waiting import eventually
 
 
 @pytest.fixture
@@ -279,28 +279,28 @@ def test_an_elector_that_does_not_lead_does_not_renew(world: World) -> None:
 def test_leads_for_renews_at_once(world: World) -> None:
     first = world.start("first", pod(1))
     first.start()
-    until(first.is_leader)
-    until(lambda: world.clock.waiting == 2)
+    eventually(first.is_leader)
+    eventually(lambda: world.clock.waiting == 2)
     world.clock.advance(1.5)
-    until(lambda: world.clock.waiting == 2)
+    eventually(lambda: world.clock.waiting == 2)
     before = world.lease()["renewTime"]
     assert first.leads_for(CALL)
     assert world.lease()["renewTime"] != before
-    until(lambda: world.clock.waiting == 2)  # once: it waits as before
+    eventually(lambda: world.clock.waiting == 2)  # once: it waits as before
     assert first.stop(30)
 
 
 def test_a_leader_whose_renewal_hangs_does_not_lead_for_long_enough(world: World) -> None:
     first, stall = world.start("first", pod(1)), Stall()
     first.start()
-    until(first.is_leader)
-    until(lambda: world.clock.waiting == 2)
+    eventually(first.is_leader)
+    eventually(lambda: world.clock.waiting == 2)
     world.api.before = lambda _: stall
     world.clock.advance(1.5)
     answers: list[bool] = []
     asking = threading.Thread(target=lambda: answers.append(first.leads_for(CALL)))
     asking.start()
-    until(lambda: world.clock.waiting == 2)  # that of the deadline, and the one that asks
+    eventually(lambda: world.clock.waiting == 2)  # that of the deadline, and the one that asks
     world.clock.advance(1.1)
     asking.join(30)
     assert answers == [False]

@@ -16,7 +16,7 @@ from unit.fakes.apiserver import Answer, ApiServer, Cut, OnWrite, Stall, no_faul
 from unit.fakes.apiserver.faults import Request
 from unit.fakes.apiserver.kinds import EVENTS
 from unit.fakes.clock import FakeClock
-from unit.kube.contract.harness import until
+from unit.waiting import eventually
 
 CLUSTER = Reference(api_version="coreos.com/v1", kind="EtcdCluster", namespace="default", name="c", uid="u-1")
 OTHER = Reference(api_version="coreos.com/v1", kind="EtcdCluster", namespace="default", name="d", uid="u-2")
@@ -35,7 +35,7 @@ class Bench:
             self.clock.advance(0.5)
             return claim()
 
-        until(claim_later)
+        eventually(claim_later)
 
     def events(self) -> list[dict[str, Any]]:
         return self.api.objects.select(EVENTS)
@@ -83,7 +83,7 @@ def test_a_fact_whose_event_has_expired_is_reported_anew(bench: Bench) -> None:
     recorder = bench.recorder()
     recorder.start()
     recorder.record(CLUSTER, "Normal", "LeaderMoved", "to c-0001")
-    until(bench.events)
+    eventually(bench.events)
     (event,) = bench.events()
     bench.api.objects.delete(EVENTS, "default", event["metadata"]["name"])
     recorder.record(CLUSTER, "Normal", "LeaderMoved", "to c-0001")
@@ -139,7 +139,7 @@ def test_recording_does_not_wait_for_a_server_that_hangs(bench: Bench) -> None:
     recorder = bench.recorder(capacity=2)
     recorder.start()
     recorder.record(CLUSTER, "Normal", "First", "is being posted")
-    until(lambda: not recorder._queue)
+    eventually(lambda: not recorder._queue)
     for number in range(5):
         recorder.record(CLUSTER, "Normal", "More", str(number))
     assert recorder.dropped["full"] == 3
@@ -188,7 +188,7 @@ def test_facts_that_cannot_be_posted_hold_up_no_others(bench: Bench) -> None:
     for n in range(20):
         recorder.record(CLUSTER, "Normal", "MemberAdded", f"c-{n:04}")
     recorder.record(OTHER, "Normal", "MemberAdded", "d-0001")
-    until(lambda: len(bench.events()) == 1)  # time stands still: no second try has begun
+    eventually(lambda: len(bench.events()) == 1)  # time stands still: no second try has begun
     bench.api.before = no_fault
     bench.pass_time_until(lambda: len(bench.events()) == 21)
     assert recorder.stop(30)
@@ -212,13 +212,13 @@ def test_a_stop_abandons_what_cannot_be_sent_in_time(bench: Bench) -> None:
     recorder.start()
     for number in range(3):
         recorder.record(CLUSTER, "Normal", "Late", str(number))
-    until(lambda: len(recorder._queue) == 2)
+    eventually(lambda: len(recorder._queue) == 2)
     assert not recorder.stop(0.05)
     assert recorder.dropped["stopped"] == 2
     recorder.record(CLUSTER, "Normal", "Late", "after the end")
     assert recorder.dropped["stopped"] == 3
     stall.released.set()
-    until(lambda: "events" not in {thread.name for thread in threading.enumerate()})
+    eventually(lambda: "events" not in {thread.name for thread in threading.enumerate()})
 
 
 def test_a_long_message_is_cut(bench: Bench) -> None:

@@ -21,7 +21,8 @@ from etcd_operator.errors import (
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.resources import PEERS, PODS
 from unit.kube.clients import A, Named, Raw, answering, client_of
-from unit.kube.server import BRISK, Line, until
+from unit.kube.server import BRISK, Line
+from unit.waiting import eventually
 
 CASES: list[tuple[int, str, type[OperatorError]]] = [
     (400, "BadRequest", Invalid),
@@ -99,7 +100,7 @@ def test_a_write_that_is_cut_off_or_times_out_is_maybe_applied_and_sent_once() -
                 with pytest.raises(Unavailable) as caught:
                     write()
                 assert caught.value.maybe_applied
-            until(lambda: len(server.asked) >= 4)
+            eventually(lambda: len(server.asked) >= 4)
             assert len(server.asked) == 4
 
 

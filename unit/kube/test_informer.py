@@ -24,9 +24,9 @@ from unit.kube.server import (
     listing,
     pod,
     serving,
-    until,
 )
 from unit.kube.things import Thing
+from unit.waiting import eventually
 
 A = Key("default", "a")
 
@@ -76,7 +76,7 @@ def test_it_syncs_and_then_reports_each_change_to_every_handler() -> None:
         assert not informer.has_synced
         informer.start()
         assert informer.wait_synced(30)
-        until(lambda: len(reported[1]) == 3)
+        eventually(lambda: len(reported[1]) == 3)
         assert reported[0] == reported[1] == [("", "5"), ("5", "11"), ("11", "")]
         assert informer.last_error is None
 
@@ -114,7 +114,7 @@ def test_an_object_that_was_never_read_is_reported_to_its_own_handlers() -> None
         informer.add_unreadable_handler(broken)
         informer.add_unreadable_handler(seen.append)
         informer.start()
-        until(lambda: informer.store.get(Key("default", "b")) is not None)
+        eventually(lambda: informer.store.get(Key("default", "b")) is not None)
         assert seen == [Key("default", "odd")]
         with pytest.raises(RuntimeError, match="has started"):
             informer.add_unreadable_handler(seen.append)
@@ -131,7 +131,7 @@ def test_a_handler_that_crashes_is_reported_and_costs_only_that_call() -> None:
         informer.add_handler(broken)
         informer.add_handler(lambda old, new: seen.append(new.metadata.name if new else ""))
         informer.start()
-        until(lambda: seen == ["a", "b"])
+        eventually(lambda: seen == ["a", "b"])
     assert [entry["informer"] for entry in logs if entry["event"] == "handler_crashed"] == [
         "informer-pods"
     ] * 2
@@ -164,7 +164,7 @@ def test_it_has_caught_up_with_a_write_once_anything_as_new_was_seen(
         assert informer.caught_up(A, 10)
         assert not informer.caught_up(A, 20)
         go.set()
-        until(lambda: informer.caught_up(A, 20))
+        eventually(lambda: informer.caught_up(A, 20))
         assert not informer.caught_up(A, 21)
 
 
@@ -185,10 +185,10 @@ def test_a_list_that_was_begun_before_a_write_does_not_show_it() -> None:
         assert informer.wait_synced(30)
         assert [informer.has_listed_since(begun) for begun in (0, 1)] == [True, False]
         again.set()
-        until(lambda: informer.lists_begun == 2)
+        eventually(lambda: informer.lists_begun == 2)
         assert not informer.has_listed_since(1)
         answer.set()
-        until(lambda: informer.has_listed_since(1))
+        eventually(lambda: informer.has_listed_since(1))
         assert not informer.has_listed_since(2)
 
 
@@ -218,7 +218,7 @@ def test_it_is_known_whether_its_thread_has_ended() -> None:
         assert informer.wait_synced(30)
         assert not informer.has_ended
         informer._reflector.stop()  # as if its loop had returned for no reason
-        until(lambda: informer.has_ended)
+        eventually(lambda: informer.has_ended)
 
 
 def test_stop_reports_so_when_the_thread_does_not_end_in_time() -> None:
@@ -246,7 +246,7 @@ def test_a_loop_that_breaks_is_reported_loudly(monkeypatch: pytest.MonkeyPatch) 
     with capture_logs() as logs, informing(steady(), crashes) as informer:
         monkeypatch.setattr(informer.store, "replace", lambda *_, **__: 1 / 0)
         informer.start()
-        until(lambda: crashes)
+        eventually(lambda: crashes)
     assert crashes[0][0] == "informer-pods"
     assert isinstance(crashes[0][1], ZeroDivisionError)
     assert "informer_crashed" in [entry["event"] for entry in logs]

@@ -8,8 +8,8 @@ import urllib3
 from etcd_operator.kube.lease import Timing
 from unit.fakes.apiserver import Answer, ApiServer, Cut, Fault, Request, Stall, no_fault
 from unit.fakes.apiserver.kinds import LEASES
-from unit.kube.contract.harness import until
 from unit.kube.electors import KEY, Bench
+from unit.waiting import eventually
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_times_that_leave_no_room_are_refused(bad: dict[str, float]) -> None:
 def test_a_running_elector_reports_that_it_leads_and_stops_silently(bench: Bench) -> None:
     first = bench.elector("first")
     first.start()
-    until(lambda: bench.calls == ["first started"])
+    eventually(lambda: bench.calls == ["first started"])
     assert first.stop(30)
     assert first.release()
     assert bench.calls == ["first started"]
@@ -199,12 +199,12 @@ def test_a_running_elector_reports_that_it_leads_and_stops_silently(bench: Bench
 def test_a_running_elector_renews(bench: Bench) -> None:
     first = bench.elector("first")
     first.start()
-    until(first.is_leader)
+    eventually(first.is_leader)
     for _ in range(20):
         before = bench.lease()["renewTime"]
-        until(lambda: bench.clock.waiting == 2)  # the renewing thread, and that of the deadline
+        eventually(lambda: bench.clock.waiting == 2)  # the renewing thread, and that of the deadline
         bench.clock.advance(2.5)
-        until(lambda before=before: bench.lease()["renewTime"] != before)  # type: ignore[misc]
+        eventually(lambda before=before: bench.lease()["renewTime"] != before)  # type: ignore[misc]
     assert first.stop(30)
     assert bench.calls == ["first started"]
 
@@ -224,7 +224,7 @@ def test_an_elector_that_was_stopped_before_it_began_sends_nothing(bench: Bench)
 def test_a_leader_whose_renewal_hangs_stops_leading_on_time(bench: Bench) -> None:
     first, stall = bench.elector("first"), Stall()
     first.start()
-    until(lambda: bench.calls == ["first started"])
+    eventually(lambda: bench.calls == ["first started"])
     asked: list[Request] = []
 
     def hang(request: Request) -> Fault:
@@ -233,10 +233,10 @@ def test_a_leader_whose_renewal_hangs_stops_leading_on_time(bench: Bench) -> Non
 
     bench.api.before = hang
     bench.clock.advance(3.0)
-    until(lambda: asked)
+    eventually(lambda: asked)
     bench.clock.advance(7.1)
     assert not first.is_leader()
-    until(lambda: bench.calls == ["first started", "first stopped"])
+    eventually(lambda: bench.calls == ["first started", "first stopped"])
     assert not first.release()  # a renewal is in flight: it could take the lease again
     assert len(asked) == 1
     stall.released.set()
@@ -246,14 +246,14 @@ def test_a_leader_whose_renewal_hangs_stops_leading_on_time(bench: Bench) -> Non
 def test_an_elector_does_not_seek_a_lost_leadership_again(bench: Bench) -> None:
     first = bench.elector("first")
     first.start()
-    until(lambda: bench.calls == ["first started"])
+    eventually(lambda: bench.calls == ["first started"])
     bench.api.before = lambda _: Answer(code=500)
 
     def stopped_in_time() -> bool:
         bench.clock.advance(1.0)
         return "first stopped" in bench.calls
 
-    until(stopped_in_time)
+    eventually(stopped_in_time)
     bench.api.before = no_fault
     assert first.stop(30)
     assert not first._attempt()

@@ -13,14 +13,15 @@ from etcd_operator.kube import reflector
 from etcd_operator.kube.reflector import REFUSED
 from etcd_operator.pacing import Exponential
 from unit.kube.reflecting import Step, failing, following, items, scripted, stream, waits
-from unit.kube.server import AT_ONCE, Asked, Line, Script, bookmark, pod, serving, until
+from unit.kube.server import AT_ONCE, Asked, Line, Script, bookmark, pod, serving
 from unit.kube.things import LeapClock
+from unit.waiting import eventually
 
 
 def test_a_list_is_followed_by_a_watch_from_its_version() -> None:
     script = scripted([items(pod("a", 5))], [stream(("ADDED", pod("b", 11)), ("DELETED", pod("a", 12)))])
     with following(script) as world:
-        until(lambda: world.names == ["b"])
+        eventually(lambda: world.names == ["b"])
         assert world.reported == ["added a", "added b", "deleted a"]
         assert world.watched_from == ["10"]
         assert world.synced.is_set()
@@ -37,7 +38,7 @@ def test_the_position_is_kept_on_every_event_and_bookmark() -> None:
         ],
     )
     with following(script) as world:
-        until(lambda: len(world.watched_from) == 4)
+        eventually(lambda: len(world.watched_from) == 4)
         assert world.watched_from == ["10", "15", "40", "50"]
         assert world.reported == ["added a", "changed a", "deleted a"]
         assert world.lists == 1
@@ -52,7 +53,7 @@ def test_half_a_line_is_no_event_and_the_stream_goes_on_from_before_it() -> None
 
     script = scripted([items()], [half, stream(("ADDED", pod("b", 12)))])
     with following(script) as world:
-        until(lambda: world.reported == ["added a", "added b"])
+        eventually(lambda: world.reported == ["added a", "added b"])
         assert world.watched_from == ["10", "11"]
 
 
@@ -71,7 +72,7 @@ def test_an_expired_position_means_a_new_list_whose_difference_is_reported(expir
         [items(pod("a", 5), pod("b", 6)), items(pod("b", 6), pod("c", 20), version=21)], [expired]
     )
     with following(script) as world:
-        until(lambda: world.watched_from == ["10", "21"])
+        eventually(lambda: world.watched_from == ["10", "21"])
         assert world.reported == ["added a", "added b", "deleted a", "added c"]
         assert world.lists == 2
 
@@ -79,7 +80,7 @@ def test_an_expired_position_means_a_new_list_whose_difference_is_reported(expir
 def test_a_watch_that_always_expires_causes_no_storm_of_lists() -> None:
     script = scripted([items()], [failing(410, "Expired")] * 5)
     with following(script) as world:
-        until(lambda: len(world.watched_from) == 6)
+        eventually(lambda: len(world.watched_from) == 6)
         assert waits(world) == [0.8, 1.2, 1.8, 2.7, 4.0]
 
 
@@ -90,13 +91,13 @@ def test_a_429_waits_as_long_as_the_server_requests_but_a_minute_at_most() -> No
         failing(429, Retry_After="0"),
     ]
     with following(scripted([*refusals, items()], [])) as world:
-        until(lambda: world.watched_from)
+        eventually(lambda: world.watched_from)
         assert waits(world) == [7.0, 60.0, 1.8]
 
 
 def test_errors_that_the_server_answers_back_off_to_30_seconds() -> None:
     with following(scripted([failing(500)] * 15 + [items()], [])) as world:
-        until(lambda: world.watched_from)
+        eventually(lambda: world.watched_from)
         assert waits(world)[:4] == [0.8, 1.2, 1.8, 2.7]
         assert waits(world)[-3:] == [30.0, 30.0, 30.0]
 
@@ -104,7 +105,7 @@ def test_errors_that_the_server_answers_back_off_to_30_seconds() -> None:
 def test_the_back_off_has_jitter() -> None:
     numbers = iter([0.5, 1.0, 0.0] + [0.0] * 20)
     with following(scripted([failing(500)] * 3 + [items()], []), random=lambda: next(numbers)) as world:
-        until(lambda: world.watched_from)
+        eventually(lambda: world.watched_from)
         assert waits(world) == [0.9, 1.4, 1.8]
 
 
@@ -120,14 +121,14 @@ def test_the_back_off_is_forgotten_after_two_quiet_minutes() -> None:
 
     streams = [refuse(0), refuse(100), refuse(125), refuse(0)]
     with following(scripted([items()], streams), clock=clock) as world:
-        until(lambda: len(world.watched_from) == 5)
+        eventually(lambda: len(world.watched_from) == 5)
         assert waits(world) == [0.8, 1.2, 0.8, 1.2]
 
 
 def test_a_stream_that_ends_at_once_again_and_again_backs_off() -> None:
     brief = stream(("BOOKMARK", bookmark(11)), then=Line.end)
     with following(scripted([items()], [brief] * 3)) as world:
-        until(lambda: len(world.watched_from) == 4)
+        eventually(lambda: len(world.watched_from) == 4)
         assert waits(world) == [0.8, 1.2, 1.8]
 
 
@@ -143,16 +144,16 @@ def test_a_stream_that_ends_after_its_time_is_reopened_at_once() -> None:
         line.end()
 
     with following(scripted([items()], [ripe]), clock=clock) as world:
-        until(lambda: world.store.version == "30")
+        eventually(lambda: world.store.version == "30")
         seen.set()
-        until(lambda: world.watched_from == ["10", "30"])
+        eventually(lambda: world.watched_from == ["10", "30"])
         assert waits(world) == []
 
 
 def test_a_half_open_connection_is_noticed_and_the_stream_reopened_where_it_was() -> None:
     script = scripted([items()], [stream(("ADDED", pod("a", 11))), stream(("ADDED", pod("b", 12)))])
     with following(script, silence=1.0) as world:
-        until(lambda: world.reported == ["added a", "added b"])
+        eventually(lambda: world.reported == ["added a", "added b"])
         assert world.watched_from[:2] == ["10", "11"]
         assert world.lists == 1
 
@@ -160,7 +161,7 @@ def test_a_half_open_connection_is_noticed_and_the_stream_reopened_where_it_was(
 def test_each_stream_requests_its_end_after_five_to_ten_minutes() -> None:
     for random, seconds in ((0.0, "300"), (0.5, "450"), (0.999, "599")):
         with following(scripted([items()], []), random=lambda random=random: random) as world:  # type: ignore[misc]
-            until(lambda: world.watched_from)
+            eventually(lambda: world.watched_from)
             assert world.server.asked[-1].query["timeoutSeconds"] == seconds
 
 
@@ -176,12 +177,12 @@ def test_a_missing_api_is_not_fatal_and_is_found_once_it_is_there() -> None:
         scripted([items(pod("a", 5))], [])(asked, line)
 
     with following(script) as world:
-        until(lambda: len(asked_in_vain) > 3)
+        eventually(lambda: len(asked_in_vain) > 3)
         assert not world.synced.is_set()
         assert isinstance(world.reflector.last_error, NotFound)
         there.set()
-        until(lambda: world.names == ["a"])
-        until(lambda: world.reflector.last_error is None)
+        eventually(lambda: world.names == ["a"])
+        eventually(lambda: world.reflector.last_error is None)
 
 
 def test_the_last_error_is_set_while_the_stream_is_broken() -> None:
@@ -194,10 +195,11 @@ def test_the_last_error_is_set_while_the_stream_is_broken() -> None:
             stream()(line)
 
     with following(scripted([items()], [broken] * 10_000)) as world:
-        until(lambda: isinstance(world.reflector.last_error, Unavailable))
-        until(lambda: world.reflector.failing_for > 2 * REFUSED.cap)  # since the first failure, not the last
+        eventually(lambda: isinstance(world.reflector.last_error, Unavailable))
+        # Since the first failure, not the last.
+        eventually(lambda: world.reflector.failing_for > 2 * REFUSED.cap)
         back.set()
-        until(lambda: world.reflector.last_error is None)
+        eventually(lambda: world.reflector.last_error is None)
         assert world.reflector.failing_for == 0.0
 
 
@@ -215,7 +217,7 @@ def test_an_odd_object_is_passed_over_and_the_position_moves_on() -> None:
         ],
     )
     with following(script) as world:
-        until(lambda: "deleted a" in world.reported)
+        eventually(lambda: "deleted a" in world.reported)
         assert world.reported == ["added a", "changed a", "added b", "deleted a"]
         assert world.watched_from == ["10", "12", "21"]
         assert world.store.unreadable == ()
@@ -225,15 +227,15 @@ def test_a_server_that_went_away_is_found_within_five_seconds_without_a_restart(
     """The waits while it is away are what bounds the return: never more than 2.4 s."""
     script = scripted([items(pod("a", 5))], [stream(("ADDED", pod("b", 11)))])
     with following(script, random=lambda: 0.99) as world:
-        until(lambda: world.names == ["a", "b"])
+        eventually(lambda: world.names == ["a", "b"])
         port = world.server.port
         world.server.stop()
         assert isinstance(world.clock, LeapClock)
         clock = world.clock
-        until(lambda: clock.leapt > 60)
+        eventually(lambda: clock.leapt > 60)
         again = scripted([failing(500)], [failing(503), stream(("ADDED", pod("c", 12)))])
         with serving(again, port) as returned:
-            until(lambda: world.names == ["a", "b", "c"])
+            eventually(lambda: world.names == ["a", "b", "c"])
             assert max(world.clock.waits) < 2.4
             assert [asked.query["resourceVersion"] for asked in returned.asked] == ["11", "11"]
             world.reflector.stop()
@@ -250,7 +252,7 @@ def test_a_server_that_went_away_is_found_within_five_seconds_without_a_restart(
 )
 def test_stop_ends_it_at_once_and_is_no_failure(script: Script) -> None:
     with capture_logs() as logs, following(script, clock=SystemClock()) as world:
-        until(lambda: world.watched_from or world.server.asked)
+        eventually(lambda: world.watched_from or world.server.asked)
         began = time.monotonic()
     assert time.monotonic() - began < AT_ONCE
     assert "watch_failed" not in {entry["event"] for entry in logs}
@@ -259,14 +261,14 @@ def test_stop_ends_it_at_once_and_is_no_failure(script: Script) -> None:
 def test_a_deleted_object_is_named_by_its_key() -> None:
     script = scripted([items(pod("a", 5))], [stream(("DELETED", pod("a", 11)))])
     with following(script) as world:
-        until(lambda: "deleted a" in world.reported)
+        eventually(lambda: "deleted a" in world.reported)
         assert world.store.get(Key("default", "a")) is None
 
 
 def test_stop_ends_its_wait_after_a_failure_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reflector, "REFUSED", Exponential(60.0))
     with following(scripted([failing(500)], []), clock=SystemClock()) as world:
-        until(lambda: world.reflector._stopping._waiters)  # type: ignore[attr-defined]
+        eventually(lambda: world.reflector._stopping._waiters)  # type: ignore[attr-defined]
         began = time.monotonic()
     assert time.monotonic() - began < AT_ONCE
 
@@ -289,7 +291,7 @@ def test_a_position_that_the_api_server_has_not_reached_is_found_after_a_stream_
             (current if asked.query.get("limit") == "1" else full.pop(0))(line)
 
     with following(script, clock=LeapClock(), silence=1.2) as world:
-        until(lambda: len(world.watched_from) > 2)
+        eventually(lambda: len(world.watched_from) > 2)
         listed = [a for a in world.server.asked_for(watch=False) if a.query.get("limit") != "1"]
         assert (len(listed), world.reflector.lists_stored) == (lists, lists)
         assert world.watched_from[-1] == str(version)

@@ -11,7 +11,8 @@ from etcd_operator.errors import Unavailable
 from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.transport import NoResponse, Transport
 from unit.kube.exchanges import READ, WRITE, hello, open_stream, took
-from unit.kube.server import AT_ONCE, BRISK, Asked, Line, Script, connected, serving, until
+from unit.kube.server import AT_ONCE, BRISK, Asked, Line, Script, connected, serving
+from unit.waiting import eventually
 
 
 def second(odd: Script) -> Script:
@@ -70,7 +71,7 @@ def test_a_write_goes_over_a_new_connection_when_the_server_closed_the_idle_one(
 
     with serving(once) as server, connected(server) as transport:
         transport.exchange(READ, BRISK)
-        until(lambda: all(not line.open for line in server._lines))
+        eventually(lambda: all(not line.open for line in server._lines))
         assert transport.exchange(WRITE, BRISK).status == 200
         assert [asked.method for asked in server.asked] == ["GET", "POST"]
 
@@ -155,7 +156,7 @@ def test_an_abort_ends_an_exchange_that_waits_and_refuses_later_ones() -> None:
     with serving(lambda _, line: line.hang()) as server, connected(server) as transport:
         thread = threading.Thread(target=call, args=(transport,))
         thread.start()
-        until(lambda: server.asked)
+        eventually(lambda: server.asked)
         abort.trigger()
         assert took(lambda: thread.join(30)) < AT_ONCE
         with pytest.raises(Unavailable, match="stopped"):

@@ -31,9 +31,9 @@ from unit.kube.server import (
     connected,
     pod,
     serving,
-    until,
 )
 from unit.kube.things import LeapClock, Thing, in_thread
+from unit.waiting import eventually
 
 
 @contextmanager
@@ -253,8 +253,8 @@ def test_an_abort_from_another_thread_unblocks_at_once(script: Script) -> None:
                 ended.append(error)
 
         thread = in_thread(read)
-        until(lambda: server.asked)
-        until(lambda: is_reading(thread))
+        eventually(lambda: server.asked)
+        eventually(lambda: is_reading(thread))
         began = time.monotonic()
         watch.abort.trigger()
         thread.join(30)

@@ -11,8 +11,9 @@ from etcd_operator.engine.workqueue import WorkQueue
 from etcd_operator.errors import Conflict, InvalidSpec
 from etcd_operator.keys import Key
 from etcd_operator.observability.metrics import Metrics
-from unit.engine.support import Crashes, eventually
+from unit.engine.support import Crashes
 from unit.fakes.clock import FakeClock
+from unit.waiting import eventually
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from etcd_operator.errors import OperatorError
 from etcd_operator.observability import server as module
 from etcd_operator.observability.metrics import Metrics
 from etcd_operator.observability.server import Check, StatusServer, bind
-from unit.engine.support import eventually
+from unit.waiting import eventually
 
 Answer = tuple[int, str, dict[str, str]]
 Make = Callable[..., StatusServer]

@@ -9,8 +9,8 @@ from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.keys import Key
 from etcd_operator.pod_client import NoReport
 from etcd_operator.reconcile.inquiries import Heard, Inquiries, PodServer
-from unit.engine.support import eventually
 from unit.fakes.clock import FakeClock
+from unit.waiting import eventually
 
 KEY, OWNER = Key("default", "c"), "cluster"
 TOOL = PodServer(uid="pod", owner=OWNER, address=("10.0.0.1", 19999), token="t")

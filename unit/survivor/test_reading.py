@@ -15,8 +15,8 @@ from etcd_operator.pod_client import NoReport, TokenRefused
 from etcd_operator.survivor import process
 from etcd_operator.survivor.process import Keeper, Server, serve
 from etcd_operator.survivor.reading import DataReader, NotReadable
-from unit.etcd.support import eventually
 from unit.survivor.files import data_dir, database
+from unit.waiting import eventually
 
 
 def page(*, leader: int = 0, applied: int = 9) -> str:

@@ -7,9 +7,8 @@ the one on the PATH). The CRDs and policies of this tree are applied to it and s
 import json
 import os
 import shutil
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,7 @@ from etcd_operator.api.crd import crds
 from etcd_operator.api.policies import policies
 from localcluster.kubectl import Kubectl
 from unit.api.contract.case import EPHEMERAL, PEER, Manifest, changed
-
-DEADLINE = 60.0
+from unit.waiting import eventually
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class Requests:
             answers.append(self("replace", "-f", "-", given=manifest))
             return "(Conflict)" not in answers[-1].err
 
-        wait_for(no_conflict, "a replace without a conflict")
+        eventually(no_conflict, "a replace without a conflict")
         return answers[-1]
 
     def store(self, manifest: Manifest) -> Manifest:
@@ -103,13 +101,6 @@ def named(manifest: Manifest, name: str) -> Manifest:
     )
 
 
-def wait_for(claim: Callable[[], bool], what: str) -> None:
-    """Poll until `claim` is true; each poll is a call of kubectl, so this is no busy loop."""
-    end = time.monotonic() + DEADLINE
-    while not claim():
-        assert time.monotonic() < end, f"not within {DEADLINE} s: {what}"
-
-
 @pytest.fixture(scope="session")
 def kubectl() -> Iterator[Requests]:
     config = os.environ.get("ETCD_OPERATOR_KUBECONFIG", "")
@@ -125,7 +116,7 @@ def kubectl() -> Iterator[Requests]:
     rights = ["--verb=get,list,watch,create,update,patch,delete", "--resource=etcdpeers.etcd.improbable.io"]
     assert kubectl("create", "role", "peers", *rights).code == 0
     assert kubectl("create", "rolebinding", "peers", "--role=peers", "--user=somebody").code == 0
-    wait_for(lambda: "denied request" in kubectl.by("somebody").try_out(PEER).err, "peers are denied")
+    eventually(lambda: "denied request" in kubectl.by("somebody").try_out(PEER).err, "peers are denied")
     yield kubectl
     kubectl("delete", "namespace", kubectl.namespace, "--wait=false")
 
@@ -142,4 +133,4 @@ def install(kubectl: Requests) -> None:
     assert kubectl("api-resources").code == 0
     elsewhere = kubectl.within("default")
     even = changed(EPHEMERAL, {"spec/size": 2})
-    wait_for(lambda: "writes are slower" in elsewhere.try_out(even).err, "policies are active")
+    eventually(lambda: "writes are slower" in elsewhere.try_out(even).err, "policies are active")

@@ -16,8 +16,9 @@ from unit.api.contract.case import (
     running_ephemeral,
     running_persistent,
 )
-from unit.api.contract.conftest import Requests, Result, wait_for
+from unit.api.contract.conftest import Requests, Result
 from unit.api.contract.schedule_cases import SCHEDULE, TEMPLATE
+from unit.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -47,13 +48,13 @@ def test_a_whole_put_needs_no_resource_version(kubectl: Requests) -> None:
         answers.append(_put(kubectl, body))
         return answers[-1].code == 0
 
-    wait_for(accepted, f"a PUT without a resource version: {answers}")
+    eventually(accepted, f"a PUT without a resource version: {answers}")
     assert json.loads(answers[-1].out)["spec"] == {"size": 3}
 
 
 def test_a_status_put_needs_no_resource_version(kubectl: Requests) -> None:
     body = changed(kubectl.store(EPHEMERAL), {"status": {"phase": "Running"}})
-    wait_for(lambda: _put(kubectl, body, "/status").code == 0, "a status PUT without a resource version")
+    eventually(lambda: _put(kubectl, body, "/status").code == 0, "a status PUT without a resource version")
 
 
 def test_a_put_with_a_stale_resource_version_conflicts(kubectl: Requests) -> None:

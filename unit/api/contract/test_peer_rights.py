@@ -3,7 +3,8 @@
 import pytest
 
 from unit.api.contract.case import PEER
-from unit.api.contract.conftest import Requests, named, wait_for
+from unit.api.contract.conftest import Requests, named
+from unit.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 KIND = "etcdpeers.etcd.improbable.io"
@@ -29,6 +30,6 @@ def test_the_permission_operate_allows_to_create_etcdpeers(kubectl: Requests) ->
     assert kubectl("create", "role", "operators", *rights).code == 0
     assert kubectl("create", "rolebinding", "operators", "--role=operators", "--user=an-operator").code == 0
     made = named(PEER, "made-by-an-operator")
-    wait_for(lambda: operator.try_out(made).code == 0, "the API server knows the role")
+    eventually(lambda: operator.try_out(made).code == 0, "the API server knows the role")
     answer = operator.create(made)
     assert answer.code == 0, answer.err

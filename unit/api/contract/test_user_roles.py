@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from unit.api.contract.conftest import Requests, wait_for
+from unit.api.contract.conftest import Requests
+from unit.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 ROLES = Path(__file__).resolve().parents[3] / "manifests" / "user-roles.yaml"
@@ -29,7 +30,7 @@ def bound(kubectl: Requests) -> Requests:
         named = [f"{user}-of-etcd", f"--clusterrole={role}", f"--user={user}"]
         assert kubectl("create", "rolebinding", *named).code == 0
     for user, verb in AGGREGATED:
-        wait_for(lambda user=user, verb=verb: may(kubectl, user, verb, IMPROBABLE), "roles are aggregated")  # type: ignore[misc]
+        eventually(lambda user=user, verb=verb: may(kubectl, user, verb, IMPROBABLE), "roles are aggregated")  # type: ignore[misc]
     return kubectl
 
 

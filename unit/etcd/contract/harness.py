@@ -18,12 +18,12 @@ from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.pages import MetricsPage
 from unit.etcd.real import RealEtcdCluster, free_address
-from unit.etcd.support import eventually
 from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.launcher import Bootstrapped, Launcher
 from unit.fakes.etcd.member import FakeMember
 from unit.fakes.etcd.metrics import MetricsServer
 from unit.fakes.etcd.refusals import StartRefused
+from unit.waiting import eventually
 
 T = TypeVar("T")
 TOKEN = "etcd-cluster"

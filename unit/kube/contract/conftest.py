@@ -12,7 +12,8 @@ import urllib3
 from kubernetes import config
 
 from unit.fakes.apiserver import ApiServer
-from unit.kube.contract.harness import Subject, unique, until
+from unit.kube.contract.harness import Subject, unique
+from unit.waiting import eventually
 
 _KUBECONFIG = "ETCD_OPERATOR_KUBECONFIG"
 
@@ -29,7 +30,7 @@ def real_subject() -> Iterator[Subject]:
     try:
         _furnish(subject)
         # pods are refused until the namespace has its service account
-        until(lambda: subject.read("serviceaccounts", "default"), "the service account")
+        eventually(lambda: subject.read("serviceaccounts", "default"), "the service account")
         yield subject
     finally:
         crd = f"{subject.things}.contract.test"
@@ -75,4 +76,4 @@ def _furnish(subject: Subject) -> None:
         },
     }
     assert subject.call("POST", subject.url("customresourcedefinitions"), crd).code == 201
-    until(lambda: subject.call("GET", subject.url(subject.things)).code == 200, "the CRD is served")
+    eventually(lambda: subject.call("GET", subject.url(subject.things)).code == 200, "the CRD is served")

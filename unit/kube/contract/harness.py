@@ -1,9 +1,7 @@
 """Speaks raw HTTP to the API server under test, so that a test reads codes and bodies as they were sent."""
 
-import threading
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -132,15 +130,6 @@ class Watch(Iterator[Json]):
 
 
 _CLUSTER_WIDE = ("namespaces", "customresourcedefinitions")
-
-
-def until(claim: Callable[[], object], what: str = "the claim") -> None:
-    """Return when `claim` holds; fail after a deadline. Real controllers take their time."""
-    deadline = time.monotonic() + _DEADLINE
-    tick = threading.Event()
-    while not claim():
-        assert time.monotonic() < deadline, f"{what} did not come true within {_DEADLINE} s"
-        tick.wait(0.02)
 
 
 def unique(stem: str) -> str:

@@ -3,7 +3,8 @@
 import pytest
 
 from unit.fakes.apiserver import Json
-from unit.kube.contract.harness import Subject, config_map, owner, pod, unique, until
+from unit.kube.contract.harness import Subject, config_map, owner, pod, unique
+from unit.waiting import eventually
 
 
 def held(name: str = "", **meta: object) -> Json:
@@ -130,7 +131,7 @@ def test_a_dependent_goes_after_its_owner(subject: Subject) -> None:
     above = subject.create("configmaps", config_map())
     below = dependents(subject, above)
     delete(subject, above["metadata"]["name"], propagationPolicy="Background")
-    until(lambda: subject.read("configmaps", below) is None, "the dependent is gone")
+    eventually(lambda: subject.read("configmaps", below) is None, "the dependent is gone")
 
 
 def test_a_dependent_of_two_is_kept_while_one_is_left(subject: Subject) -> None:
@@ -143,14 +144,14 @@ def test_a_dependent_of_two_is_kept_while_one_is_left(subject: Subject) -> None:
         assert found is not None
         return [o["uid"] for o in found["metadata"]["ownerReferences"]] == [second["metadata"]["uid"]]
 
-    until(only_the_second, "the dangling reference is gone")
+    eventually(only_the_second, "the dangling reference is gone")
 
 
 def test_an_orphaned_dependent_is_kept_without_its_owner(subject: Subject) -> None:
     above = subject.create("configmaps", config_map())
     below = dependents(subject, above)
     delete(subject, above["metadata"]["name"], propagationPolicy="Orphan")
-    until(lambda: subject.read("configmaps", above["metadata"]["name"]) is None, "the owner is gone")
+    eventually(lambda: subject.read("configmaps", above["metadata"]["name"]) is None, "the owner is gone")
     found = subject.read("configmaps", below)
     assert found is not None
     assert not found["metadata"].get("ownerReferences")
@@ -162,10 +163,10 @@ def test_in_the_foreground_the_owner_goes_last(subject: Subject) -> None:
     body["metadata"]["ownerReferences"] = [owner(above, "v1", "ConfigMap") | {"blockOwnerDeletion": True}]
     below = subject.create("configmaps", body)["metadata"]["name"]
     delete(subject, above["metadata"]["name"], propagationPolicy="Foreground")
-    until(lambda: _is_marked(subject, below), "the dependent is being deleted")
+    eventually(lambda: _is_marked(subject, below), "the dependent is being deleted")
     assert _is_marked(subject, above["metadata"]["name"])
     subject.patch("configmaps", below, {"metadata": {"finalizers": None}})
-    until(lambda: subject.read("configmaps", above["metadata"]["name"]) is None, "the owner is gone")
+    eventually(lambda: subject.read("configmaps", above["metadata"]["name"]) is None, "the owner is gone")
 
 
 def _is_marked(subject: Subject, name: str) -> bool:
@@ -180,7 +181,7 @@ def test_an_owner_is_known_by_its_uid_not_by_its_name(subject: Subject) -> None:
     body = config_map()
     body["metadata"]["ownerReferences"] = [owner(above, "v1", "ConfigMap")]
     name = subject.create("configmaps", body)["metadata"]["name"]
-    until(lambda: subject.read("configmaps", name) is None, "the dependent is gone")
+    eventually(lambda: subject.read("configmaps", name) is None, "the dependent is gone")
 
 
 def test_a_held_dependent_is_only_marked(subject: Subject) -> None:
@@ -189,7 +190,7 @@ def test_a_held_dependent_is_only_marked(subject: Subject) -> None:
     body["metadata"]["ownerReferences"] = [owner(above, "v1", "ConfigMap")]
     below = subject.create("configmaps", body)["metadata"]["name"]
     delete(subject, above["metadata"]["name"])
-    until(lambda: _is_marked(subject, below), "the dependent is being deleted")
+    eventually(lambda: _is_marked(subject, below), "the dependent is being deleted")
     subject.patch("configmaps", below, {"metadata": {"finalizers": None}})
 
 
@@ -212,9 +213,11 @@ def test_a_namespace_is_deleted_with_its_objects_and_accepts_no_new_ones(subject
     subject.call("DELETE", subject.url("namespaces", namespace))
     refused = subject.call("POST", path, config_map())
     assert (refused.code, refused.body["reason"]) == (403, "Forbidden")
-    until(lambda: subject.call("GET", f"{path}/last").meta.get("deletionTimestamp"), "the object is marked")
+    eventually(
+        lambda: subject.call("GET", f"{path}/last").meta.get("deletionTimestamp"), "the object is marked"
+    )
     subject.call("PATCH", f"{path}/last", {"metadata": {"finalizers": None}}, "application/merge-patch+json")
-    until(lambda: subject.call("GET", subject.url("namespaces", namespace)).code == 404, "it is gone")
+    eventually(lambda: subject.call("GET", subject.url("namespaces", namespace)).code == 404, "it is gone")
 
 
 def test_a_custom_resource_is_not_served_after_its_definition_is_deleted(subject: Subject) -> None:
@@ -232,10 +235,10 @@ def test_a_custom_resource_is_not_served_after_its_definition_is_deleted(subject
     }
     crds, path = subject.url("customresourcedefinitions"), f"/apis/{group}/v1/{plural}"
     assert subject.call("POST", crds, crd).code == 201
-    until(lambda: _is_established(subject, f"{crds}/{plural}.{group}"), "the CRD is established")
-    until(lambda: subject.call("GET", path).code == 200, "the resource is served")
+    eventually(lambda: _is_established(subject, f"{crds}/{plural}.{group}"), "the CRD is established")
+    eventually(lambda: subject.call("GET", path).code == 200, "the resource is served")
     subject.call("DELETE", f"{crds}/{plural}.{group}")
-    until(lambda: subject.call("GET", path).code == 404, "the resource is served no more")
+    eventually(lambda: subject.call("GET", path).code == 404, "the resource is served no more")
 
 
 def _is_established(subject: Subject, path: str) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from unit.kube.contract.harness import Subject, config_map, unique, until
+from unit.kube.contract.harness import Subject, config_map, unique
+from unit.waiting import eventually
 
 
 def position(subject: Subject) -> str:
@@ -111,7 +112,7 @@ def test_a_bookmark_reports_a_position_and_nothing_else(subject: Subject) -> Non
     query = {"resourceVersion": position(subject), "allowWatchBookmarks": "true", "timeoutSeconds": "10"}
     with closing(subject.watch("configmaps", labelSelector="mark=nothing", **query)) as stream:
         if subject.fake is not None:
-            until(lambda: subject.fake and subject.fake.watches, "the watch is open")
+            eventually(lambda: subject.fake and subject.fake.watches, "the watch is open")
             subject.fake.send_bookmarks()
         subject.create("configmaps", config_map())  # not of the selection, but it moves the position
         event = next(stream, None)
