@@ -20,15 +20,8 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
 CLUSTER_LABEL = f"{GROUP}/cluster-name"
-PEER_LABEL = f"{GROUP}/peer-name"
 RESERVED_PREFIX = f"{GROUP}/"
 POD_KEYS = PodKeys(GROUP)
-
-RECOVER_ANNOTATION = f"{GROUP}/recover"
-"""On an EtcdCluster without a quorum: the requested recovery (`core.rules.manual_recovery`)."""
-
-RESTORE_ANNOTATION = f"{GROUP}/restore"
-"""On an EtcdCluster that serves: the requested restore in place (`core.rules.in_place`)."""
 
 CLOSED_ANNOTATION = f"{GROUP}/closed"
 """On the Service of an EtcdCluster, while it selects no member because a restore in place gives them up."""
@@ -39,12 +32,11 @@ PAUSED_ANNOTATION = f"{GROUP}/paused"
 CLEANUP_FINALIZER = f"etcdpeer.{GROUP}/pvc-cleanup"
 """On an EtcdPeer whose member was removed permanently: its claim is deleted before it."""
 
-# Annotations of every claim: a claim outlives the resource whose status has the same facts.
-TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
+# Annotations of every claim: a claim outlives the resource whose status has the same facts. More of them are
+# in `shared_keys`.
 CLUSTER_UID_ANNOTATION = f"{GROUP}/cluster-uid"
 """The UID of the EtcdCluster that the claim was created for: only that one may delete it unasked."""
 
-INITIAL_MEMBERS_ANNOTATION = f"{GROUP}/initial-members"
 CLUSTER_ID_ANNOTATION = f"{GROUP}/cluster-id"
 VOTERS_ANNOTATION = f"{GROUP}/voters"
 """The voters, as `name=ID,name=ID`; if claims differ, the one with the larger revision is valid."""
@@ -62,13 +54,7 @@ STARTED_ANNOTATION = f"{GROUP}/started"
 """On the claim of an initial member: `"true"` from right before its first process can start (by then the
 claims of all initial members have existed), `"false"` until then. Claims of earlier versions lack it."""
 
-GIVEN_UP_ANNOTATION = f"{GROUP}/given-up-by"
-"""On the claim of a given-up member: the name of the recovery. Only a person deletes the claim."""
-
 GIVEN_UP_AT_ANNOTATION = f"{GROUP}/given-up-at"
-DELETE_CLAIMS = "/delete-claims"
-"""Suffix of the name of a recovery in the annotation `recover`: the given-up claims are deleted at once."""
-
 RESTORED_ANNOTATION = f"{GROUP}/restored"
 """`"true"` on the claim of a seed: its data directory is the one with the restored snapshot."""
 

@@ -10,6 +10,7 @@ from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.recovery import after_of
 from etcd_operator.api.restores import RESTORED_FROM_LABEL, UID_ANNOTATION
+from etcd_operator.api.shared_keys import PEER_LABEL, RECOVER_ANNOTATION, RESTORE_ANNOTATION
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.persistent import PERSISTENT
@@ -73,8 +74,8 @@ class ImprobableDialect:
             "repository": self._defaults.repository,
             "version": version,
             "is_paused": cluster.metadata.annotations.get(improbable.PAUSED_ANNOTATION) == "true",
-            "recover": _requested(cluster, improbable.RECOVER_ANNOTATION),
-            "restore_in_place": _requested(cluster, improbable.RESTORE_ANNOTATION),
+            "recover": _requested(cluster, RECOVER_ANNOTATION),
+            "restore_in_place": _requested(cluster, RESTORE_ANNOTATION),
             "restored_by": _restored_by(cluster),
             "recovers_after": after_of(spec.recovery, spec.recovery_after_seconds),
             "pod_template": template,
@@ -123,7 +124,7 @@ class ImprobableDialect:
 
     def is_predecessors(self, pod: ObjectMeta) -> bool:
         """By the label of the token, which only ours have, and those that a person handed over."""
-        return improbable.PEER_LABEL in pod.labels and improbable.TOKEN_LABEL not in pod.labels
+        return PEER_LABEL in pod.labels and improbable.TOKEN_LABEL not in pod.labels
 
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
         """Raises TypeError: these members have names under the headless Service."""

@@ -28,9 +28,9 @@ from etcd_operator.reconcile.observe import ConflictingCluster
 from etcd_operator.reconcile.peers.memory import PeerMemory
 from etcd_operator.reconcile.peers.observe import PeerObserver
 from etcd_operator.reconcile.peers.reconciler import PeerReconciler
+from etcd_operator.reconcile.peers.reporter import peer_reporter
 from etcd_operator.reconcile.peers.status import PeerStatusWriter
 from etcd_operator.reconcile.peers.wakes import wake_peers
-from etcd_operator.reconcile.reporters import peer_reporter
 from etcd_operator.reconcile.restores.group import restore_caches, restore_group
 from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.restores.stored import StoredBackups

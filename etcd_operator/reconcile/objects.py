@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar
 import msgspec
 import structlog
 
-from etcd_operator.api import improbable
 from etcd_operator.api.meta import HasMetadata, ObjectMeta, RawObject, Value
+from etcd_operator.api.shared_keys import TOKEN_ANNOTATION
 from etcd_operator.decoding import convert
 from etcd_operator.errors import AlreadyExists, NotFound, RetryableError
 from etcd_operator.keys import Key
@@ -260,8 +260,8 @@ def _is_ours(found: ObjectMeta, wanted: ObjectMeta) -> bool:
     """
     if wanted.controller_uid:
         return found.controller_uid == wanted.controller_uid
-    token = wanted.annotations.get(improbable.TOKEN_ANNOTATION)
-    return token is not None and found.annotations.get(improbable.TOKEN_ANNOTATION) == token
+    token = wanted.annotations.get(TOKEN_ANNOTATION)
+    return token is not None and found.annotations.get(TOKEN_ANNOTATION) == token
 
 
 def _not_stored(asked: RawObject, stored: ObjectMeta) -> list[str]:

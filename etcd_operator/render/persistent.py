@@ -16,6 +16,7 @@ from etcd_operator.api.improbable import (
     SurvivorReader,
 )
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION, PEER_LABEL, TOKEN_ANNOTATION
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.starts import Bootstrapping, Joining, OfflineSurvivor, Resuming, Seeding, Start
 from etcd_operator.decoding import convert
@@ -140,12 +141,12 @@ def claim(peer: EtcdPeer, *, is_root_owned: bool = False, is_restored: bool = Fa
     is_root_owned: etcd runs as root on it (see `render.security`). is_restored: it gets restored data.
     """
     annotations = {
-        improbable.TOKEN_ANNOTATION: peer.spec.bootstrap.initial_cluster_token,
+        TOKEN_ANNOTATION: peer.spec.bootstrap.initial_cluster_token,
         improbable.CLUSTER_UID_ANNOTATION: peer.metadata.controller_uid,
     }
     if peer.spec.bootstrap.initial_cluster_state == "New":
         initial_members = (member.name for member in peer.spec.bootstrap.static.initial_cluster)
-        annotations[improbable.INITIAL_MEMBERS_ANNOTATION] = ",".join(initial_members)
+        annotations[INITIAL_MEMBERS_ANNOTATION] = ",".join(initial_members)
         annotations[improbable.STARTED_ANNOTATION] = "false"
     if peer.spec.bootstrap.survivor or is_restored:
         annotations[improbable.RESTORED_ANNOTATION] = "true"
@@ -283,7 +284,7 @@ def _environment(peer: EtcdPeer, options: Options) -> list[RawObject]:
 
 def member_labels(cluster_name: str, name: str) -> dict[str, str]:
     """The labels of all objects of a member."""
-    return {**cluster_labels(cluster_name), improbable.PEER_LABEL: name}
+    return {**cluster_labels(cluster_name), PEER_LABEL: name}
 
 
 def _peer_labels(peer: EtcdPeer) -> dict[str, str]:

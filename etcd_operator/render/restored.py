@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import API_VERSION, KIND, RESTORED_FROM_LABEL, UID_ANNOTATION, ClusterTemplate
+from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION, TOKEN_ANNOTATION
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.member_names import member_name
 from etcd_operator.core.restores.identity import Identity, identity
@@ -62,7 +63,7 @@ def claim(metadata: ObjectMeta, template: ClusterTemplate, member: RestoredMembe
     before those of others.
     """
     annotations = {
-        improbable.TOKEN_ANNOTATION: member.token,
+        TOKEN_ANNOTATION: member.token,
         improbable.VERSION_ANNOTATION: version,
         improbable.RESTORED_ANNOTATION: "true",
     }
@@ -91,7 +92,7 @@ def mark(member: RestoredMember) -> RawObject:
     return {
         "ownerReferences": None,
         "annotations": {
-            improbable.INITIAL_MEMBERS_ANNOTATION: ",".join(member.peer_urls),
+            INITIAL_MEMBERS_ANNOTATION: ",".join(member.peer_urls),
             improbable.CLUSTER_ID_ANNOTATION: made.cluster_id,
             improbable.MEMBER_ID_ANNOTATION: made.member_ids[member.name],
             improbable.VOTERS_ANNOTATION: ",".join(made.voters),
@@ -109,7 +110,7 @@ def is_marked(claim: ObjectMeta, member: RestoredMember) -> bool:
     """Whether a claim was handed over by `mark`."""
     made = identity(member.peer_urls, member.token)
     found = (
-        claim.annotations.get(improbable.TOKEN_ANNOTATION),
+        claim.annotations.get(TOKEN_ANNOTATION),
         claim.annotations.get(improbable.CLUSTER_ID_ANNOTATION),
     )
     return found == (member.token, made.cluster_id) and not claim.controller_uid

@@ -11,6 +11,7 @@ import msgspec
 from e2e.support.api import Api
 from e2e.support.clusters import COREOS
 from etcd_operator.api import coreos, improbable
+from etcd_operator.api.shared_keys import PEER_LABEL
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.starts import Bootstrapping, Start
 from etcd_operator.dialects.base import Defaults
@@ -67,7 +68,7 @@ class Blueprint:
     def member_of(self, pod: Document) -> str:
         """The member that a pod runs."""
         metadata = pod["metadata"]
-        name: str = metadata["labels"].get(improbable.PEER_LABEL, metadata["name"])
+        name: str = metadata["labels"].get(PEER_LABEL, metadata["name"])
         return name
 
     def objects(self, *, with_replica_sets: bool = False) -> Objects:

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from etcd_operator.api import coreos, improbable
+from etcd_operator.api import coreos, improbable, shared_keys
 
 KINDS = ("_ANNOTATION", "_LABEL", "_FINALIZER")
 DOMAIN = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
@@ -17,7 +17,7 @@ def keys_of(group: ModuleType) -> dict[str, str]:
     return {name: value for name, value in vars(group).items() if name.endswith(KINDS)}
 
 
-@pytest.mark.parametrize("group", [coreos, improbable])
+@pytest.mark.parametrize("group", [coreos, improbable, shared_keys])
 def test_every_key_is_a_qualified_name(group: ModuleType) -> None:
     keys = keys_of(group)
     assert keys

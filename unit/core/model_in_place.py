@@ -7,8 +7,8 @@ revision.
 
 from dataclasses import replace
 
-from etcd_operator.api.improbable import DELETE_CLAIMS
 from etcd_operator.api.persisted import Recovery
+from etcd_operator.api.shared_keys import DELETE_CLAIMS
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.recovery_actions import (
     AllowWrites,

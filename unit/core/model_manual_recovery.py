@@ -7,7 +7,7 @@ have that were silent when the recovery was confirmed, also those that they take
 
 from dataclasses import replace
 
-from etcd_operator.api.improbable import DELETE_CLAIMS
+from etcd_operator.api.shared_keys import DELETE_CLAIMS
 from etcd_operator.core.members import Member
 from etcd_operator.core.recovery_actions import (
     ConfirmSilence,

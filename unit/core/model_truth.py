@@ -1,6 +1,6 @@
 """Whether the reason of a plan that rests is true in the model world."""
 
-from etcd_operator.api.improbable import DELETE_CLAIMS
+from etcd_operator.api.shared_keys import DELETE_CLAIMS
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.member_names import ordinal_of
 from etcd_operator.core.members import quorum

@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.api.improbable import RESTORE_ANNOTATION
 from etcd_operator.api.persisted import Adoption, Upgrade
+from etcd_operator.api.shared_keys import RESTORE_ANNOTATION
 from etcd_operator.core.actions import Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.in_place import refused, restore

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.improbable import RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery, Upgrade
+from etcd_operator.api.shared_keys import RECOVER_ANNOTATION
 from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan

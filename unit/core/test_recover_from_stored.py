@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.api.improbable import RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Adoption, Upgrade
+from etcd_operator.api.shared_keys import RECOVER_ANNOTATION
 from etcd_operator.core.actions import Remember, Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, DropSeed, FillSeed

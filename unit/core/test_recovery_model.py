@@ -14,7 +14,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
+from etcd_operator.api.shared_keys import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.rules.offline import READ_MAJORITY_AFTER
 from etcd_operator.core.rules.recovery_request import SILENCE

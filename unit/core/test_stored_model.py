@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from etcd_operator.api.improbable import RESTORE_ANNOTATION
+from etcd_operator.api.shared_keys import RESTORE_ANNOTATION
 from etcd_operator.core.actions import Plan
 from unit.core.model import World
 from unit.core.model_life import INITIAL_SIZES, SIZES, WHICH

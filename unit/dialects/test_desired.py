@@ -8,6 +8,7 @@ import pytest
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.restores import RESTORED_FROM_LABEL, UID_ANNOTATION
+from etcd_operator.api.shared_keys import RECOVER_ANNOTATION
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
@@ -43,9 +44,7 @@ def test_a_minimal_ephemeral_cluster() -> None:
 def test_the_requested_recovery_is_read_up_to_a_length() -> None:
     def requested(value: str) -> str:
         cluster = improbable_cluster()
-        metadata = msgspec.structs.replace(
-            cluster.metadata, annotations={improbable.RECOVER_ANNOTATION: value}
-        )
+        metadata = msgspec.structs.replace(cluster.metadata, annotations={RECOVER_ANNOTATION: value})
         return IMPROBABLE.desired(msgspec.structs.replace(cluster, metadata=metadata)).recover
 
     assert requested("feed/db-0/1") == "feed/db-0/1"

@@ -9,12 +9,13 @@ import pytest
 
 import etcd_operator
 from etcd_operator.api import coreos, improbable
+from etcd_operator.api.shared_keys import TOKEN_ANNOTATION
 from etcd_operator.decoding import read
 from etcd_operator.kube.views import OUR_ANNOTATIONS, BackupClaim, Claim, Job, Pod
 from etcd_operator.render.steps import SKIP_STEPS
 
 OURS = {
-    improbable.TOKEN_ANNOTATION: "t",
+    TOKEN_ANNOTATION: "t",
     coreos.VERSION_ANNOTATION: "3.6.16",
     "coreos.com/initial-cluster": "c",
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.api.improbable import INITIAL_MEMBERS_ANNOTATION
+from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import CLAIMS
 from unit.reconcile.bench import Bench, bench

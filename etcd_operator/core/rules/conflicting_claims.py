@@ -6,7 +6,7 @@ had ended: only its status knew what was under way.
 
 from collections.abc import Iterable, Sequence
 
-from etcd_operator.api.improbable import GIVEN_UP_ANNOTATION
+from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.member_names import ordinal_of
 from etcd_operator.core.members import ClaimFacts, Member

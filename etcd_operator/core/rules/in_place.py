@@ -14,8 +14,8 @@ Where the writes of the old cluster end is in `rules.last_writes`.
 import msgspec
 from semver import Version
 
-from etcd_operator.api.improbable import RESTORE_ANNOTATION
 from etcd_operator.api.persisted import Recovery
+from etcd_operator.api.shared_keys import RESTORE_ANNOTATION
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.recoveries import source_of
 from etcd_operator.core.recovery_names import claims_kept_by, recovery_name

@@ -21,8 +21,8 @@ from dataclasses import replace
 
 import msgspec
 
-from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
+from etcd_operator.api.shared_keys import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.members import Member
 from etcd_operator.core.polling import pause

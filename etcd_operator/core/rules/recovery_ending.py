@@ -7,8 +7,8 @@ EtcdPeer is waited for all the same, because its etcd may answer. That of a Job 
 
 import msgspec
 
-from etcd_operator.api.improbable import PEER_LABEL
 from etcd_operator.api.persisted import Recovery
+from etcd_operator.api.shared_keys import PEER_LABEL
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.recovery_actions import DropFilling, DropSeed

@@ -8,8 +8,8 @@ only a person gives up data for a backup.
 
 import msgspec
 
-from etcd_operator.api.improbable import DELETE_CLAIMS, GIVEN_UP_ANNOTATION, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
+from etcd_operator.api.shared_keys import DELETE_CLAIMS, GIVEN_UP_ANNOTATION, RECOVER_ANNOTATION
 from etcd_operator.core.actions import Action, Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.recoveries import missing, source_of

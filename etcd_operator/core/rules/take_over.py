@@ -7,8 +7,8 @@ what is missing: the EtcdPeers, whose ReplicaSets are created once a person has 
 operator.
 """
 
-from etcd_operator.api.improbable import INITIAL_MEMBERS_ANNOTATION
 from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION
 from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import ClaimFacts, Member

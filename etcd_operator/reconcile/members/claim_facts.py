@@ -2,6 +2,7 @@
 
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer
+from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION, INITIAL_MEMBERS_ANNOTATION, TOKEN_ANNOTATION
 from etcd_operator.core.members import ClaimFacts, PeerFacts, PodProblem
 from etcd_operator.kube.views import Claim, ReplicaSet
 
@@ -28,12 +29,12 @@ def claim_facts(claim: Claim) -> ClaimFacts:
         is_terminating=claim.metadata.is_deleting,
         is_started=STARTED.get(annotations.get(improbable.STARTED_ANNOTATION, "")),
         cluster_uid=annotations.get(improbable.CLUSTER_UID_ANNOTATION, ""),
-        token=annotations.get(improbable.TOKEN_ANNOTATION, ""),
-        initial_members=_list(annotations, improbable.INITIAL_MEMBERS_ANNOTATION),
+        token=annotations.get(TOKEN_ANNOTATION, ""),
+        initial_members=_list(annotations, INITIAL_MEMBERS_ANNOTATION),
         cluster_id=annotations.get(improbable.CLUSTER_ID_ANNOTATION, ""),
         member_id=annotations.get(improbable.MEMBER_ID_ANNOTATION, ""),
         voters=_list(annotations, improbable.VOTERS_ANNOTATION),
-        given_up_by=annotations.get(improbable.GIVEN_UP_ANNOTATION, ""),
+        given_up_by=annotations.get(GIVEN_UP_ANNOTATION, ""),
         missing_in=annotations.get(improbable.MISSING_ANNOTATION, ""),
         voters_revision=_number(annotations, improbable.VOTERS_REVISION_ANNOTATION),
         version=annotations.get(improbable.VERSION_ANNOTATION, ""),

@@ -4,6 +4,7 @@ Each claim is annotated by its UID, so that another one of its name is left alon
 """
 
 from etcd_operator.api import improbable
+from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION
 from etcd_operator.core.actions import AnnotateVoters, SetExistingOnly
 from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.recovery_names import recovery_name
@@ -80,7 +81,7 @@ def write_given_up(scope: Scope, claim: ClaimFacts) -> None:
         scope,
         claim,
         {
-            improbable.GIVEN_UP_ANNOTATION: recovery_name(recovery),
+            GIVEN_UP_ANNOTATION: recovery_name(recovery),
             improbable.GIVEN_UP_AT_ANNOTATION: timestamp(scope.now),
         },
     )

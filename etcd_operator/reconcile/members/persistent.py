@@ -10,6 +10,7 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.api.shared_keys import TOKEN_ANNOTATION
 from etcd_operator.core.actions import (
     AnnotateVoters,
     ClearMissing,
@@ -57,7 +58,7 @@ class PersistentMembers:
 
     def is_own_storage(self, found: ObjectMeta) -> bool:
         """By the token of the etcd cluster that a claim was made for; it has no owner."""
-        return found.annotations.get(improbable.TOKEN_ANNOTATION) == self.scope.desired.token
+        return found.annotations.get(TOKEN_ANNOTATION) == self.scope.desired.token
 
     def create(self, body: RawObject) -> None:
         """The EtcdPeer. Before that of a seed, the Service gets a selector that leaves the seed out."""

@@ -10,6 +10,7 @@ from etcd_operator.api import improbable
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.api.persisted import Recovery, RestoredBackup
+from etcd_operator.api.shared_keys import RESTORE_ANNOTATION, TOKEN_ANNOTATION
 from etcd_operator.core.backups.state import COMPLETED
 from etcd_operator.core.recovery_actions import (
     CloseClients,
@@ -105,7 +106,7 @@ class Restoring:
             return
         claim = objects.find(resources.CLAIMS, name, Written)
         found = claim.metadata.annotations if claim is not None else {}
-        is_seeds = found.get(improbable.TOKEN_ANNOTATION) == recovery.token  # not of a later member
+        is_seeds = found.get(TOKEN_ANNOTATION) == recovery.token  # not of a later member
         if is_seeds and improbable.CLUSTER_ID_ANNOTATION in found:
             raise Conflict(f"{name} was found to serve: it is not deleted")
         job = objects.find(resources.JOBS, seed_job.job_name(desired, recovery), Job)
@@ -117,7 +118,7 @@ class Restoring:
         recovery, _ = self._recovery()
         desired, objects = self.scope.desired, self.scope.objects
         cluster = objects.client.get(resources.IMPROBABLE_CLUSTERS, desired.key, Written).metadata
-        requested, name = cluster.annotations.get(improbable.RESTORE_ANNOTATION), recovery_name(recovery)
+        requested, name = cluster.annotations.get(RESTORE_ANNOTATION), recovery_name(recovery)
         if cluster.uid != desired.uid or requested != name:
             raise Conflict(f"{name} is not requested any more: the old cluster is not changed")
         self._select(CLOSED, closed=name)

@@ -13,6 +13,7 @@ from typing import assert_never
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION, TOKEN_ANNOTATION
 from etcd_operator.core.peers.actions import Act, AnnotateStarted, CleanUp, Disown, PeerAction
 from etcd_operator.core.peers.state import PeerState
 from etcd_operator.decoding import convert
@@ -132,6 +133,6 @@ class PeerActor:
 
 def _is_claim_of(peer: EtcdPeer, found: ObjectMeta) -> bool:
     """By its token; a claim that a recovery gave up is kept until a person deletes it."""
-    is_given_up = improbable.GIVEN_UP_ANNOTATION in found.annotations
+    is_given_up = GIVEN_UP_ANNOTATION in found.annotations
     token = peer.spec.bootstrap.initial_cluster_token
-    return found.annotations.get(improbable.TOKEN_ANNOTATION) == token and not is_given_up
+    return found.annotations.get(TOKEN_ANNOTATION) == token and not is_given_up

@@ -1,4 +1,4 @@
-"""The condition BackupHealthy of `etcd.improbable.io` clusters that EtcdBackupSchedules name.
+"""The condition BackupHealthy of clusters that EtcdBackupSchedules name: those of `etcd.improbable.io`.
 
 A controller of its own, so that a pass over members depends on no schedule. Both write the status of the
 cluster, each its own part of it, as it was read: a write on an outdated cache is refused.
@@ -7,22 +7,22 @@ cluster, each its own part of it, as it was read: a write on an outdated cache i
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Generic
 
 import msgspec
 
 from etcd_operator.api.backup_schedules import EtcdBackupSchedule
-from etcd_operator.api.improbable import EtcdCluster
 from etcd_operator.api.meta import Condition
 from etcd_operator.core.backup_health import change, merged
 from etcd_operator.core.backups.schedules.health import Verdict, condition, judge
 from etcd_operator.core.backups.schedules.plan import sleep
 from etcd_operator.engine.controller import Result
 from etcd_operator.keys import Key
-from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches, cluster_of
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver
+from etcd_operator.reconcile.caches import Cluster
 from etcd_operator.reconcile.cluster import ReportEvent
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.writes import Writes
@@ -30,11 +30,11 @@ from etcd_operator.timestamps import timestamp
 
 
 @dataclass(frozen=True, kw_only=True)
-class HealthReconciler:
+class HealthReconciler(Generic[Cluster]):
     """Reports whether clusters are backed up. report: an Event on a cluster."""
 
     writes: Writes
-    clusters: Informer[EtcdCluster]
+    clusters: Informer[Cluster]
     caches: ScheduleCaches
     observer: ScheduleObserver
     report: ReportEvent
@@ -47,7 +47,7 @@ class HealthReconciler:
             return Result()
         return self.writes.pass_over(key, lambda objects: self._pass(cluster, objects))
 
-    def _pass(self, cluster: EtcdCluster, objects: Objects) -> Result:
+    def _pass(self, cluster: Cluster, objects: Objects) -> Result:
         now = self.observer.clock.now()
         verdicts = {
             schedule.metadata.name: judge(self.observer.observe_backups(schedule), schedule.status)
@@ -60,7 +60,7 @@ class HealthReconciler:
     def wake(self, enqueue: Callable[[Key], None]) -> None:
         """Queue a cluster that changed, or one that a schedule names or has named before it changed."""
 
-        def on_cluster(old: EtcdCluster | None, new: EtcdCluster | None) -> None:
+        def on_cluster(old: Cluster | None, new: Cluster | None) -> None:
             value = new or old
             if value is not None:
                 enqueue(value.metadata.key)
@@ -74,17 +74,17 @@ class HealthReconciler:
         self.clusters.add_handler(on_cluster)
         self.caches.schedules.add_handler(on_schedule)
 
-    def _write(self, cluster: EtcdCluster, wanted: Condition | None, now: datetime, objects: Objects) -> None:
+    def _write(self, cluster: Cluster, wanted: Condition | None, now: datetime, objects: Objects) -> None:
         """Write our condition if it is new. Raises Conflict on an outdated cache."""
         before = cluster.status
         conditions = merged(before.conditions, wanted, timestamp(now))
         if conditions == before.conditions:
             return
         status = msgspec.structs.replace(before, conditions=conditions)
-        if objects.write_status(resources.IMPROBABLE_CLUSTERS, cluster.metadata, status, Written):
+        if objects.write_status(self.clusters.resource, cluster.metadata, status, Written):
             self._report(cluster, wanted)
 
-    def _report(self, cluster: EtcdCluster, wanted: Condition | None) -> None:
+    def _report(self, cluster: Cluster, wanted: Condition | None) -> None:
         event = change(cluster.status.conditions, wanted)
         if wanted is not None and event is not None:
             reason, is_warning = event

@@ -1,0 +1,24 @@
+"""Annotations and labels of `etcd.improbable.io` that code of both groups needs.
+
+Rules name them in messages, for a person to set, remove or select by; the token proves whose a claim is.
+"""
+
+from etcd_operator.api.improbable import GROUP
+
+PEER_LABEL = f"{GROUP}/peer-name"
+
+RECOVER_ANNOTATION = f"{GROUP}/recover"
+"""On an EtcdCluster without a quorum: the requested recovery (`core.rules.manual_recovery`)."""
+
+DELETE_CLAIMS = "/delete-claims"
+"""Suffix of the name of a recovery in that annotation: the given-up claims are deleted at once."""
+
+RESTORE_ANNOTATION = f"{GROUP}/restore"
+"""On an EtcdCluster that serves: the requested restore in place (`core.rules.in_place`)."""
+
+TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
+"""On a claim: the token of the etcd cluster that it was created for."""
+
+INITIAL_MEMBERS_ANNOTATION = f"{GROUP}/initial-members"
+GIVEN_UP_ANNOTATION = f"{GROUP}/given-up-by"
+"""On the claim of a given-up member: the name of the recovery. Only a person deletes the claim."""
