@@ -118,7 +118,7 @@ def test_the_guide_to_backups_explains_every_reason_of_backup_healthy() -> None:
     found = {
         node.value
         for name in (
-            "core/backup_health.py",
+            "core/backup_tool/health.py",
             "reconcile/backup_tool/reconciler.py",
             "reconcile/failures.py",
         )

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api.meta import Value
+from etcd_operator.api.s3 import S3Target
 
 TOOL_APP = "etcd_backup_tool"
 """The label `app` of all objects of the backup tool."""
@@ -33,21 +34,6 @@ PREFIX_PATTERN = f"{_FOLDER}(/{_FOLDER})*/?"
 CLUSTER_PATTERN = "[a-z]([-a-z0-9]*[a-z0-9])?"
 REGION_PATTERN = "[a-z0-9-]+"
 ENDPOINT_PATTERN = r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?"
-
-
-class S3Target(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where backups go in S3.
-
-    prefix: of the names of all objects. aws_secret: a Secret with the keys `credentials` and, optional,
-    `config`, in the format of the files in ~/.aws; empty for an identity that the platform gives.
-    region, endpoint: as the options of `s3://` (docs/backup.md); empty for those in the file `config`.
-    """
-
-    s3_bucket: str
-    prefix: str = ""
-    aws_secret: str = ""
-    region: str = ""
-    endpoint: str = ""
 
 
 class BackupPolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -7,10 +7,10 @@ this value only.
 from dataclasses import dataclass, field, replace
 
 from etcd_operator.api.adoption import Mode
-from etcd_operator.api.coreos_backup import S3Target
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Adoption, Bootstrap, Recovery, Upgrade
 from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.api.s3 import S3Target
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.member_names import member_name
 from etcd_operator.core.versions import image_of

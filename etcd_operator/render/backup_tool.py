@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from etcd_operator.api import coreos
-from etcd_operator.api.coreos_backup import TOOL_APP, BackupPolicy, S3Target
+from etcd_operator.api.coreos_backup import TOOL_APP, BackupPolicy
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.s3 import S3Target
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.pod_contract import BACKUP_TOOL_PORT
 from etcd_operator.render import command

@@ -7,15 +7,8 @@ import pytest
 
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
-from etcd_operator.core.backup_health import (
-    HEALTHY,
-    SETTLING_SECONDS,
-    Problem,
-    ToolFacts,
-    condition,
-    merged,
-    stored,
-)
+from etcd_operator.core.backup_health import HEALTHY, merged
+from etcd_operator.core.backup_tool.health import SETTLING_SECONDS, Problem, ToolFacts, condition, stored
 from etcd_operator.core.backup_tool.policy import NO_BACKUPS, Wanted
 from etcd_operator.core.backup_tool.report import LastFailure, NewestBackup, ToolReport
 from etcd_operator.core.backup_tool.state import ToolState

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.api.coreos_backup import BackupPolicy, S3Target
+from etcd_operator.api.coreos_backup import BackupPolicy
+from etcd_operator.api.s3 import S3Target
 from etcd_operator.core.backup_tool.plan import CLEANUP_SECONDS, Act, plan
 from etcd_operator.core.backup_tool.policy import NO_BACKUPS, Wanted
 from etcd_operator.core.backup_tool.state import (

@@ -15,7 +15,7 @@ import pytest
 from etcd_operator.backup import programs, restore, trial
 from etcd_operator.backup.programs import Etcdutl
 from etcd_operator.backup.source import rank
-from etcd_operator.core.backup_health import ToolFacts
+from etcd_operator.core.backup_tool.health import ToolFacts
 from etcd_operator.core.backup_tool.report import LastFailure
 from etcd_operator.core.backups.result import STORES, VERIFIES, BackupReport, failure
 from etcd_operator.core.backups.schedules.prune import PruneReport, plan_prune

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
-from etcd_operator.core.backup_health import ToolFacts
+from etcd_operator.core.backup_tool.health import ToolFacts
 from etcd_operator.figures import HEALTH, BackupFigures
 
 

@@ -12,9 +12,9 @@ from etcd_operator.api.coreos import EtcdCluster
 from etcd_operator.api.coreos_backup import BackupPolicy
 from etcd_operator.api.meta import Condition
 from etcd_operator.clock import Clock
-from etcd_operator.core import backup_health
-from etcd_operator.core.backup_health import Problem, ToolFacts
+from etcd_operator.core.backup_health import change, merged
 from etcd_operator.core.backup_tool.figures import figures
+from etcd_operator.core.backup_tool.health import Problem, ToolFacts, condition, stored
 from etcd_operator.core.backup_tool.plan import plan
 from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.core.backup_tool.state import CleanupState, ToolPodState
@@ -188,15 +188,15 @@ class ToolReconciler:
         cluster, state = observed.cluster, observed.state
         before = cluster.status
         generation = cluster.metadata.generation
-        wanted = backup_health.condition(state, facts, before.conditions, generation=generation)
-        backup = backup_health.stored(before.backup, facts.report) if wanted is not None else None
+        wanted = condition(state, facts, before.conditions, generation=generation)
+        backup = stored(before.backup, facts.report) if wanted is not None else None
         now = self.clock.now()
         shown = figures(cluster.metadata.name, facts, backup, wanted, now) if wanted is not None else None
         self.on_figures(KIND, cluster.metadata.key, shown)
         status = msgspec.structs.replace(
             before,
             backup=backup,
-            conditions=backup_health.merged(before.conditions, wanted, timestamp(now)),
+            conditions=merged(before.conditions, wanted, timestamp(now)),
         )
         if status == before:
             return
@@ -207,7 +207,7 @@ class ToolReconciler:
         self, cluster: EtcdCluster, before: tuple[Condition, ...], wanted: Condition | None
     ) -> None:
         """An Event when backups begin to fail, and when they work again."""
-        event = backup_health.change(before, wanted)
+        event = change(before, wanted)
         if wanted is not None and event is not None:
             reason, is_warning = event
             self.report(cluster, reason, wanted.message, is_warning)
