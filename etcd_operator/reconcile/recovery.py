@@ -71,12 +71,12 @@ class Recoverer:
         """First the pod, so that it can start again without the survivor; then what outlives it."""
         served = self.proofs.assert_serves(action.name, action.revision)
         recovery, pod = self.scope.state.persisted.recovery, self.scope.pod(action.name)
-        is_ephemeral = self.scope.state.kind.data_is_as_old_as_pod
-        if is_ephemeral and recovery is not None and recovery.automatic and not pod.is_final_seed:
+        outlives_pod = self.scope.state.kind.outlives_pod
+        if not outlives_pod and recovery is not None and recovery.automatic and not pod.is_final_seed:
             self.proofs.assert_leaderless(action.name)
         self.scope.objects.annotate(resources.PODS, pod, SKIP_STEPS)
-        if is_ephemeral:
-            return  # nothing outlives it
+        if not outlives_pod:
+            return
         claim = self.scope.member(action.name).claim
         if claim is not None and not claim.cluster_id and not self._is_in_place:
             self.proofs.assert_leaderless(action.name)

@@ -51,5 +51,11 @@ EPHEMERAL: Kind = _Ephemeral(
     reuses_numbers=False,
     can_prove_loss=True,
     data_is_as_old_as_pod=True,
+    outlives_pod=False,
+    may_be_taken_over=False,
+    # One that is lost with acknowledged writes must not be taken for one that never served.
+    opens_seed_last=True,
+    storage_word="pods",
+    kubectl_kinds="pod,service",
     restarts_in_place=True,
 )

@@ -63,5 +63,10 @@ PERSISTENT: Kind = _Persistent(
     reuses_numbers=True,
     can_prove_loss=False,
     data_is_as_old_as_pod=False,
+    outlives_pod=True,
+    may_be_taken_over=True,
+    opens_seed_last=False,
+    storage_word="claims",
+    kubectl_kinds="pvc,etcdpeer",  # what the first one leaves behind is not created again for it
     restarts_in_place=False,
 )

@@ -32,6 +32,11 @@ class Kind(ABC):
     next one.
     can_prove_loss: whether data can be proven to be gone for good, so that a lost quorum needs no person.
     data_is_as_old_as_pod: whether a pod's first process shows all that a member has ever done.
+    outlives_pod: whether a member has objects that outlive its pod, and record what the pod's data is.
+    may_be_taken_over: whether members that another operator created may become members of ours.
+    opens_seed_last: whether clients reach the seed of a recovery only after its cluster ID is on record.
+    storage_word: what has the data, in messages; plural.
+    kubectl_kinds: what a person deletes of a member to give it up, in this order, as `kubectl` takes it.
     restarts_in_place: whether an upgrade restarts the container in its pod: it is back before clients try it
     again.
     """
@@ -41,6 +46,11 @@ class Kind(ABC):
     reuses_numbers: bool
     can_prove_loss: bool
     data_is_as_old_as_pod: bool
+    outlives_pod: bool
+    may_be_taken_over: bool
+    opens_seed_last: bool
+    storage_word: str
+    kubectl_kinds: str
     restarts_in_place: bool
 
     @abstractmethod

@@ -54,13 +54,12 @@ def _disowned(state: ClusterState) -> str:
     may_be_right = any(doubt.may_be_right for _, doubt in state.disbelieved)
     if state.answers or state.external or not may_be_right:
         return ""
-    # In this order: what the first one leaves behind is not created again for it.
-    kinds, data = ("pod,service", "pods") if state.kind.data_is_as_old_as_pod else ("pvc,etcdpeer", "claims")
-    names = " ".join(member.name for member in state.members)
+    kind, names = state.kind, " ".join(member.name for member in state.members)
     return (
         "; if somebody removed the members of this resource from etcd, and the external members have all "
-        f"data, delete what is left, so that new members join: kubectl delete {kinds} {names}; if the "
-        f"external members have lost data, keep the {data}: they have the last copies of the data"
+        f"data, delete what is left, so that new members join: kubectl delete {kind.kubectl_kinds} {names}; "
+        f"if the external members have lost data, keep the {kind.storage_word}: they have the last copies of "
+        "the data"
     )
 
 

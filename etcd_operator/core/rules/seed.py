@@ -240,10 +240,8 @@ def hand_over(
         recovery=recovery,
     )
     last: list[Action] = [OpenSeed(name=recovery.seed), Remember(persisted=persisted)]
-    if state.kind.data_is_as_old_as_pod:
-        # A seed that is lost with acknowledged writes must not be taken for one that never served. If this
-        # operator dies in between, the next pass opens it (`core.readiness`).
-        last.reverse()
+    if state.kind.opens_seed_last:
+        last.reverse()  # if this operator dies in between, the next pass opens it (`core.readiness`)
     return Plan.act(
         SetSeedExistingOnly(name=recovery.seed, revision=least_revision(recovery)),
         *(RetireMember(name=m.name, seed=recovery.seed, keeps_claim=m.name in kept) for m in left),

@@ -58,7 +58,7 @@ def is_outside(state: ClusterState, member: Member) -> bool:
     Nothing that this operator may delete ends that pod.
     """
     pod, claim = member.pod, member.claim
-    if state.kind.data_is_as_old_as_pod or member.entry is not None:
+    if not state.kind.may_be_taken_over or member.entry is not None:
         return False
     if pod is None or pod.is_terminating or pod.is_gated:
         return False
