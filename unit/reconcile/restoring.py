@@ -1,12 +1,14 @@
 """EtcdRestores, and the Jobs that one has, played step by step by a test."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import pytest
 
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
-from unit.reconcile.bench import Bench
+from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import IMPROBABLE, RESTORES, STORAGE
 from unit.reconcile.jobs import Jobs
 
@@ -125,3 +127,11 @@ class Restoring:
         self.until(lambda: not self.jobs.all() and not self.claims)
         assert self.clusters == []
         assert [pod for pod in self.made.names(PODS) if pod.startswith("r-")] == []
+
+
+@pytest.fixture
+def made() -> Iterator[Restoring]:
+    """An operator at work, and the EtcdRestore `r` that a test creates."""
+    with bench() as world:
+        world.start()
+        yield Restoring(world)

@@ -1,22 +1,15 @@
 """What becomes of backups with their cluster."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SECRETS
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import COREOS, ephemeral
-from unit.reconcile.test_backup_tool import BACKUP, CLAIM, TOOL, ask, backed_up, health
+from unit.reconcile.test_backup_tool import BACKUP, CLAIM, TOOL, ask, backed_up, health, made
+
+__all__ = ["made"]
 
 IN_S3 = {"maxBackups": 3, "storageType": "S3", "s3": {"s3Bucket": "my-bucket"}}
-
-
-@pytest.fixture
-def made() -> Iterator[Bench]:
-    with bench() as made:
-        backed_up(made)
-        yield made
 
 
 def test_a_deleted_cluster_leaves_its_backups_and_another_one_finds_them(made: Bench) -> None:

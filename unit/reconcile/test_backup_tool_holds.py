@@ -1,6 +1,6 @@
 """What keeps a cluster from being backed up, and what its status reports then."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,26 +9,11 @@ from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SECRETS, SERVICES
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import COREOS, ephemeral
-from unit.reconcile.test_backup_tool import (
-    BACKUP,
-    CLAIM,
-    INTERVAL,
-    LABELS,
-    TOOL,
-    ask,
-    backed_up,
-    health,
-    runs,
-)
+from unit.reconcile.test_backup_tool import BACKUP, CLAIM, INTERVAL, LABELS, TOOL, ask, health, made, runs
 from unit.reconcile.test_backup_tool_deletion import finalizers
 from unit.reconcile.tools import failing, stored
 
-
-@pytest.fixture
-def made() -> Iterator[Bench]:
-    with bench() as made:
-        backed_up(made)
-        yield made
+__all__ = ["made"]
 
 
 def test_backups_that_fail_for_two_intervals_are_unhealthy_and_say_why(made: Bench) -> None:

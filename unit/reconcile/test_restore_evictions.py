@@ -1,25 +1,15 @@
 """Pods of an EtcdRestore that a kubelet evicts: Kubernetes makes another one each time, without a limit."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from etcd_operator.core.jobs import START_PATIENCE
 from etcd_operator.core.restores.evictions import LONGEST_PAUSE
 from unit.fakes.apiserver import Json
-from unit.reconcile.bench import bench
 from unit.reconcile.jobs import ELSEWHERE
-from unit.reconcile.restoring import SNAPSHOT, TEMPLATE, Restoring, restore
+from unit.reconcile.restoring import SNAPSHOT, TEMPLATE, Restoring, made, restore
+
+__all__ = ["made"]
 
 SAID = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 512Mi"
 PAUSE = 40.0
-
-
-@pytest.fixture
-def made() -> Iterator[Restoring]:
-    with bench() as world:
-        world.start()
-        yield Restoring(world)
 
 
 def first_job(made: Restoring) -> Json:

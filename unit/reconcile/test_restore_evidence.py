@@ -1,6 +1,5 @@
 """What an EtcdRestore takes as proof before it goes on, and when it must not go on."""
 
-from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
@@ -9,16 +8,10 @@ from etcd_operator.core.restores import spec as specs
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.faults import Request, no_fault
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS
-from unit.reconcile.bench import bench
 from unit.reconcile.bodies import RESTORES
-from unit.reconcile.restoring import PREFIX, SNAPSHOT, TEMPLATE, Restoring, restore
+from unit.reconcile.restoring import PREFIX, SNAPSHOT, TEMPLATE, Restoring, made, restore
 
-
-@pytest.fixture
-def made() -> Iterator[Restoring]:
-    with bench() as world:
-        world.start()
-        yield Restoring(world)
+__all__ = ["made"]
 
 
 def test_what_a_container_reports_at_its_end_counts_before_kubernetes_notes_the_end_of_its_job(

@@ -1,30 +1,22 @@
 """What metrics show of EtcdRestores, as passes find it."""
 
-from collections.abc import Callable, Iterator
-
-import pytest
+from collections.abc import Callable
 
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.figures import RestoreFigures
 from etcd_operator.keys import Key
 from etcd_operator.timestamps import instant
 from unit.fakes.apiserver.faults import Answer, Cut, Fault, Request, no_fault
-from unit.reconcile.bench import bench
 from unit.reconcile.bodies import RESTORES
 from unit.reconcile.harness import Operator
-from unit.reconcile.restoring import SNAPSHOT, Restoring, restore
+from unit.reconcile.restoring import SNAPSHOT, Restoring, made, restore
+
+__all__ = ["made"]
 
 COMPLETED = RestoreFigures(cluster="c", phase="Completed")
 FAILED = RestoreFigures(cluster="c", phase="Failed")
 DAMAGED = ({"error": "it is damaged", "reason": "Damaged"}, 3)
 SIZE = 20512
-
-
-@pytest.fixture
-def made() -> Iterator[Restoring]:
-    with bench() as world:
-        world.start()
-        yield Restoring(world)
 
 
 def operator(made: Restoring) -> Operator:

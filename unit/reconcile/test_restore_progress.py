@@ -1,20 +1,10 @@
 """What the status of an EtcdRestore shows of its pods while they work."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from etcd_operator.core.restores.result import Progress
-from unit.reconcile.bench import bench
 from unit.reconcile.bodies import RESTORES
-from unit.reconcile.restoring import SNAPSHOT, Restoring, restore
+from unit.reconcile.restoring import SNAPSHOT, Restoring, made, restore
 
-
-@pytest.fixture
-def made() -> Iterator[Restoring]:
-    with bench() as world:
-        world.start()
-        yield Restoring(world)
+__all__ = ["made"]
 
 
 def test_the_status_shows_how_far_each_member_is(made: Restoring) -> None:

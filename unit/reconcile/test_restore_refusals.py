@@ -1,22 +1,15 @@
 """EtcdRestores that are refused or fail: the status says why, and nothing is touched or left."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS
-from unit.reconcile.bench import bench
 from unit.reconcile.bodies import COREOS, IMPROBABLE, RESTORES, ephemeral, persistent
-from unit.reconcile.restoring import PREFIX, SNAPSHOT, TEMPLATE, Restoring, restore
+from unit.reconcile.restoring import PREFIX, SNAPSHOT, TEMPLATE, Restoring, made, restore
 
-
-@pytest.fixture
-def made() -> Iterator[Restoring]:
-    with bench() as world:
-        world.start()
-        yield Restoring(world)
+__all__ = ["made"]
 
 
 def claim_of(name: str, **metadata: Any) -> Json:

@@ -1,6 +1,5 @@
 """What an EtcdRestore has begun to restore is restored to all members, whatever happens to its EtcdBackup."""
 
-from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
@@ -8,21 +7,15 @@ import pytest
 from etcd_operator.api.persisted import REVISION_BUMP
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import JOBS
-from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS, RESTORES
 from unit.reconcile.jobs import MANIFEST, STORED, Jobs, backup
-from unit.reconcile.restoring import SNAPSHOT, Restoring, restore
+from unit.reconcile.restoring import SNAPSHOT, Restoring, made, restore
+
+__all__ = ["made"]
 
 URL = "s3://bucket/default/one.db"
 FIRST = {"destination": {"objectURLTemplate": URL}, "serviceAccountName": "first"}
 OTHER = {"destination": {"objectURLTemplate": "s3://other/one.db"}, "serviceAccountName": "other"}
-
-
-@pytest.fixture
-def made() -> Iterator[Restoring]:
-    with bench() as world:
-        world.start()
-        yield Restoring(world)
 
 
 def store(made: Restoring, spec: Json, sha256: str = "ab" * 32) -> None:

@@ -1,23 +1,15 @@
 """EtcdRestores from `kubectl apply` to their end."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from etcd_operator.core.jobs import START_PATIENCE
 from etcd_operator.core.revisions import bump_at
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS
-from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS, IMPROBABLE, RESTORES, persistent
 from unit.reconcile.jobs import MANIFEST, STORED, Jobs, backup
-from unit.reconcile.restoring import PREFIX, SNAPSHOT, TEMPLATE, Restoring, restore
+from unit.reconcile.restoring import PREFIX, SNAPSHOT, TEMPLATE, Restoring, made, restore
 
-
-@pytest.fixture
-def made() -> Iterator[Restoring]:
-    with bench() as world:
-        world.start()
-        yield Restoring(world)
+__all__ = ["made"]
 
 
 @pytest.mark.parametrize("size", [1, 3, 5])
