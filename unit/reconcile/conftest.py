@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from etcd_operator.etcd.channel import Channels
+from unit.etcd.conftest import channels
 from unit.reconcile.bench import bench
 from unit.reconcile.jobs import Jobs, Made
+
+__all__ = ["channels"]
 
 
 @pytest.hookimpl(trylast=True)
@@ -20,14 +22,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if name in traced:
                 item.add_marker("no_cover")
             traced.add(name)
-
-
-@pytest.fixture
-def channels() -> Iterator[Channels]:
-    """Channels to members, closed at the end."""
-    channels = Channels()
-    yield channels
-    channels.close()
 
 
 @pytest.fixture
