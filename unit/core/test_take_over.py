@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.core.actions import CreateMember, Remember, Stage
+from etcd_operator.core.actions import CreateMember, DeleteMember, Remember, Stage
 from etcd_operator.core.desired import Adopt, DesiredCluster, PersistedState
 from etcd_operator.core.members import Member
 from etcd_operator.core.plan import plan
@@ -209,3 +209,11 @@ def test_a_removed_member_in_a_former_pod_waits_for_a_person() -> None:
 
     assert (made.actions, made.reason, made.stage) == ((), "OtherOperator", Stage.HELD)
     assert made.message.startswith("the ReplicaSets db-3 were not created by this operator: delete them")
+
+
+def test_an_ephemeral_member_that_was_removed_is_ours_to_delete_whatever_its_pod_lacks() -> None:
+    state = bootstrapped(ephemeral())
+    left = Member(name="db-0003", pod=pod("db-0003", is_gated=False))
+    made = plan(replace(state, members=(*state.members, left)))
+
+    assert made.actions == (DeleteMember(name="db-0003"),)
