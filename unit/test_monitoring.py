@@ -10,8 +10,8 @@ import promql_parser
 import pytest
 import yaml
 
-from etcd_operator.figures import BackupFigures, ClusterFigures, RestoreFigures
 from etcd_operator.keys import Key
+from etcd_operator.object_metrics import BackupFigures, ClusterFigures, RestoreFigures
 from etcd_operator.observability.metrics import Metrics
 from unit.promql import Scrape
 

@@ -18,12 +18,12 @@ from typing import Self
 
 from etcd_operator import __version__
 from etcd_operator.backup import frames
-from etcd_operator.backup.ahead import ahead
 from etcd_operator.backup.database import DatabaseScan, DatabaseSummary
 from etcd_operator.backup.errors import BackupError, Damaged, ManifestMissing, SnapshotDamaged, SnapshotOld
 from etcd_operator.backup.keys import EncryptionKey
 from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, decode, encode, manifest_name
 from etcd_operator.backup.progress import OnProgress, counted, ignore_progress
+from etcd_operator.backup.read_ahead import ahead
 from etcd_operator.backup.source import Source
 from etcd_operator.etcd_ids import hex_id
 from etcd_operator.storage.errors import NameTaken, StoreError

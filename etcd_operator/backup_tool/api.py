@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from etcd_operator.backup_tool.inventory import Inventory, ToolBackup
-from etcd_operator.backup_tool.stock import StockKeeper
+from etcd_operator.backup_tool.restorable_backups import StockKeeper
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.storage.protocol import Store
 

@@ -10,9 +10,9 @@ import structlog
 
 from etcd_operator.backup_tool.api import Api
 from etcd_operator.backup_tool.inventory import Inventory, find, load
+from etcd_operator.backup_tool.restorable_backups import StockKeeper
 from etcd_operator.backup_tool.runner import Runner
 from etcd_operator.backup_tool.server import ApiServer
-from etcd_operator.backup_tool.stock import StockKeeper
 from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.clock import Clock, SystemClock

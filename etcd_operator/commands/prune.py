@@ -10,7 +10,7 @@ from etcd_operator.commands import outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, Place, open_place
 from etcd_operator.durations import DURATION_HELP, seconds_of
-from etcd_operator.quantities import bytes_text, counted
+from etcd_operator.number_texts import bytes_text, counted
 
 if TYPE_CHECKING:
     from etcd_operator.backup.prune import Found, PruneScope

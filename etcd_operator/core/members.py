@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from etcd_operator.core.member_names import ordinal_of
-from etcd_operator.core.reading import ReaderFacts, Reading
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal
+from etcd_operator.core.survivor_reader import ReaderFacts, Reading
 
 
 def quorum(voters: int) -> int:

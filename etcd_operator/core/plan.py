@@ -15,6 +15,7 @@ from etcd_operator.core.rules import (
     adopt_hold,
     awaited_entry,
     bootstrap,
+    budget,
     claims,
     crashed,
     data_corrupt,
@@ -24,7 +25,6 @@ from etcd_operator.core.rules import (
     learner,
     manual_recovery,
     objects,
-    protect,
     quorum_lost,
     recovery_ending,
     replace,
@@ -32,7 +32,7 @@ from etcd_operator.core.rules import (
     resume,
     scale,
     take_over,
-    upkeep,
+    unhealthy,
 )
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade import state_machine
@@ -77,7 +77,7 @@ RULES: tuple[Rule, ...] = (
     replace.remount,  # loses nothing: it comes before a loss is believed
     learner.remove_outdated,  # can never start once a voter is removed, which comes next
     replace.lost_member,  # another failure may cost the quorum: it comes before planned changes
-    protect.budget,  # after a voter is removed and before a learner joins: evictions leave a quorum
+    budget.budget,  # after a voter is removed and before a learner joins: evictions leave a quorum
     # Planned changes of members and version, one at a time.
     scale.orphaned_objects,  # frees the names that new members take
     take_over.remains,  # a person frees the others
@@ -87,14 +87,14 @@ RULES: tuple[Rule, ...] = (
     learner.finish,  # the pending change comes before the next one
     adopt.proceed,  # no rule below knows of external members
     take_over.finish,  # the pods of another operator would outlive what is changed below
-    protect.before_stop,  # no rule above may wait for a person while evictions are refused
+    budget.before_stop,  # no rule above may wait for a person while evictions are refused
     scale.down,  # a member that is to be removed is not upgraded first
     manual_recovery.offer_beside_upgrade,  # the next one reports an upgrade, and not what else can be done
     state_machine.roll,  # members that are added later start at the new version at once
     scale.up,  # needs every voter healthy, and no other change
     # Reports: nothing above could act.
     manual_recovery.offer,  # any rule above may still bring a quorum back
-    upkeep.watch,  # what is unhealthy now is reported before what was refused
+    unhealthy.watch,  # what is unhealthy now is reported before what was refused
     manual_recovery.settle,  # all members are healthy
     state_machine.refused,  # the cluster serves, at another version
     manual_recovery.refused,  # the cluster serves, and needs no recovery

@@ -9,9 +9,9 @@ from etcd_operator.core.absence import NO_ABSENCE, Absence
 from etcd_operator.core.adoption import Doubt
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.protocol import Kind
+from etcd_operator.core.known_backups import NO_BACKUPS, NO_STOCK, BackupFacts, StockFacts
 from etcd_operator.core.members import ClaimFacts, Member, Unlabelled, quorum
 from etcd_operator.core.replies import EtcdMember, Reply
-from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupFacts, StockFacts
 
 IN_STEP = 10
 """Entries of the log by which members may differ only because they were not asked at the same moment."""

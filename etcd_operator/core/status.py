@@ -11,7 +11,7 @@ from etcd_operator.api.meta import Condition, condition
 from etcd_operator.api.persisted import is_recovery_token, is_repeated
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.members import PeerFinding
-from etcd_operator.core.recoveries import ONLY_LOST, missing, origin, source_of
+from etcd_operator.core.recovery_texts import ONLY_LOST, missing, origin, source_of
 from etcd_operator.core.replies import ANYBODY
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import is_agreed

@@ -32,7 +32,7 @@ from etcd_operator.dialects.base import (
 )
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.render import ephemeral, seed
-from etcd_operator.render.apart import preferred_apart
+from etcd_operator.render.affinity import preferred_apart
 from etcd_operator.render.urls import CLIENT_PORT, url
 
 

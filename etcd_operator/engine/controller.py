@@ -34,9 +34,9 @@ import structlog
 
 from etcd_operator.clock import Clock
 from etcd_operator.engine.backoff import Backoff
-from etcd_operator.engine.crew import Crew
 from etcd_operator.engine.delay import DelayQueue
 from etcd_operator.engine.threads import OnCrash, join_all
+from etcd_operator.engine.worker_pool import Crew
 from etcd_operator.engine.workqueue import QueueMetrics, ShutDown, WorkQueue
 from etcd_operator.errors import OperatorError, TerminalError, Throttled
 from etcd_operator.keys import Key

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from etcd_operator.figures import BackupFigures
+from etcd_operator.object_metrics import BackupFigures
 from etcd_operator.observability.series import Series
 
 PREFIX = "etcd_operator_backup_"

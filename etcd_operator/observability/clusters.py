@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from etcd_operator.figures import ClusterFigures
+from etcd_operator.object_metrics import ClusterFigures
 from etcd_operator.observability.series import Series
 
 LABELS = ("namespace", "group", "name")

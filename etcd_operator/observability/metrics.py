@@ -14,8 +14,8 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
-from etcd_operator.figures import BackupFigures, ClusterFigures, RestoreFigures
 from etcd_operator.keys import Key
+from etcd_operator.object_metrics import BackupFigures, ClusterFigures, RestoreFigures
 from etcd_operator.observability.backups import BackupSeries
 from etcd_operator.observability.clusters import ClusterSeries
 from etcd_operator.observability.events import Dropped, DroppedEvents

@@ -14,7 +14,7 @@ from etcd_operator.engine.backoff import Backoff
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.backup_tool.group import tool_group
-from etcd_operator.reconcile.backup_tool.stocks import Stocks
+from etcd_operator.reconcile.backup_tool.known_backups import Stocks
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.backups.groups import backup_caches, backup_groups
 from etcd_operator.reconcile.caches import Caches, CacheSource, coreos_caches, improbable_caches
@@ -30,7 +30,7 @@ from etcd_operator.reconcile.peers.observe import PeerObserver
 from etcd_operator.reconcile.peers.reconciler import PeerReconciler
 from etcd_operator.reconcile.peers.reporter import peer_reporter
 from etcd_operator.reconcile.peers.status import PeerStatusWriter
-from etcd_operator.reconcile.peers.wakes import wake_peers
+from etcd_operator.reconcile.peers.triggers import wake_peers
 from etcd_operator.reconcile.restores.group import restore_caches, restore_group
 from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.restores.stored import StoredBackups

@@ -18,7 +18,7 @@ import structlog
 from etcd_operator.api.meta import RawObject
 from etcd_operator.clock import Clock
 from etcd_operator.core.actions import AppendEntry, Plan, Remember, Stage
-from etcd_operator.core.figures import figures
+from etcd_operator.core.cluster_metrics import figures
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, RETRY_HELD, WARNINGS, awaits_cluster_version
@@ -26,8 +26,8 @@ from etcd_operator.dialects.base import Dialect
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Invalid, NamespaceTerminating, NotLeading, TerminalError
 from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
-from etcd_operator.figures import ClusterFigures
 from etcd_operator.keys import Key
+from etcd_operator.object_metrics import ClusterFigures
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.failures import Failures, IndependentWrites, attempt, is_waited_for, reason_of

@@ -6,9 +6,9 @@ from functools import partial
 from random import Random
 from typing import Generic
 
+from etcd_operator.core.known_backups import BackupFacts, StockFacts
 from etcd_operator.core.member_names import cluster_of_member
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupFacts, StockFacts
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.absences import Absences

@@ -13,11 +13,11 @@ from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.errors import Forbidden, NotFound
 from etcd_operator.etcd.client import OnCall
-from etcd_operator.figures import OnClusterFigures, OnFigures, OnRestoreEnd, OnRestoreFigures
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.informer import Informer
+from etcd_operator.object_metrics import OnClusterFigures, OnFigures, OnRestoreEnd, OnRestoreFigures
 from etcd_operator.pod_client import ask, clean_up, progress, restorable, survivor
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures

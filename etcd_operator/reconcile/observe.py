@@ -11,13 +11,13 @@ from typing import Generic
 from etcd_operator.clock import Clock
 from etcd_operator.core import adoption
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.known_backups import NO_BACKUPS, NO_STOCK, BackupFacts, StockFacts
 from etcd_operator.core.members import Member
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import conflict, is_own_quorum, observed
 from etcd_operator.core.replies import Reply
 from etcd_operator.core.state import ClusterState, Unseen
 from etcd_operator.core.status import named
-from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupFacts, StockFacts
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Forbidden, TerminalError
 from etcd_operator.etcd.probe import Probe

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from etcd_operator.clock import Clock
 from etcd_operator.core.members import Member, PodFacts
-from etcd_operator.core.reading import ReaderFacts, Reading
 from etcd_operator.core.replies import Answer, EtcdMember
 from etcd_operator.core.rules.offline import has_found_leader, kept_from
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.survivor_reader import ReaderFacts, Reading
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
 from etcd_operator.pod_contract import READER_PORT

@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.render.apart import members_affinity
+from etcd_operator.render.affinity import members_affinity
 from etcd_operator.render.security import Security
 
 STOP_SECONDS = 30

@@ -17,7 +17,7 @@ from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, KIND, UID_LABEL
 from etcd_operator.core.backups.spec import url_in_pod
 from etcd_operator.render import job as job_of
-from etcd_operator.render.apart import preferred_apart, required_terms, spread_among, terms_among
+from etcd_operator.render.affinity import preferred_apart, required_terms, spread_among, terms_among
 from etcd_operator.render.backup_job import REPORT, container, keys_flag, pod, programs
 from etcd_operator.render.command import SCRATCH
 from etcd_operator.render.pod import DATA_VOLUME, scheduling
@@ -137,7 +137,7 @@ def placement(
 ) -> RawObject:
     """Where the pods run: as the members, as far as that does not depend on labels of members' pods.
 
-    They spread (see `render.apart`). required: terms of anti-affinity that they have to keep.
+    They spread (see `render.affinity`). required: terms of anti-affinity that they have to keep.
     """
     affinity = preferred_apart({"matchLabels": _labels(metadata)}, required)
     if "nodeAffinity" in template.affinity:

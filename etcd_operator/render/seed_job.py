@@ -9,7 +9,7 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.member_names import ordinal_of
 from etcd_operator.render import job as job_of
-from etcd_operator.render.apart import required_terms
+from etcd_operator.render.affinity import required_terms
 from etcd_operator.render.backup_job import keys_flag
 from etcd_operator.render.persistent import member_host
 from etcd_operator.render.restore_job import flags_of, placement, restoring_job, restoring_pod

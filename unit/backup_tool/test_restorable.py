@@ -9,11 +9,11 @@ import pytest
 
 from etcd_operator import pod_client
 from etcd_operator.backup.source import Source
-from etcd_operator.backup_tool import stock
+from etcd_operator.backup_tool import restorable_backups
 from etcd_operator.backup_tool.inventory import Inventory, find, load
+from etcd_operator.backup_tool.restorable_backups import VALID_SECONDS, StockKeeper
 from etcd_operator.backup_tool.seed import PATIENCE, FromTool, Request, SeedError, from_store
 from etcd_operator.backup_tool.server import ApiServer
-from etcd_operator.backup_tool.stock import VALID_SECONDS, StockKeeper
 from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.core.backup_tool.report import Stock
@@ -123,7 +123,7 @@ def test_a_request_does_not_wait_until_all_manifests_are_read(
     store: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some hundred of them take longer than the operator waits for an answer."""
-    monkeypatch.setattr(stock, "PATIENCE", 0.01)
+    monkeypatch.setattr(restorable_backups, "PATIENCE", 0.01)
     put(store, 5)
     keeper = Keeper(store)
     keeper.listing.clear()
@@ -133,7 +133,7 @@ def test_a_request_does_not_wait_until_all_manifests_are_read(
 
 
 def test_the_newest_is_named_while_it_is_read(store: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stock, "PATIENCE", 0.01)
+    monkeypatch.setattr(restorable_backups, "PATIENCE", 0.01)
     put(store, 5)
     keeper, reading = Keeper(store), threading.Event()
 

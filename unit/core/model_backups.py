@@ -14,8 +14,8 @@ from itertools import count
 
 from etcd_operator.backup.order import Stamp, newest_first
 from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
+from etcd_operator.core.known_backups import StockFacts, revision_named
 from etcd_operator.core.members import FetchedBackup
-from etcd_operator.core.stock import StockFacts, revision_named
 from etcd_operator.timestamps import timestamp
 from unit.core.model_disks import Disk, Process
 

@@ -1,8 +1,8 @@
 """The objects of the modelled world as the facts that rules read."""
 
 from etcd_operator.core.members import ClaimFacts, PeerFacts, PodFacts
-from etcd_operator.core.reading import ReaderFacts
 from etcd_operator.core.replies import EtcdMember
+from etcd_operator.core.survivor_reader import ReaderFacts
 from unit.core.model import Peer
 from unit.core.model_disks import Disk
 from unit.core.model_pods import Claim, Pod

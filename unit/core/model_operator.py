@@ -16,6 +16,7 @@ from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import DesiredCluster, RestoreFrom
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
+from etcd_operator.core.known_backups import NO_BACKUPS, NO_STOCK, BackupFacts, StockFacts
 from etcd_operator.core.members import Member, PodFacts, PodProblem, Unlabelled
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import is_own_quorum, observed
@@ -25,7 +26,6 @@ from etcd_operator.core.replies import Answer, Refusal, Reply, Silence
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupFacts, StockFacts
 from etcd_operator.pages import UNREAD, MetricsPage
 from unit.core.model import Refused, Resource, World
 from unit.core.model_absences import Absences
@@ -121,7 +121,7 @@ class Operator:
         return NO_BACKUPS
 
     def _stock(self, state: ClusterState, resource: Resource) -> StockFacts:
-        """As `reconcile.backup_tool.stocks` has it."""
+        """As `reconcile.backup_tool.known_backups` has it."""
         if resource.restores and not state.persisted.is_bootstrapped:
             return StockFacts(has_source_tool=not self.world.tool.is_direct)
         if not chooses_source(state):

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from etcd_operator.core.members import Member
-from etcd_operator.core.reading import Reading
 from etcd_operator.core.recovery_actions import AddReader, ReadMember
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.survivor_reader import Reading
 from unit.core.model import Refused, World
 from unit.core.model_disks import Process
 from unit.core.model_facts import list_of

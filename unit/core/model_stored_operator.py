@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from etcd_operator.core.known_backups import BackupFacts, CompletedBackup
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupFacts, CompletedBackup
 from unit.core.model_operator import KINDS, Operator
 from unit.core.model_stored import Stored
 

@@ -7,10 +7,10 @@ import msgspec
 
 from etcd_operator.api.persisted import Recovery, RestoredBackup
 from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.known_backups import BackupFacts, CompletedBackup
 from etcd_operator.core.restores.result import RestoreReport
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupFacts, CompletedBackup
 from unit.core.builders import (
     CLUSTER_ID,
     NAMES,

@@ -18,7 +18,7 @@ from etcd_operator.core.membership_actions import (
 )
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import EtcdMember
-from etcd_operator.core.rules.presence import before_removal
+from etcd_operator.core.rules.adopt_record import before_removal
 from etcd_operator.core.starts import Joining
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions

@@ -24,7 +24,7 @@ from etcd_operator.core.membership_actions import (
 from etcd_operator.core.observation import is_own_quorum, observed
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import EtcdMember, Reply, Silence
-from etcd_operator.core.rules.protect import min_available as plan_budget
+from etcd_operator.core.rules.budget import min_available as plan_budget
 from etcd_operator.core.state import ClusterState
 from unit.core.adoptions import offered, theirs
 from unit.core.builders import answer, entry, serving

@@ -8,6 +8,7 @@ import pytest
 from etcd_operator.api.persisted import AdoptedMember, Adoption, Upgrade
 from etcd_operator.core.absence import Absence
 from etcd_operator.core.actions import Remember, Stage
+from etcd_operator.core.known_backups import BackupFacts
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmSilence
@@ -17,7 +18,6 @@ from etcd_operator.core.rules.loss import left_of
 from etcd_operator.core.rules.manual_recovery import settle
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from etcd_operator.core.stock import BackupFacts
 from unit.core import manual_recoveries as persistents
 from unit.core.automatics import AFTER, SINCE, automatic, former, listing, silenced, with_desired
 from unit.core.builders import (

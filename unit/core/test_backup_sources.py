@@ -9,14 +9,14 @@ import pytest
 from etcd_operator.api.persisted import REVISION_BUMP, RestoredBackup
 from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
+from etcd_operator.core.known_backups import StockFacts, revision_named
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, DropUnassigned
 from etcd_operator.core.rules.from_backup import TOOL_GRACE
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import StockFacts, revision_named
-from etcd_operator.quantities import duration_text
+from etcd_operator.number_texts import duration_text
 from unit.core.builders import CLUSTER_ID, bootstrapped, changed, ephemeral, persistent, pod, with_record
 from unit.core.quorum_losses import RECOVERY, lost, recovering
 

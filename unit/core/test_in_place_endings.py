@@ -7,12 +7,12 @@ import pytest
 
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Remember
+from etcd_operator.core.known_backups import BackupFacts
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import AllowWrites, DropSeed, ReopenClients
 from etcd_operator.core.rules.last_writes import handed_over
 from etcd_operator.core.rules.seed import record
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupFacts
 from unit.core.builders import CLUSTER_ID, FULL_STORE, NAMES, answering, claim, down
 from unit.core.manual_recoveries import lost
 from unit.core.stored import IN_PLACE, LOST_CLAIM, NAME, filling, live, remembering, seeding, sight

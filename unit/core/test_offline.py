@@ -8,7 +8,6 @@ from etcd_operator.api.persisted import Upgrade
 from etcd_operator.core.actions import CreateMember, CreateMemberService, Remember, Stage
 from etcd_operator.core.members import Member, PodFacts, PodProblem
 from etcd_operator.core.plan import plan
-from etcd_operator.core.reading import ReaderFacts, Reading
 from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss, ConfirmSilence, ReadMember
 from etcd_operator.core.rules.offline import (
     CLOCKS,
@@ -21,6 +20,7 @@ from etcd_operator.core.rules.offline import (
 )
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.survivor_reader import ReaderFacts, Reading
 from etcd_operator.core.upgrade.member import PATIENCE
 from unit.core import quorum_losses
 from unit.core.builders import CLUSTER_ID, VERSION, answer, changed, entry, pod, refusing, with_record

@@ -8,13 +8,13 @@ import pytest
 from etcd_operator.api.persisted import REVISION_BUMP, RestoredBackup
 from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.desired import RestoreFrom
+from etcd_operator.core.known_backups import StockFacts
 from etcd_operator.core.members import FetchedBackup, Member, PodFacts
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmNothingLeft
-from etcd_operator.core.revisions import PER_SECOND
+from etcd_operator.core.revision_bump import PER_SECOND
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from etcd_operator.core.stock import StockFacts
 from unit.core.builders import TOKEN, answer, entry, ephemeral, pod
 
 OTHER = "0badcafe"

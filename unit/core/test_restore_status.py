@@ -6,7 +6,7 @@ from etcd_operator.api.restores import RecordedBackup, RestoreFailure, RestoreSt
 from etcd_operator.core.restores.result import RestoreReport
 from etcd_operator.core.restores.state import ClaimState, RestoreState, SourceState, TargetCluster
 from etcd_operator.core.restores.status import status
-from etcd_operator.core.revisions import bump_at
+from etcd_operator.core.revision_bump import bump_at
 from unit.core.restore_states import BEGUN, DONE, MARKED, RUNS, SNAPSHOT, VERIFIED, members, planned
 
 

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from etcd_operator.clock import SystemClock
-from etcd_operator.engine import crew
+from etcd_operator.engine import worker_pool
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.controller import Controller, Result
 from etcd_operator.errors import Conflict
@@ -62,7 +62,7 @@ def test_a_worker_that_hangs_is_reported_and_can_be_seen_in_the_gauges(running: 
 def test_a_pass_that_hangs_and_a_queue_that_makes_no_progress_are_problems(
     running: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "MOST", 1)  # as if all spare workers hung, too
+    monkeypatch.setattr(worker_pool, "MOST", 1)  # as if all spare workers hung, too
     release, entered = threading.Event(), threading.Event()
 
     def script(_: Key) -> Result:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from etcd_operator.figures import BackupFigures
 from etcd_operator.keys import Key
+from etcd_operator.object_metrics import BackupFigures
 from etcd_operator.observability.metrics import Metrics
 
 FULL = BackupFigures(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from etcd_operator.figures import ClusterFigures, RestoreFigures
 from etcd_operator.keys import Key
+from etcd_operator.object_metrics import ClusterFigures, RestoreFigures
 from etcd_operator.observability.metrics import Metrics
 
 KEY = Key("team", "c")

@@ -16,13 +16,13 @@ import msgspec
 
 from etcd_operator.decoding import read
 from etcd_operator.dialects.base import Defaults
-from etcd_operator.figures import BackupFigures, ClusterFigures, RestoreFigures
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder, Reference
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.transport import Timeouts
+from etcd_operator.object_metrics import BackupFigures, ClusterFigures, RestoreFigures
 from etcd_operator.reconcile.build_groups import build_groups
 from etcd_operator.reconcile.caches import CacheSource
 from etcd_operator.reconcile.groups import ClusterGroup, Wiring

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.figures import BackupFigures
 from etcd_operator.keys import Key
+from etcd_operator.object_metrics import BackupFigures
 from etcd_operator.timestamps import instant
 from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.reconcile.bench import Bench, bench

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.figures import BackupFigures
 from etcd_operator.keys import Key
+from etcd_operator.object_metrics import BackupFigures
 from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SECRETS, SERVICES
 from unit.reconcile.bench import Bench, bench

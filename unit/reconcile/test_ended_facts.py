@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.core.reading import ReaderFacts
+from etcd_operator.core.survivor_reader import ReaderFacts
 from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.members.pod_facts import pod_facts

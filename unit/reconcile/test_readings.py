@@ -5,9 +5,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from etcd_operator.core.reading import ReaderFacts
 from etcd_operator.core.rules.offline import CLOCKS
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.survivor_reader import ReaderFacts
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.readings import PATIENCE, REFUSED_SECONDS, Readings
 from etcd_operator.reconcile.waits import Waits

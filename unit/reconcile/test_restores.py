@@ -3,7 +3,7 @@
 import pytest
 
 from etcd_operator.core.jobs import START_PATIENCE
-from etcd_operator.core.revisions import bump_at
+from etcd_operator.core.revision_bump import bump_at
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS
 from unit.reconcile.bodies import BACKUPS, IMPROBABLE, RESTORES, persistent
 from unit.reconcile.jobs import MANIFEST, STORED, Jobs, backup

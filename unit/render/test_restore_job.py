@@ -14,7 +14,7 @@ from etcd_operator.commands import members, outcome
 from etcd_operator.core.restores import spec as specs
 from etcd_operator.core.restores.spec import access
 from etcd_operator.render import restore_job, restored
-from etcd_operator.render.apart import REQUIRED, selects
+from etcd_operator.render.affinity import REQUIRED, selects
 from etcd_operator.render.command import REPORT_PATH
 from unit.api.contract.case import changed
 from unit.api.contract.restore_cases import RESTORE

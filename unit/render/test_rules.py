@@ -7,7 +7,7 @@ import pytest
 
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.render import ephemeral, persistent
-from etcd_operator.render.apart import PREFERRED, members_affinity, preferred_apart, selects
+from etcd_operator.render.affinity import PREFERRED, members_affinity, preferred_apart, selects
 from etcd_operator.render.options import as_environment, as_flags, etcd_options
 from etcd_operator.render.pod import STOP_SECONDS, go_max_procs
 from etcd_operator.render.urls import endpoint, host_of, url

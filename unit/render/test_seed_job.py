@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import msgspec
 
-from etcd_operator.render.apart import REQUIRED
+from etcd_operator.render.affinity import REQUIRED
 from unit.core.builders import persistent
 from unit.render.backups import seed_job_of
 

@@ -11,7 +11,7 @@ from etcd_operator.api.limits import LONGEST_IMPROBABLE_NAME, NAME_PATTERN
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.restores import BUCKET_PATTERN, OBJECT_PATH_PATTERN, RestoreSource, RestoreSpec
 from etcd_operator.core.backups.spec import access_problems, url_problems
-from etcd_operator.core.quantity import bytes_of
+from etcd_operator.core.storage_quantity import bytes_of
 from etcd_operator.core.versions import parse_version
 from etcd_operator.errors import InvalidSpec
 

@@ -7,7 +7,7 @@ from etcd_operator.api.restores import RestoreStatus
 from etcd_operator.core.restores import progress
 from etcd_operator.core.restores.actions import RestorePlan
 from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, RestoreState
-from etcd_operator.core.revisions import bump_at
+from etcd_operator.core.revision_bump import bump_at
 
 COMPLETE, FAILURE = "Complete", "Failed"
 CONDITIONS = frozenset({COMPLETE, FAILURE})

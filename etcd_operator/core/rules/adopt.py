@@ -20,8 +20,8 @@ from etcd_operator.core.observation import listed
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules import adoptable, learner, scale
 from etcd_operator.core.rules.adopt_hold import RECHECK, unhealthy
+from etcd_operator.core.rules.adopt_record import after_addition, before_removal, noted, remember
 from etcd_operator.core.rules.learner import STEP
-from etcd_operator.core.rules.presence import after_addition, before_removal, noted, remember
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import RETRY_HELD
 

@@ -27,8 +27,8 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Member
+from etcd_operator.core.rules.budget import missing_budget
 from etcd_operator.core.rules.objects import missing_services
-from etcd_operator.core.rules.protect import missing_budget
 from etcd_operator.core.starts import Bootstrapping
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import RETRY_HELD, auth_enabled

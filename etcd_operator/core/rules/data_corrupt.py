@@ -10,8 +10,8 @@ once the member is removed, after another such read. Everything else is left to 
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.membership_actions import DisarmCorrupt, RemoveCorrupt
 from etcd_operator.core.replies import ANYBODY
+from etcd_operator.core.rules.adopt_record import before_removal, remember
 from etcd_operator.core.rules.learner import STEP
-from etcd_operator.core.rules.presence import before_removal, remember
 from etcd_operator.core.rules.replace import removable_corrupt
 from etcd_operator.core.rules.scale import lead_elsewhere
 from etcd_operator.core.state import ClusterState

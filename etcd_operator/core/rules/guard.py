@@ -2,7 +2,7 @@
 
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.rules.adopt_again import may_have_adopted
-from etcd_operator.core.rules.protect import missing_budget
+from etcd_operator.core.rules.budget import missing_budget
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CATCH_UP, RETRY_HELD, auth_enabled, of_another_operator
 

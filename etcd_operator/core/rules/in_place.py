@@ -3,7 +3,7 @@
 It is requested by name, like the recovery of a lost majority, and goes the same way: `rules.manual_recovery`.
 The differences: the old cluster serves until the seed does, and the person may change their mind until then.
 
-    requested by name -> entry in status -> claim and Job of the seed (`rules.filling`) -> it serves
+    requested by name -> entry in status -> claim and Job of the seed (`rules.seed_job`) -> it serves
     -> the Service selects nobody -> existing-only: the point of no return
     -> the old cluster takes no more puts, its last revision is recorded -> its members are deleted, their
     claims kept -> the Service selects the seed -> the cluster ID is recorded -> learners
@@ -17,13 +17,13 @@ from semver import Version
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.api.shared_keys import RESTORE_ANNOTATION
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.recoveries import source_of
+from etcd_operator.core.known_backups import CompletedBackup
 from etcd_operator.core.recovery_names import claims_kept_by, recovery_name
+from etcd_operator.core.recovery_texts import source_of
 from etcd_operator.core.rules.recovery_ending import leftovers
 from etcd_operator.core.rules.recovery_request import begin
 from etcd_operator.core.rules.seed import SEED_POLL, held, next_from_stored
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import CompletedBackup
 from etcd_operator.core.versions import can_restore, starts_on
 
 CANCELLED = (

@@ -8,8 +8,8 @@ from etcd_operator.core.member_names import ordinal_of
 from etcd_operator.core.members import Member
 from etcd_operator.core.membership_actions import Promote, RemoveMember
 from etcd_operator.core.polling import pause
+from etcd_operator.core.rules.adopt_record import after_addition, before_removal, remember
 from etcd_operator.core.rules.objects import joining
-from etcd_operator.core.rules.presence import after_addition, before_removal, remember
 from etcd_operator.core.rules.replace import is_lost, removable, removable_corrupt
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import start_again

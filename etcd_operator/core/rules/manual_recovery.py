@@ -31,7 +31,6 @@ from etcd_operator.core.recovery_names import recovery_name
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules import offline
 from etcd_operator.core.rules.automatic import SETTLED, is_settling
-from etcd_operator.core.rules.filling import fill
 from etcd_operator.core.rules.in_place import CANCELLED, is_still_requested
 from etcd_operator.core.rules.last_writes import (
     PATIENCE,
@@ -58,6 +57,7 @@ from etcd_operator.core.rules.seed import (
     under_way,
     was_found_to_serve,
 )
+from etcd_operator.core.rules.seed_job import fill
 from etcd_operator.core.rules.slow_seed import creating
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import seed_corrupt

@@ -8,10 +8,10 @@ that has found a leader in this loss; and each other one that has ended doubles 
 
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
-from etcd_operator.core.reading import ReaderFacts
 from etcd_operator.core.recovery_actions import AddReader
 from etcd_operator.core.rules.seed import voters_of
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.survivor_reader import ReaderFacts
 
 READ_AFTER = 10.0
 """Seconds without a quorum before a minority is read: as long as for all other steps of a recovery."""

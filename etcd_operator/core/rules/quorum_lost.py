@@ -26,8 +26,8 @@ from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.member_names import ordinal_of
 from etcd_operator.core.members import Member
 from etcd_operator.core.polling import pause
-from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, DropUnassigned
+from etcd_operator.core.recovery_texts import missing, source_of
 from etcd_operator.core.rules.automatic import is_recent
 from etcd_operator.core.rules.from_backup import backup_newer_than, newest_backup
 from etcd_operator.core.rules.given_up import loss_of, returned

@@ -12,9 +12,9 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.api.shared_keys import DELETE_CLAIMS, GIVEN_UP_ANNOTATION, RECOVER_ANNOTATION
 from etcd_operator.core.actions import Action, Plan
 from etcd_operator.core.members import Member
-from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, FillSeed
 from etcd_operator.core.recovery_names import cluster_id_in, recovery_name
+from etcd_operator.core.recovery_texts import missing, source_of
 from etcd_operator.core.rules.adopt_again import may_have_adopted
 from etcd_operator.core.rules.automatic import is_due, missed, outlook, without_request
 from etcd_operator.core.rules.offline import known_problems, read_silent, unreadable

@@ -12,7 +12,7 @@ needed.
 from etcd_operator.core.actions import Plan, RecreatePod
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.membership_actions import RemoveMember
-from etcd_operator.core.rules.presence import before_removal, remember
+from etcd_operator.core.rules.adopt_record import before_removal, remember
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CATCH_UP
 from etcd_operator.core.upgrade.member import may_fail_by_version

@@ -10,7 +10,7 @@ import msgspec
 from etcd_operator.api.persisted import RestoredBackup, Via
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.recovery_actions import ConfirmNothingLeft
-from etcd_operator.core.revisions import bump_at
+from etcd_operator.core.revision_bump import bump_at
 from etcd_operator.core.rules.loss import Left
 from etcd_operator.core.rules.quorum_lost import go_on, start
 from etcd_operator.core.rules.seed import held, next_recovery_of, under_way

@@ -11,15 +11,15 @@ import msgspec
 from etcd_operator.api.persisted import REVISION_BUMP, Bootstrap, Recovery, RestoredBackup, recovery_token
 from etcd_operator.core.actions import Action, CreateMember, Plan, Remember
 from etcd_operator.core.backup_tool.report import VerifiedBackup
+from etcd_operator.core.known_backups import CompletedBackup
 from etcd_operator.core.member_names import ordinal_of
 from etcd_operator.core.members import ClaimFacts, Member
-from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import OpenSeed, ReadMember, RetireMember, SetSeedExistingOnly
 from etcd_operator.core.recovery_names import generation_in
+from etcd_operator.core.recovery_texts import missing, source_of
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.starts import OfflineSurvivor, Resuming, Seeding, Start
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import CompletedBackup
 
 RECHECK = 2.0
 """Seconds between observations while somebody else has to act."""

@@ -4,9 +4,9 @@ Those of the recorded etcd cluster with a higher revision than every survivor. T
 person may name an older one, because only reading it shows whether a backup is whole.
 """
 
+from etcd_operator.core.known_backups import CompletedBackup
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import CompletedBackup
 from etcd_operator.core.versions import can_restore
 
 

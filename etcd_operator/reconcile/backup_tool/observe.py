@@ -8,7 +8,7 @@ from etcd_operator.api.coreos_backup import CLEANUP_FINALIZER
 from etcd_operator.core.backup_tool.policy import Wanted, wanted
 from etcd_operator.core.backup_tool.state import ToolClaimState, ToolPodState, ToolReplicaSetState, ToolState
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.quantity import MIB, bytes_of
+from etcd_operator.core.storage_quantity import MIB, bytes_of
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.errors import InvalidSpec, OperatorError
 from etcd_operator.keys import Key

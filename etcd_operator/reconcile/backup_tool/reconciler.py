@@ -13,17 +13,17 @@ from etcd_operator.api.coreos_backup import BackupPolicy
 from etcd_operator.api.meta import Condition
 from etcd_operator.clock import Clock
 from etcd_operator.core.backup_health import change, merged
-from etcd_operator.core.backup_tool.figures import figures
 from etcd_operator.core.backup_tool.health import Problem, ToolFacts, condition, stored
+from etcd_operator.core.backup_tool.metrics import figures
 from etcd_operator.core.backup_tool.plan import plan
 from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.core.backup_tool.state import CleanupState, ToolPodState
 from etcd_operator.core.status import RETRY_HELD
 from etcd_operator.engine.controller import Result
-from etcd_operator.figures import OnFigures
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Written
+from etcd_operator.object_metrics import OnFigures
 from etcd_operator.pod_contract import BACKUP_TOOL_PORT
 from etcd_operator.reconcile.backup_tool.act import ToolActor
 from etcd_operator.reconcile.backup_tool.caches import ToolCaches

@@ -13,8 +13,8 @@ from etcd_operator.kube.store import Index
 from etcd_operator.reconcile.backups.observe import BackupObserver
 from etcd_operator.reconcile.backups.reconciler import BackupReconciler
 from etcd_operator.reconcile.backups.schedules.caches import BY_OWNER, ScheduleCaches, schedule_caches
-from etcd_operator.reconcile.backups.schedules.figures import ScheduleFigures
 from etcd_operator.reconcile.backups.schedules.health import HealthReconciler
+from etcd_operator.reconcile.backups.schedules.metrics import ScheduleFigures
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver
 from etcd_operator.reconcile.backups.schedules.pruner import Pruner
 from etcd_operator.reconcile.backups.schedules.reconciler import ScheduleReconciler

@@ -9,7 +9,7 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import condition_of
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.core.members import PodFacts, PodProblem
-from etcd_operator.core.reading import ReaderFacts
+from etcd_operator.core.survivor_reader import ReaderFacts
 from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER
 from etcd_operator.decoding import decoder
 from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod, StateReason

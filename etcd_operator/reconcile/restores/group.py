@@ -5,8 +5,8 @@ from etcd_operator.kube import resources
 from etcd_operator.reconcile.caches import CacheSource
 from etcd_operator.reconcile.groups import Group, Later, Wiring
 from etcd_operator.reconcile.jobs import JobCaches, job_caches
-from etcd_operator.reconcile.restores.figures import RestoreGauges
 from etcd_operator.reconcile.restores.jobs import JobReader
+from etcd_operator.reconcile.restores.metrics import RestoreGauges
 from etcd_operator.reconcile.restores.observe import RestoreObserver
 from etcd_operator.reconcile.restores.progress import ProgressReader, restore_of
 from etcd_operator.reconcile.restores.reconciler import RestoreReconciler

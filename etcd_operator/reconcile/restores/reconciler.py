@@ -32,7 +32,7 @@ from etcd_operator.kube.views import Job, Written
 from etcd_operator.reconcile.failures import Failures, is_waited_for, reason_of
 from etcd_operator.reconcile.jobs import JobCaches
 from etcd_operator.reconcile.objects import NameTaken, Objects
-from etcd_operator.reconcile.restores.figures import RestoreGauges
+from etcd_operator.reconcile.restores.metrics import RestoreGauges
 from etcd_operator.reconcile.restores.observe import ObservedRestore, RestoreObserver
 from etcd_operator.reconcile.unreadable import Unreadables
 from etcd_operator.reconcile.writes import Writes, require_leadership

@@ -17,12 +17,12 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.backups.spec import named_cluster
 from etcd_operator.core.backups.state import COMPLETED
 from etcd_operator.core.backups.status import VERIFIED
+from etcd_operator.core.known_backups import BackupFacts, CompletedBackup
 from etcd_operator.core.members import Member
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import named
-from etcd_operator.core.stock import BackupFacts, CompletedBackup
 from etcd_operator.decoding import convert
 from etcd_operator.errors import Forbidden, NotFound
 from etcd_operator.etcd_ids import without_padding

@@ -28,7 +28,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
-from etcd_operator.reconcile.backups.schedules.figures import ScheduleFigures
+from etcd_operator.reconcile.backups.schedules.metrics import ScheduleFigures
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver, scheduled_backup
 from etcd_operator.reconcile.backups.schedules.pruner import Pruner
 from etcd_operator.reconcile.backups.schedules.readers import being_read

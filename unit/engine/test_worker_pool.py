@@ -7,8 +7,8 @@ import pytest
 
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.controller import Controller, Result
-from etcd_operator.engine.crew import MOST, STALL, Crew
 from etcd_operator.engine.threads import join_all
+from etcd_operator.engine.worker_pool import MOST, STALL, Crew
 from etcd_operator.engine.workqueue import WorkQueue
 from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from etcd_operator.backup.ahead import ahead
+from etcd_operator.backup.read_ahead import ahead
 from etcd_operator.errors import Unavailable
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from etcd_operator.core.actions import Stage
 from etcd_operator.core.members import PodProblem
-from etcd_operator.core.rules.upkeep import RECHECK, watch
+from etcd_operator.core.rules.unhealthy import RECHECK, watch
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import OUT_OF_SPACE
 from unit.core.builders import (

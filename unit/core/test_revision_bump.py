@@ -3,7 +3,7 @@
 import pytest
 
 from etcd_operator.api.persisted import REVISION_BUMP
-from etcd_operator.core.revisions import PER_SECOND, bump_at
+from etcd_operator.core.revision_bump import PER_SECOND, bump_at
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from etcd_operator.figures import ClusterFigures
 from etcd_operator.keys import Key
+from etcd_operator.object_metrics import ClusterFigures
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.reconcile.bench import Bench, bench, bootstrapped

@@ -10,10 +10,10 @@ from etcd_operator.api.coreos import EtcdCluster
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.core.backup_tool.policy import wanted
 from etcd_operator.core.backup_tool.report import Stock
+from etcd_operator.core.known_backups import NO_STOCK, StockFacts, revision_named
 from etcd_operator.core.rules.from_backup import ASK_AGAIN
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import NO_STOCK, StockFacts, revision_named
 from etcd_operator.errors import Invalid, OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 
 from etcd_operator.api.backup_schedules import KIND, EtcdBackupSchedule, ScheduleStatus
-from etcd_operator.core.backups.schedules.figures import ScheduleMemory, figures, remembered
 from etcd_operator.core.backups.schedules.health import judge
+from etcd_operator.core.backups.schedules.metrics import ScheduleMemory, figures, remembered
 from etcd_operator.core.backups.schedules.state import ScheduleState
-from etcd_operator.figures import OnFigures
 from etcd_operator.keys import Key
+from etcd_operator.object_metrics import OnFigures
 from etcd_operator.reconcile.backups.schedules.caches import cluster_of
 
 

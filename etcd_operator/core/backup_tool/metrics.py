@@ -5,7 +5,7 @@ from datetime import datetime
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
 from etcd_operator.core.backup_tool.health import ToolFacts
-from etcd_operator.figures import HEALTH, BackupFigures
+from etcd_operator.object_metrics import HEALTH, BackupFigures
 
 
 def figures(

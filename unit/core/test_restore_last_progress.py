@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.restores.figures import RestoreMemory, remembered
+from etcd_operator.core.restores.last_progress import RestoreMemory, remembered
 from etcd_operator.core.restores.progress import done
 from etcd_operator.core.restores.state import JobState, RestoreState
 from unit.core.test_restore_progress import DONE, SIZE, VERIFYING, running, state

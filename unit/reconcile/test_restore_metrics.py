@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from etcd_operator.core.restores.result import Progress
-from etcd_operator.figures import RestoreFigures
 from etcd_operator.keys import Key
+from etcd_operator.object_metrics import RestoreFigures
 from etcd_operator.timestamps import instant
 from unit.fakes.apiserver.faults import Answer, Cut, Fault, Request, no_fault
 from unit.reconcile.bodies import RESTORES

@@ -8,12 +8,12 @@ import pytest
 from etcd_operator.api.backup_schedules import LastBackup, ScheduleStatus
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
-from etcd_operator.core.backup_tool import figures as tool
+from etcd_operator.core.backup_tool import metrics as tool
 from etcd_operator.core.backup_tool.health import ToolFacts
 from etcd_operator.core.backup_tool.report import ToolReport
-from etcd_operator.core.backups.schedules.figures import ScheduleMemory, figures, remembered
 from etcd_operator.core.backups.schedules.health import Verdict
-from etcd_operator.figures import BackupFigures
+from etcd_operator.core.backups.schedules.metrics import ScheduleMemory, figures, remembered
+from etcd_operator.object_metrics import BackupFigures
 from etcd_operator.timestamps import timestamp
 from unit.core.schedules import at, state, taken
 

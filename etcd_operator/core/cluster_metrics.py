@@ -3,7 +3,7 @@
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import available
-from etcd_operator.figures import ClusterFigures
+from etcd_operator.object_metrics import ClusterFigures
 
 _LEAVING = frozenset({"Deleting", "TurnedBack"})
 """Holds of a cluster that is about to be deleted."""

@@ -6,7 +6,7 @@ import pytest
 
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.figures import figures
+from etcd_operator.core.cluster_metrics import figures
 from etcd_operator.core.state import ClusterState
 from unit.core.adoptions import adopting, offered
 from unit.core.builders import bootstrapped, down, not_bootstrapped, persistent

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 from etcd_operator.api.restores import EtcdRestore
 from etcd_operator.clock import Clock
-from etcd_operator.core.restores.figures import RestoreMemory, remembered
+from etcd_operator.core.restores.last_progress import RestoreMemory, remembered
 from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, RestoreState
-from etcd_operator.figures import OnRestoreEnd, OnRestoreFigures, RestoreFigures
 from etcd_operator.keys import Key
+from etcd_operator.object_metrics import OnRestoreEnd, OnRestoreFigures, RestoreFigures
 from etcd_operator.timestamps import instant, moment
 
 

@@ -9,7 +9,7 @@ from etcd_operator.core.actions import KeepBudget, ReplaceMember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.membership_actions import AddLearner, RemoveMember
 from etcd_operator.core.plan import plan
-from etcd_operator.core.rules.protect import budget, min_available
+from etcd_operator.core.rules.budget import budget, min_available
 from etcd_operator.core.state import ClusterState
 from unit.core.adoptions import adopting, silent_external
 from unit.core.builders import (
