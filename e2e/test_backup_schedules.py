@@ -111,22 +111,22 @@ def test_a_schedule_from_its_creation_to_its_deletion(space: Space, operator: Op
 
     edit(space, '{"schedule": "0 3 1 1 *", "suspend": false}')
     space.kubectl("wait", "etcd/my-cluster", "--for=condition=BackupHealthy", "--timeout=30s")
-    figures: dict[str, float] = {}
+    metrics: dict[str, float] = {}
 
     def healthy() -> bool:
-        figures.update(operator.figures("backup", space.namespace, "my-schedule"))
-        return figures.get("healthy") == 1
+        metrics.update(operator.metrics("backup", space.namespace, "my-schedule"))
+        return metrics.get("healthy") == 1
 
-    wait_until(healthy, 30, lambda: f"metrics show the same: {figures}")
+    wait_until(healthy, 30, lambda: f"metrics show the same: {metrics}")
     success = instant(status_of(space)["lastSuccessfulTime"]).timestamp()
-    assert figures["failures_total"] == 0
-    assert figures["last_success_timestamp_seconds"] == success
-    assert figures["last_size_bytes"] == stored["size"]
-    assert figures["last_duration_seconds"] < LONG
+    assert metrics["failures_total"] == 0
+    assert metrics["last_success_timestamp_seconds"] == success
+    assert metrics["last_size_bytes"] == stored["size"]
+    assert metrics["last_duration_seconds"] < LONG
 
     space.kubectl("delete", "etcdbackupschedule", "my-schedule", "--timeout=30s")
     wait_until(
-        lambda: health(space) == ("", "") and not operator.figures("backup", space.namespace, "my-schedule"),
+        lambda: health(space) == ("", "") and not operator.metrics("backup", space.namespace, "my-schedule"),
         30,
         "condition and metrics are gone",
     )

@@ -169,10 +169,10 @@ def test_every_two_seconds_the_last_three_are_kept(space: Space, operator: Opera
             )
     wait_until(lambda: stored(folder) == written[-3:], LONG, "the last three are kept", every=0.25)
     wait_until(lambda: space.status(document)["backup"]["count"] == 3, LONG, "the status counts three")
-    figures = operator.figures("backup", space.namespace, name)
-    assert (figures["healthy"], figures["failures_total"] >= 0) == (1, True)
-    assert abs(time.time() - figures["last_success_timestamp_seconds"]) < LONG
-    assert figures["last_size_bytes"] > 0
+    metrics = operator.metrics("backup", space.namespace, name)
+    assert (metrics["healthy"], metrics["failures_total"] >= 0) == (1, True)
+    assert abs(time.time() - metrics["last_success_timestamp_seconds"]) < LONG
+    assert metrics["last_size_bytes"] > 0
     for path in folder.glob("*_etcd.backup"):
         command = [sys.executable, "-m", "etcd_operator", "verify", str(path)]
         subprocess.run(command, check=True, capture_output=True, timeout=LONG)

@@ -214,7 +214,7 @@ def test_persistent_members_are_given_up_only_by_name_and_their_claims_are_kept(
     annotate(space, f"{before}/my-cluster-1/1")
     wait_until(lambda: held(space, document)["reason"] == "RecoveryRefused", LONG, "another name is refused")
     hold_for(5.0, lambda: "recovery" not in space.status(document), "nothing is begun", every=0.5)
-    assert figures(space) == {"available": 0, "held": 1}
+    assert metrics(space) == {"available": 0, "held": 1}
 
     began = time.monotonic()
     annotate(space, name)
@@ -240,14 +240,14 @@ def test_persistent_members_are_given_up_only_by_name_and_their_claims_are_kept(
     assert condition(space.stored(document), "DataLossPossible")["status"] == "True"
     space.wait_events("my-cluster", *EVENTS)
     assert_at_rest(space, 10)  # with the annotation still there
-    assert figures(space) == {"available": 1}
+    assert metrics(space) == {"available": 1}
     space.kubectl("delete", "etcd", "my-cluster")
-    wait_until(lambda: figures(space) == {}, LONG, "metrics of a deleted cluster are gone")
+    wait_until(lambda: metrics(space) == {}, LONG, "metrics of a deleted cluster are gone")
 
 
-def figures(space: Space) -> dict[str, float]:
+def metrics(space: Space) -> dict[str, float]:
     """What metrics show of the cluster."""
-    return space.operator.figures("cluster", space.namespace, "my-cluster")
+    return space.operator.metrics("cluster", space.namespace, "my-cluster")
 
 
 def held(space: Space, document: Document) -> Document:

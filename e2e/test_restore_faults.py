@@ -31,7 +31,7 @@ OTHER_KEY = KEY[::-1].lstrip("=") + "="
 Damage = Callable[[Path], None]
 
 
-def stocked(space: Space, *more: Document) -> Path:
+def backed_up(space: Space, *more: Document) -> Path:
     """A cluster with a key is backed up as `one`, and as `more` says, and lost; the folder of its backups."""
     with_a_key(space)
     space.kubectl.create([backup("one", ON_CLAIM), *more])
@@ -105,7 +105,7 @@ KEYS = {
 def test_what_cannot_be_restored_fails_with_its_reason_and_leaves_nothing(space: Space) -> None:
     for name, (key, value) in KEYS.items():
         space.kubectl("create", "secret", "generic", name, f"--from-literal={key}={value}")
-    folder = stocked(space, backup("sealed", ON_CLAIM, encryption={"secretName": "keys"}))
+    folder = backed_up(space, backup("sealed", ON_CLAIM, encryption={"secretName": "keys"}))
     for name, change in (("truncated", truncate), ("corrupt", corrupt), ("format", declare_another_format)):
         copied(folder, name, change)
     space.kubectl.create([document for _, document in REFUSED.values()])
@@ -158,7 +158,7 @@ def test_a_backup_that_changes_after_its_verification_is_not_restored(
     space: Space, change: Damage, expected: str
 ) -> None:
     """A quota holds the restore between the two."""
-    folder = stocked(space, backup("two", ON_CLAIM))
+    folder = backed_up(space, backup("two", ON_CLAIM))
     space.kubectl("create", "quota", "claims", "--hard=persistentvolumeclaims=1")
     space.kubectl.create(restore("back", url("one")))
     wait_until(lambda: progress(space, "back") == "Forbidden", LONG, lambda: progress(space, "back"))
@@ -249,7 +249,7 @@ def full_volume(space: Space) -> Iterator[str]:
 
 def test_a_volume_that_is_full_is_the_reason(space: Space) -> None:
     space.require_local("the volumes of this cluster are not ours to fill")
-    stocked(space)
+    backed_up(space)
     with full_volume(space) as storage_class:
         wanted = storage("1Gi", storage_class)
         space.kubectl.create(restore("back", {"backupName": "one"}, replicas=1, storage=wanted))

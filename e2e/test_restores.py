@@ -95,7 +95,7 @@ def test_a_lost_cluster_comes_back_from_a_backup_with_one_three_and_five_members
     phase, reason, message = ended(space, "damaged")
     assert (phase, reason) == ("Failed", "BackupDamaged"), message
     assert_nothing_left(space, "watcher")
-    assert space.operator.figures("restore", space.namespace, "damaged") == {"phase": 1}
+    assert space.operator.metrics("restore", space.namespace, "damaged") == {"phase": 1}
 
     stored.write_bytes(content)
     for name, (cluster, size) in SIZES.items():

@@ -7,7 +7,7 @@ from etcd_operator.keys import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackupFigures:
+class BackupMetrics:
     """Of one object that has regular backups; None for what is not known.
 
     cluster: the EtcdCluster that is backed up, empty for another etcd. last_success, last_verified: seconds
@@ -25,15 +25,15 @@ class BackupFigures:
     is_healthy: bool | None = None
 
 
-OnFigures = Callable[[str, Key, BackupFigures | None], None]
-"""`(kind, key, figures)`: the figures of an object of that kind; None when it has none any more."""
+OnBackupMetrics = Callable[[str, Key, BackupMetrics | None], None]
+"""`(kind, key, metrics)`: the metrics of an object of that kind; None when it has none any more."""
 
 HEALTH = {"True": True, "False": False}
 """`is_healthy` by the status of a condition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFigures:
+class ClusterMetrics:
     """Of one EtcdCluster.
 
     is_available: as the condition Available; None until it has served, while it is being restored at its
@@ -47,12 +47,12 @@ class ClusterFigures:
     working: str = ""
 
 
-OnClusterFigures = Callable[[str, Key, ClusterFigures | None], None]
-"""`(API group, key, figures)`: the figures of an EtcdCluster; None when it is deleted."""
+OnClusterMetrics = Callable[[str, Key, ClusterMetrics | None], None]
+"""`(API group, key, metrics)`: the metrics of an EtcdCluster; None when it is deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreFigures:
+class RestoreMetrics:
     """Of one EtcdRestore.
 
     cluster: the EtcdCluster that it makes. last_progress: seconds since the epoch; None after its end.
@@ -63,8 +63,8 @@ class RestoreFigures:
     last_progress: float | None = None
 
 
-OnRestoreFigures = Callable[[Key, RestoreFigures | None], None]
-"""`(key, figures)`: the figures of an EtcdRestore; None when it is deleted."""
+OnRestoreMetrics = Callable[[Key, RestoreMetrics | None], None]
+"""`(key, metrics)`: the metrics of an EtcdRestore; None when it is deleted."""
 
 OnRestoreEnd = Callable[[str], None]
 """`(phase)`: an EtcdRestore has ended in this phase; once for each."""

@@ -10,13 +10,13 @@ from typing import TypeVar
 
 import msgspec
 
-from etcd_operator.core.backup_tool.report import Stock, ToolReport
+from etcd_operator.core.backup_tool.report import RestorableBackups, ToolReport
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.decoding import decoder
 from etcd_operator.http_client import call
 
-Document = TypeVar("Document", ToolReport, Stock, Progress, SurvivorReport)
+Document = TypeVar("Document", ToolReport, RestorableBackups, Progress, SurvivorReport)
 
 DEADLINE = 5.0
 CLEANUP_DEADLINE = 30.0
@@ -40,10 +40,10 @@ def ask(address: tuple[str, int], token: str) -> ToolReport:
     return _call("GET /v1/status", address, token, DEADLINE, ToolReport)
 
 
-def restorable(address: tuple[str, int], token: str, cluster_id: str) -> Stock:
+def restorable(address: tuple[str, int], token: str, cluster_id: str) -> RestorableBackups:
     """What the tool can restore, backups of the etcd cluster with this ID first. Raises `NoReport`."""
     path = f"GET /v1/restorable?clusterID={cluster_id}"
-    return _call(path, address, token, DEADLINE, Stock)
+    return _call(path, address, token, DEADLINE, RestorableBackups)
 
 
 def progress(address: tuple[str, int]) -> Progress:

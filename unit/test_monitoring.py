@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from etcd_operator.keys import Key
-from etcd_operator.object_metrics import BackupFigures, ClusterFigures, RestoreFigures
+from etcd_operator.object_metrics import BackupMetrics, ClusterMetrics, RestoreMetrics
 from etcd_operator.observability.metrics import Metrics
 from unit.promql import Scrape
 
@@ -36,16 +36,16 @@ def samples() -> dict[str, set[str]]:
     """The labels of each metric that the operator exports, by the name of its samples."""
     metrics = Metrics()
     metrics.leader(True)
-    full = BackupFigures(
+    full = BackupMetrics(
         cluster="c", last_success=1.0, last_verified=1.0, took=1.0, size=1, failures=1, is_healthy=True
     )
-    metrics.backup_figures("EtcdBackupSchedule", Key("team", "s"), full)
-    lost = ClusterFigures(is_available=False, held="QuorumLost")
-    metrics.cluster_figures("etcd.improbable.io", Key("team", "c"), lost)
-    new = ClusterFigures(is_available=None, working="Creating")
-    metrics.cluster_figures("etcd.improbable.io", Key("team", "new"), new)
-    pending = RestoreFigures(cluster="c", phase="Pending", last_progress=1.0)
-    metrics.restore_figures(Key("team", "r"), pending)
+    metrics.set_backup("EtcdBackupSchedule", Key("team", "s"), full)
+    lost = ClusterMetrics(is_available=False, held="QuorumLost")
+    metrics.set_cluster("etcd.improbable.io", Key("team", "c"), lost)
+    new = ClusterMetrics(is_available=None, working="Creating")
+    metrics.set_cluster("etcd.improbable.io", Key("team", "new"), new)
+    pending = RestoreMetrics(cluster="c", phase="Pending", last_progress=1.0)
+    metrics.set_restore(Key("team", "r"), pending)
     found: dict[str, set[str]] = {}
     for family in metrics.registry.collect():
         for sample in family.samples:
@@ -97,37 +97,37 @@ def scraped() -> Metrics:
     metrics = Metrics()
     metrics.leader(True)
     clusters = {
-        "serving": ClusterFigures(is_available=True),
-        "recovering": ClusterFigures(is_available=False, working="Recovering"),
-        "waiting": ClusterFigures(is_available=False, held="NoBackup"),
-        "waiting-paused": ClusterFigures(is_available=False, held="Paused"),
-        "paused": ClusterFigures(is_available=True, held="Paused"),
-        "full": ClusterFigures(is_available=True, held="OutOfSpace"),
-        "creating": ClusterFigures(is_available=None, working="Creating"),
-        "joined": ClusterFigures(is_available=True, working="Joined"),
-        "unschedulable": ClusterFigures(is_available=None, held="Unschedulable"),
+        "serving": ClusterMetrics(is_available=True),
+        "recovering": ClusterMetrics(is_available=False, working="Recovering"),
+        "waiting": ClusterMetrics(is_available=False, held="NoBackup"),
+        "waiting-paused": ClusterMetrics(is_available=False, held="Paused"),
+        "paused": ClusterMetrics(is_available=True, held="Paused"),
+        "full": ClusterMetrics(is_available=True, held="OutOfSpace"),
+        "creating": ClusterMetrics(is_available=None, working="Creating"),
+        "joined": ClusterMetrics(is_available=True, working="Joined"),
+        "unschedulable": ClusterMetrics(is_available=None, held="Unschedulable"),
     }
     for name, cluster in clusters.items():
-        metrics.cluster_figures("coreos.com", Key("team", name), cluster)
+        metrics.set_cluster("coreos.com", Key("team", name), cluster)
     # Clusters of both groups may have one name, and each has its own alerts.
-    metrics.cluster_figures("etcd.improbable.io", Key("team", "waiting"), clusters["serving"])
-    metrics.cluster_figures("etcd.improbable.io", Key("team", "recovering"), clusters["full"])
+    metrics.set_cluster("etcd.improbable.io", Key("team", "waiting"), clusters["serving"])
+    metrics.set_cluster("etcd.improbable.io", Key("team", "recovering"), clusters["full"])
     restores = {
-        "completed": RestoreFigures(cluster="c", phase="Completed"),
-        "failed": RestoreFigures(cluster="c", phase="Failed"),
-        "moving": RestoreFigures(cluster="c", phase="Pending", last_progress=NOW - HOUR / 4),
-        "stalled": RestoreFigures(cluster="c", phase="Pending", last_progress=NOW - HOUR),
+        "completed": RestoreMetrics(cluster="c", phase="Completed"),
+        "failed": RestoreMetrics(cluster="c", phase="Failed"),
+        "moving": RestoreMetrics(cluster="c", phase="Pending", last_progress=NOW - HOUR / 4),
+        "stalled": RestoreMetrics(cluster="c", phase="Pending", last_progress=NOW - HOUR),
     }
     for name, restore in restores.items():
-        metrics.restore_figures(Key("team", name), restore)
+        metrics.set_restore(Key("team", name), restore)
     backups = {
-        "healthy": BackupFigures(cluster="c", last_success=NOW, last_verified=NOW - HOUR, is_healthy=True),
-        "overdue": BackupFigures(cluster="c", last_success=NOW - 24 * HOUR, is_healthy=False),
-        "unverified": BackupFigures(cluster="c", last_success=NOW, last_verified=0.0, is_healthy=True),
-        "unknown": BackupFigures(cluster="c"),
+        "healthy": BackupMetrics(cluster="c", last_success=NOW, last_verified=NOW - HOUR, is_healthy=True),
+        "overdue": BackupMetrics(cluster="c", last_success=NOW - 24 * HOUR, is_healthy=False),
+        "unverified": BackupMetrics(cluster="c", last_success=NOW, last_verified=0.0, is_healthy=True),
+        "unknown": BackupMetrics(cluster="c"),
     }
     for name, backup in backups.items():
-        metrics.backup_figures("EtcdBackupSchedule", Key("team", name), backup)
+        metrics.set_backup("EtcdBackupSchedule", Key("team", name), backup)
     return metrics
 
 
@@ -163,8 +163,8 @@ def test_an_alert_goes_on_while_the_reason_alternates() -> None:
     for reason in ("ErrImagePull", "ImagePullBackOff"):
         metrics = Metrics()
         metrics.leader(True)
-        figures = ClusterFigures(is_available=None, held=reason)
-        metrics.cluster_figures("coreos.com", Key("team", "c"), figures)
+        cluster = ClusterMetrics(is_available=None, held=reason)
+        metrics.set_cluster("coreos.com", Key("team", "c"), cluster)
         found.append(Scrape(registry=metrics.registry, now=NOW).evaluate(held))
     assert len(found[0]) == 1
     assert found[0] == found[1]

@@ -74,7 +74,7 @@ class Operator(ABC):
         ]
         return sum(values)
 
-    def figures(self, of: str, namespace: str, name: str) -> dict[str, float]:
+    def metrics(self, of: str, namespace: str, name: str) -> dict[str, float]:
         """What metrics show of an object, by the last part of their names. of: backup, cluster or restore."""
         prefix, found = f"etcd_operator_{of}_", {}
         for line in self.page("metrics").splitlines():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from etcd_operator.backup_tool.inventory import Inventory, ToolBackup
-from etcd_operator.backup_tool.restorable_backups import StockKeeper
+from etcd_operator.backup_tool.restorable_backups import BackupChecker
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.storage.protocol import Store
 
@@ -22,7 +22,7 @@ class Api:
     """
 
     worker: Worker
-    stock: StockKeeper
+    checker: BackupChecker
     load: Callable[[], Inventory]
     find: Callable[[str], ToolBackup | None]
     open_store: Callable[[], Store]

@@ -10,7 +10,7 @@ import structlog
 
 from etcd_operator.backup_tool.api import Api
 from etcd_operator.backup_tool.inventory import Inventory, find, load
-from etcd_operator.backup_tool.restorable_backups import StockKeeper
+from etcd_operator.backup_tool.restorable_backups import BackupChecker
 from etcd_operator.backup_tool.runner import Runner
 from etcd_operator.backup_tool.server import ApiServer
 from etcd_operator.backup_tool.storing import Storing
@@ -67,7 +67,7 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     def listed(running: str) -> Inventory:
         return load(opened(), folder, now=clock.now(), running=running)
 
-    stock = StockKeeper(
+    checker = BackupChecker(
         load=lambda cluster_id: listed(cluster_id or worker.cluster_id),
         open_store=opened,
         storing=storing,
@@ -75,7 +75,7 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     )
     api = Api(
         worker=worker,
-        stock=stock,
+        checker=checker,
         load=lambda: listed(worker.cluster_id),
         find=lambda name: find(opened(), folder, name),
         open_store=opened,
@@ -94,7 +94,7 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
         stopping.set()
         worker.stop()
         server.stop()
-        stock.stop()
+        checker.stop()
         thread.join()
 
 

@@ -16,7 +16,7 @@ from etcd_operator.backup.verify import verify
 from etcd_operator.backup_tool.inventory import NOTHING, Inventory, ToolBackup
 from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.clock import Clock
-from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
+from etcd_operator.core.backup_tool.report import RestorableBackups, VerifiedBackup
 from etcd_operator.errors import OperatorError
 from etcd_operator.storage.protocol import Store
 from etcd_operator.timestamps import timestamp
@@ -45,7 +45,7 @@ class _Found:
     failure: OperatorError | None = None
 
 
-class StockKeeper:
+class BackupChecker:
     """Checks what is stored when it is asked; for use from any thread."""
 
     def __init__(
@@ -64,23 +64,23 @@ class StockKeeper:
         self._thread: threading.Thread | None = None
         self._found: _Found | None = None
 
-    def report(self, running: str = "") -> Stock:
+    def report(self, running: str = "") -> RestorableBackups:
         """What can be restored. Raises the errors of the store, the last check's among them.
 
         running: the ID of the etcd cluster whose backups come first; empty for the one that the tool knows.
         """
         if not self._storing.may_report():
-            return Stock()
+            return RestorableBackups()
         found = self._valid(running)
         if found is None or not found.is_checked:
             self._start(running).join(PATIENCE)
             found = self._valid(running)
         if found is None:
-            return Stock()
+            return RestorableBackups()
         if found.failure is not None:
             self._found = None
             raise found.failure
-        return Stock(
+        return RestorableBackups(
             is_listed=True,
             is_checked=found.is_checked,
             candidate=self._described(found.inventory.newest),
@@ -105,7 +105,7 @@ class StockKeeper:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
-                    target=self._check, args=(running,), name="stock", daemon=True
+                    target=self._check, args=(running,), name="backup-checker", daemon=True
                 )
                 self._thread.start()
             return self._thread

@@ -81,16 +81,16 @@ class FromTool:
 
     def _ask(self, request: Request) -> Fetched:
         try:
-            stock = pod_client.restorable(self.address, self.token, "")
+            found = pod_client.restorable(self.address, self.token, "")
         except TokenRefused as error:
             raise SeedError(f"the backup tool: {error}") from error
         except NoReport as error:
             raise _Again(str(error)) from error
-        if not stock.is_checked:
+        if not found.is_checked:
             raise _Again("it has not read all that is stored")
-        newest = stock.newest
+        newest = found.newest
         if newest is None:
-            raise _none(stock.damaged)
+            raise _none(found.damaged)
         _check_version(newest.etcd_version, request)
         return Fetched(
             name=newest.name,
@@ -98,7 +98,7 @@ class FromTool:
             revision=newest.revision,
             etcd_version=newest.etcd_version,
             sha256=newest.sha256,
-            damaged=stock.damaged,
+            damaged=found.damaged,
         )
 
     def _patiently(self, work: Callable[[], "Fetched"]) -> Fetched:

@@ -152,7 +152,7 @@ class _Handler(Handler):
         elif path == "/v1/status":
             self._document(self.server.api.worker.report())
         elif path == "/v1/restorable":
-            self._document(self.server.api.stock.report(_one(query, "clusterID")))
+            self._document(self.server.api.checker.report(_one(query, "clusterID")))
         else:
             self._wait_for(self.server.api.worker.ask())
 

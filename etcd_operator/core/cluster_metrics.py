@@ -3,13 +3,13 @@
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import available
-from etcd_operator.object_metrics import ClusterFigures
+from etcd_operator.object_metrics import ClusterMetrics
 
 _LEAVING = frozenset({"Deleting", "TurnedBack"})
 """Holds of a cluster that is about to be deleted."""
 
 
-def figures(state: ClusterState, plan: Plan) -> ClusterFigures:
+def cluster_metrics(state: ClusterState, plan: Plan) -> ClusterMetrics:
     """What a pass that observed `state`, and reports `plan`, has found.
 
     A pause is a hold here, although nothing is wrong: it also holds the recovery of a lost quorum.
@@ -20,7 +20,7 @@ def figures(state: ClusterState, plan: Plan) -> ClusterFigures:
     is_lost = reason == "QuorumLost" or (has_joined and not state.has_quorum)
     is_known = serves or is_lost
     is_held = plan.stage is Stage.HELD and plan.reason not in _LEAVING
-    return ClusterFigures(
+    return ClusterMetrics(
         is_available=serves if is_known else None,
         held=plan.reason if is_held else "",
         working=plan.reason if plan.stage is Stage.WORKING else "",

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from etcd_operator.api.meta import RawObject
-from etcd_operator.core.backup_tool.report import Stock
+from etcd_operator.core.backup_tool.report import RestorableBackups
 from etcd_operator.core.restores.state import JobState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StockFacts:
+class ToolBackups:
     """What the backup tool of the cluster has, as far as the operator knows.
 
     is_kept: the cluster has backups. report: the tool's, asked for since the loss; None if there is none yet.
@@ -19,17 +19,17 @@ class StockFacts:
     """
 
     is_kept: bool = False
-    report: Stock | None = None
+    report: RestorableBackups | None = None
     waited: float = 0.0
     problem: str = ""
     known_revision: int = 0
     has_source_tool: bool = False
 
 
-NO_STOCK = StockFacts()
+NO_TOOL_BACKUPS = ToolBackups()
 
 
-def revision_named(report: Stock | None, cluster_id: str) -> int:
+def revision_named(report: RestorableBackups | None, cluster_id: str) -> int:
     """The revision of the newest backup of this etcd cluster in a report of its tool; 0 if it names none.
 
     As long as the tool has not read it, that of its manifest counts.

@@ -9,7 +9,7 @@ from etcd_operator.core.absence import NO_ABSENCE, Absence
 from etcd_operator.core.adoption import Doubt
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.protocol import Kind
-from etcd_operator.core.known_backups import NO_BACKUPS, NO_STOCK, BackupFacts, StockFacts
+from etcd_operator.core.known_backups import NO_BACKUPS, NO_TOOL_BACKUPS, BackupFacts, ToolBackups
 from etcd_operator.core.members import ClaimFacts, Member, Unlabelled, quorum
 from etcd_operator.core.replies import EtcdMember, Reply
 
@@ -49,7 +49,7 @@ class ClusterState:
     unavailable_for: seconds since status reports that no quorum answers; 0 while one does.
     cluster_version: etcd's own, as it reports it now or as last known; empty while it is not known.
     is_version_hidden: no page that has it could be read.
-    stock: what its backup tool has; backups: its EtcdBackups. Known only where one may be restored.
+    tool_backups: what its backup tool has; backups: its EtcdBackups. Known only where one may be restored.
     absence: for how long members have been missed; counted only where that can begin a recovery.
     awaited_for: seconds for which this process has seen the upgrading member not to serve, at one version.
     served_for: seconds for which this process has seen a quorum; counted only after a recovery without a
@@ -76,7 +76,7 @@ class ClusterState:
     unavailable_for: float = 0.0
     cluster_version: str = ""
     is_version_hidden: bool = False
-    stock: StockFacts = NO_STOCK
+    tool_backups: ToolBackups = NO_TOOL_BACKUPS
     absence: Absence = NO_ABSENCE
     awaited_for: float = 0.0
     served_for: float = 0.0

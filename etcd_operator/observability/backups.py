@@ -7,38 +7,38 @@ from collections.abc import Callable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from etcd_operator.object_metrics import BackupFigures
+from etcd_operator.object_metrics import BackupMetrics
 from etcd_operator.observability.series import Series
 
 PREFIX = "etcd_operator_backup_"
 LABELS = ("namespace", "kind", "name", "etcd_cluster")
 
-Value = Callable[[BackupFigures], float | None]
+Value = Callable[[BackupMetrics], float | None]
 
 _GAUGES: tuple[tuple[str, str, Value], ...] = (
     (
         "last_success_timestamp_seconds",
         "When the last backup was completed, or the backup tool found that nothing has changed since.",
-        lambda figures: figures.last_success,
+        lambda metrics: metrics.last_success,
     ),
     (
         "last_verified_timestamp_seconds",
         "When the newest verified backup was completed; 0 if none has been verified yet.",
-        lambda figures: figures.last_verified,
+        lambda metrics: metrics.last_verified,
     ),
-    ("last_duration_seconds", "How long the last backup took.", lambda figures: figures.took),
-    ("last_size_bytes", "The size of the snapshot of the last backup.", lambda figures: figures.size),
+    ("last_duration_seconds", "How long the last backup took.", lambda metrics: metrics.took),
+    ("last_size_bytes", "The size of the snapshot of the last backup.", lambda metrics: metrics.size),
     (
         "healthy",
         "0 if the last success is older than two intervals, 1 if not; no series if neither is known yet.",
-        lambda figures: figures.is_healthy,
+        lambda metrics: metrics.is_healthy,
     ),
 )
 _FAILURES = "Backups that have failed, since the operator or the backup tool was started."
 
 
-class BackupSeries(Series[BackupFigures]):
-    """The figures of all objects with regular backups, by kind."""
+class BackupSeries(Series[BackupMetrics]):
+    """The metrics of all objects with regular backups, by kind."""
 
     def collect(self) -> Iterator[Metric]:
         """All families, at each scrape."""

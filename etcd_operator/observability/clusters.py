@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from etcd_operator.object_metrics import ClusterFigures
+from etcd_operator.object_metrics import ClusterMetrics
 from etcd_operator.observability.series import Series
 
 LABELS = ("namespace", "group", "name")
@@ -14,8 +14,8 @@ _HELD = "1 while the operator changes nothing until something outside changes, b
 _WORKING = "1 while the operator changes the cluster, or waits for a change to take effect, by reason."
 
 
-class ClusterSeries(Series[ClusterFigures]):
-    """The figures of all clusters, by API group."""
+class ClusterSeries(Series[ClusterMetrics]):
+    """The metrics of all clusters, by API group."""
 
     def collect(self) -> Iterator[Metric]:
         """All families, at each scrape."""

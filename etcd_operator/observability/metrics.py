@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Hi
 from prometheus_client.exposition import choose_encoder
 
 from etcd_operator.keys import Key
-from etcd_operator.object_metrics import BackupFigures, ClusterFigures, RestoreFigures
+from etcd_operator.object_metrics import BackupMetrics, ClusterMetrics, RestoreMetrics
 from etcd_operator.observability.backups import BackupSeries
 from etcd_operator.observability.clusters import ClusterSeries
 from etcd_operator.observability.events import Dropped, DroppedEvents
@@ -100,17 +100,17 @@ class Metrics:
         self._leader.labels(name="etcd-operator").set(int(is_leader))
         self._is_leader = is_leader
 
-    def backup_figures(self, kind: str, key: Key, figures: BackupFigures | None) -> None:
+    def set_backup(self, kind: str, key: Key, metrics: BackupMetrics | None) -> None:
         """What was found of the regular backups of an object; None if it has none any more."""
-        self._backups.set(kind, key, figures)
+        self._backups.set(kind, key, metrics)
 
-    def cluster_figures(self, group: str, key: Key, figures: ClusterFigures | None) -> None:
+    def set_cluster(self, group: str, key: Key, metrics: ClusterMetrics | None) -> None:
         """What was found of an EtcdCluster of that API group; None if it is deleted."""
-        self._clusters.set(group, key, figures)
+        self._clusters.set(group, key, metrics)
 
-    def restore_figures(self, key: Key, figures: RestoreFigures | None) -> None:
+    def set_restore(self, key: Key, metrics: RestoreMetrics | None) -> None:
         """What was found of an EtcdRestore; None if it is deleted."""
-        self._restores.set("", key, figures)
+        self._restores.set("", key, metrics)
 
     def restore_ended(self, phase: str) -> None:
         """An EtcdRestore has ended, as Completed or Failed."""

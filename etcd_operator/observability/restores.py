@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from etcd_operator.object_metrics import RestoreFigures
+from etcd_operator.object_metrics import RestoreMetrics
 from etcd_operator.observability.series import Series
 
 LABELS = ("namespace", "name", "etcd_cluster")
@@ -13,8 +13,8 @@ _PHASE = "1 for the phase of each EtcdRestore: Pending, Completed or Failed."
 _PROGRESS = "When an EtcdRestore that has not ended last made progress, or began."
 
 
-class RestoreSeries(Series[RestoreFigures]):
-    """The figures of all EtcdRestores."""
+class RestoreSeries(Series[RestoreMetrics]):
+    """The metrics of all EtcdRestores."""
 
     def collect(self) -> Iterator[Metric]:
         """All families, at each scrape."""

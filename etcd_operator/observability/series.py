@@ -8,11 +8,11 @@ from prometheus_client.registry import Collector
 
 from etcd_operator.keys import Key
 
-Figures = TypeVar("Figures")
+Metrics = TypeVar("Metrics")
 
 
-class Series(Collector, Generic[Figures]):
-    """The figures of all objects. They are shown only while `leads`: another process has newer ones then.
+class Series(Collector, Generic[Metrics]):
+    """The metrics of all objects. They are shown only while `leads`: another process has newer ones then.
 
     What is known is kept meanwhile: objects at rest may have no pass when the process leads again.
     """
@@ -20,18 +20,18 @@ class Series(Collector, Generic[Figures]):
     def __init__(self, leads: Callable[[], bool]) -> None:
         self._leads = leads
         self._lock = threading.Lock()
-        self._figures: dict[tuple[str, Key], Figures] = {}
+        self._metrics: dict[tuple[str, Key], Metrics] = {}
 
-    def set(self, of: str, key: Key, figures: Figures | None) -> None:
+    def set(self, of: str, key: Key, metrics: Metrics | None) -> None:
         """What a pass found; None removes the series of the object. of: what distinguishes equal keys."""
         with self._lock:
-            if figures is None:
-                self._figures.pop((of, key), None)
+            if metrics is None:
+                self._metrics.pop((of, key), None)
             else:
-                self._figures[of, key] = figures
+                self._metrics[of, key] = metrics
 
-    def shown(self) -> list[tuple[str, Key, Figures]]:
+    def shown(self) -> list[tuple[str, Key, Metrics]]:
         """All that a scrape shows now."""
         with self._lock:
-            found = list(self._figures.items()) if self._leads() else []
-        return [(of, key, figures) for (of, key), figures in found]
+            found = list(self._metrics.items()) if self._leads() else []
+        return [(of, key, metrics) for (of, key), metrics in found]

@@ -14,7 +14,7 @@ from etcd_operator.engine.backoff import Backoff
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.backup_tool.group import tool_group
-from etcd_operator.reconcile.backup_tool.known_backups import Stocks
+from etcd_operator.reconcile.backup_tool.known_backups import KnownToolBackups
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.backups.groups import backup_caches, backup_groups
 from etcd_operator.reconcile.caches import Caches, CacheSource, coreos_caches, improbable_caches
@@ -144,14 +144,14 @@ def _peer_status_writer(
 def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[Any]) -> ClusterGroup:
     to_cluster, answered = Later(), Later()
     writes = wiring.writes(caches)
-    stocks = Stocks(
+    tool_backups = KnownToolBackups(
         caches=caches,
         writes=writes,
         tokens=Tokens(clock=wiring.clock),
         inquiries=wiring.inquiries(
-            "backup-stocks",
+            "restorable-backups",
             on_answer=to_cluster,
-            ask=lambda tool: wiring.ask_stock(tool.address, tool.token, tool.cluster_id),
+            ask=lambda tool: wiring.ask_restorable(tool.address, tool.token, tool.cluster_id),
         ),
         waits=wiring.waits(),
     )
@@ -165,7 +165,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         members=EphemeralMembers,
         owns_pod=ephemeral.owns_pod,
         conflicting_cluster=_conflicting_cluster(other, or_equal=True),
-        stock_of=stocks,
+        tool_backups_of=tool_backups,
     )
     reconciler = parts.reconciler(wiring)
     quorums = quorum_check(wiring, reconciler.prober, to_cluster)
@@ -178,7 +178,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         others=(other.clusters,),
         controllers=(clusters,),
         checks=(quorums.check,),
-        closing=(quorums.stop, reconciler.prober.stop, stocks.inquiries.stop, readings.inquiries.stop),
+        closing=(quorums.stop, reconciler.prober.stop, tool_backups.inquiries.stop, readings.inquiries.stop),
         prober=reconciler.prober,
     )
 

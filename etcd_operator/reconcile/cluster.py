@@ -18,7 +18,7 @@ import structlog
 from etcd_operator.api.meta import RawObject
 from etcd_operator.clock import Clock
 from etcd_operator.core.actions import AppendEntry, Plan, Remember, Stage
-from etcd_operator.core.cluster_metrics import figures
+from etcd_operator.core.cluster_metrics import cluster_metrics
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, RETRY_HELD, WARNINGS, awaits_cluster_version
@@ -27,7 +27,7 @@ from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Invalid, NamespaceTerminating, NotLeading, TerminalError
 from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
 from etcd_operator.keys import Key
-from etcd_operator.object_metrics import ClusterFigures
+from etcd_operator.object_metrics import ClusterMetrics
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.failures import Failures, IndependentWrites, attempt, is_waited_for, reason_of
@@ -81,7 +81,7 @@ class ClusterReconciler(Generic[Cluster]):
     upgrades: UpgradeWatch
     failures: Failures
     unreadables: Unreadables
-    on_figures: Callable[[Key, ClusterFigures | None], None]
+    on_metrics: Callable[[Key, ClusterMetrics | None], None]
     peer_status: PeerStatusWriter | None = None
 
     def reconcile(self, key: Key) -> Result:
@@ -89,13 +89,13 @@ class ClusterReconciler(Generic[Cluster]):
         is_unreadable = self.unreadables.exists(key)
         cluster = self.caches.clusters.store.get(key)
         if cluster is None and is_unreadable:
-            self.on_figures(key, ClusterFigures(is_available=None, held=UNREADABLE))
+            self.on_metrics(key, ClusterMetrics(is_available=None, held=UNREADABLE))
             return Result()
         if cluster is None:
             self.observer.forget(key)
             self.failures.passed(key)
             self.upgrades.forget(key)
-            self.on_figures(key, None)
+            self.on_metrics(key, None)
             return Result()
         state = self.observer.observe(key, cluster)
         if state is None:
@@ -119,7 +119,7 @@ class _Pass(Generic[Cluster]):
     def run(self) -> Result:
         """Act; then write what was observed, whatever the result. Raises what failed, for another try."""
         if self._state.desired.is_deleting:
-            self._of.on_figures(self._key, None)
+            self._of.on_metrics(self._key, None)
         is_behind = not self._state.is_fresh and self._state.unseen is None
         if is_behind or self._state.desired.is_deleting:
             return Result(requeue_after=self._plan.requeue_after, is_done=self._state.is_fresh)
@@ -130,7 +130,7 @@ class _Pass(Generic[Cluster]):
         if self._state.is_fresh:
             attempts.make(partial(self._of.readiness_writer.write, self._state))
         self._plan = self._explained(failure) if failure is not None else self._with_failed_gates(attempts)
-        self._of.on_figures(self._key, figures(self._state, self._plan))
+        self._of.on_metrics(self._key, cluster_metrics(self._state, self._plan))
         if not self._plan.is_quiet:
             attempts.make(self._write_status)
             if self._of.peer_status is not None and self._state.is_fresh:

@@ -6,7 +6,7 @@ from functools import partial
 from random import Random
 from typing import Generic
 
-from etcd_operator.core.known_backups import BackupFacts, StockFacts
+from etcd_operator.core.known_backups import BackupFacts, ToolBackups
 from etcd_operator.core.member_names import cluster_of_member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
@@ -19,7 +19,7 @@ from etcd_operator.reconcile.groups import Wiring
 from etcd_operator.reconcile.members.cached import CachedMembers, PeerProblem
 from etcd_operator.reconcile.members.protocol import NewMembers, OwnsPod
 from etcd_operator.reconcile.nodes import Nodes
-from etcd_operator.reconcile.observe import ConflictingCluster, Observer, no_backups, no_stock
+from etcd_operator.reconcile.observe import ConflictingCluster, Observer, no_backups, no_tool_backups
 from etcd_operator.reconcile.peers.status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
@@ -49,7 +49,7 @@ class Parts(Generic[Cluster]):
     conflicting_cluster: ConflictingCluster
     peer_problem: PeerProblem = lambda _: None
     peer_status: PeerStatusWriter | None = None
-    stock_of: Callable[[Cluster, ClusterState], StockFacts] = no_stock
+    tool_backups_of: Callable[[Cluster, ClusterState], ToolBackups] = no_tool_backups
     backups_of: Callable[[Cluster, ClusterState], BackupFacts] = no_backups
 
     def reconciler(self, wiring: Wiring) -> ClusterReconciler[Cluster]:
@@ -80,7 +80,7 @@ class Parts(Generic[Cluster]):
             ),
             failures=wiring.failures(),
             unreadables=Unreadables(objects=self.caches.clusters, recorder=wiring.recorder),
-            on_figures=partial(wiring.on_cluster_figures, self.caches.resource.group),
+            on_metrics=partial(wiring.on_cluster_metrics, self.caches.resource.group),
             peer_status=self.peer_status,
         )
 
@@ -108,7 +108,7 @@ class Parts(Generic[Cluster]):
                 may_act=wiring.may_act,
             ),
             awaited=Awaited(clock=wiring.clock),
-            stock_of=self.stock_of,
+            tool_backups_of=self.tool_backups_of,
             backups_of=self.backups_of,
             readings=self.readings,
         )

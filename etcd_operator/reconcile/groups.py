@@ -17,14 +17,14 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.informer import Informer
-from etcd_operator.object_metrics import OnClusterFigures, OnFigures, OnRestoreEnd, OnRestoreFigures
+from etcd_operator.object_metrics import OnBackupMetrics, OnClusterMetrics, OnRestoreEnd, OnRestoreMetrics
 from etcd_operator.pod_client import ask, clean_up, progress, restorable, survivor
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.inquiries import (
     Ask,
     AskProgress,
-    AskStock,
+    AskRestorable,
     AskSurvivor,
     Inquiries,
     PodServer,
@@ -49,10 +49,10 @@ class Wiring:
     probe_deadline, resync: in seconds. may_act: whether this process leads right now; leads_for: whether it
     leads and no other process can within so many seconds (a process without leader election always does).
     epoch: another number once leadership was lost: what this process remembers may not be so any more.
-    on_upgrade, on_leaderless: see `UpgradeWatch`. on_figures: what metrics show of regular backups;
-    on_cluster_figures, on_restore_figures, on_restore_end: of EtcdClusters and EtcdRestores.
+    on_upgrade, on_leaderless: see `UpgradeWatch`. on_metrics: what metrics show of regular backups;
+    on_cluster_metrics, on_restore_metrics, on_restore_end: of EtcdClusters and EtcdRestores.
     own_image: the operator's, see `OwnImage`. pv_provisioner: of the StorageClass for backups.
-    ask_tool, clean_up_tool, ask_stock, ask_progress, ask_survivor, submit_inquiry: see `Inquiries`.
+    ask_tool, clean_up_tool, ask_restorable, ask_progress, ask_survivor, submit_inquiry: see `Inquiries`.
     """
 
     client: Client
@@ -65,15 +65,15 @@ class Wiring:
     resync: float
     on_upgrade: Seconds
     on_leaderless: Seconds
-    on_figures: OnFigures
-    on_cluster_figures: OnClusterFigures
-    on_restore_figures: OnRestoreFigures
+    on_metrics: OnBackupMetrics
+    on_cluster_metrics: OnClusterMetrics
+    on_restore_metrics: OnRestoreMetrics
     on_restore_end: OnRestoreEnd
     own_image: Callable[[], str]
     pv_provisioner: str = ""
     ask_tool: Ask = ask
     clean_up_tool: Ask = clean_up
-    ask_stock: AskStock = restorable
+    ask_restorable: AskRestorable = restorable
     ask_progress: AskProgress = progress
     ask_survivor: AskSurvivor = survivor
     submit_inquiry: Submit | None = None

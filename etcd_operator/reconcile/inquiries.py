@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from etcd_operator.clock import Clock
-from etcd_operator.core.backup_tool.report import Stock, ToolReport
+from etcd_operator.core.backup_tool.report import RestorableBackups, ToolReport
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
@@ -23,12 +23,12 @@ from etcd_operator.reconcile.waits import Epoch
 
 THREADS = 8
 
-Report = TypeVar("Report", ToolReport, Stock, Progress, SurvivorReport)
+Report = TypeVar("Report", ToolReport, RestorableBackups, Progress, SurvivorReport)
 
 Ask = Callable[[tuple[str, int], str], ToolReport]
 """Asks the tool at (host, port) with a token. Raises `NoReport`."""
 
-AskStock = Callable[[tuple[str, int], str, str], Stock]
+AskRestorable = Callable[[tuple[str, int], str, str], RestorableBackups]
 """Asks what can be restored, backups of the etcd cluster with this ID first. Raises `NoReport`."""
 
 AskProgress = Callable[[tuple[str, int]], Progress]

@@ -11,7 +11,7 @@ from typing import Generic
 from etcd_operator.clock import Clock
 from etcd_operator.core import adoption
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.known_backups import NO_BACKUPS, NO_STOCK, BackupFacts, StockFacts
+from etcd_operator.core.known_backups import NO_BACKUPS, NO_TOOL_BACKUPS, BackupFacts, ToolBackups
 from etcd_operator.core.members import Member
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import conflict, is_own_quorum, observed
@@ -46,9 +46,9 @@ IsNodeLost = Callable[[str], bool]
 """Whether the node of that name has been silent for too long."""
 
 
-def no_stock(_cluster: object, _state: ClusterState) -> StockFacts:
+def no_tool_backups(_cluster: object, _state: ClusterState) -> ToolBackups:
     """Of clusters without backups."""
-    return NO_STOCK
+    return NO_TOOL_BACKUPS
 
 
 def no_backups(_cluster: object, _state: ClusterState) -> BackupFacts:
@@ -60,7 +60,7 @@ def no_backups(_cluster: object, _state: ClusterState) -> BackupFacts:
 class Observer(Generic[Cluster]):
     """Observes the clusters of one API group.
 
-    stock_of, backups_of: what is known of a cluster's backup tool, and of its EtcdBackups.
+    tool_backups_of, backups_of: what is known of a cluster's backup tool, and of its EtcdBackups.
     readings: adds what is read of members that answer nobody.
     """
 
@@ -76,7 +76,7 @@ class Observer(Generic[Cluster]):
     absences: Absences
     awaited: Awaited
     readings: Readings
-    stock_of: Callable[[Cluster, ClusterState], StockFacts] = no_stock
+    tool_backups_of: Callable[[Cluster, ClusterState], ToolBackups] = no_tool_backups
     backups_of: Callable[[Cluster, ClusterState], BackupFacts] = no_backups
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
@@ -133,7 +133,9 @@ class Observer(Generic[Cluster]):
         """With what is known of its backups; a right that is missing to read them live is reported."""
         try:
             return replace(
-                state, stock=self.stock_of(cluster, state), backups=self.backups_of(cluster, state)
+                state,
+                tool_backups=self.tool_backups_of(cluster, state),
+                backups=self.backups_of(cluster, state),
             )
         except TerminalError as error:
             if not state.is_fresh or state.unseen is not None:

@@ -11,12 +11,12 @@ from etcd_operator import pod_client
 from etcd_operator.backup.source import Source
 from etcd_operator.backup_tool import restorable_backups
 from etcd_operator.backup_tool.inventory import Inventory, find, load
-from etcd_operator.backup_tool.restorable_backups import VALID_SECONDS, StockKeeper
+from etcd_operator.backup_tool.restorable_backups import VALID_SECONDS, BackupChecker
 from etcd_operator.backup_tool.seed import PATIENCE, FromTool, Request, SeedError, from_store
 from etcd_operator.backup_tool.server import ApiServer
 from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.backup_tool.worker import Worker
-from etcd_operator.core.backup_tool.report import Stock
+from etcd_operator.core.backup_tool.report import RestorableBackups
 from etcd_operator.etcd_ids import hex_id
 from etcd_operator.pod_client import NoReport, TokenRefused
 from etcd_operator.storage.directory import Directory
@@ -44,7 +44,7 @@ def damage(store: Directory, path: str) -> None:
     file.write_bytes(data)
 
 
-class Keeper(StockKeeper):
+class Checker(BackupChecker):
     """On a folder."""
 
     def __init__(self, store: Directory) -> None:
@@ -63,20 +63,20 @@ class Keeper(StockKeeper):
             clock=self.clock,
         )
 
-    def checked(self, running: str = "") -> Stock:
+    def checked(self, running: str = "") -> RestorableBackups:
         """The report once everything is read."""
         eventually(lambda: self.report(running).is_checked)
         return self.report(running)
 
 
-def revision(found: Stock) -> int:
+def revision(found: RestorableBackups) -> int:
     return found.newest.revision if found.newest is not None else 0
 
 
 def test_the_newest_backup_is_offered_once_it_is_read(store: Directory) -> None:
     put(store, 5)
     put(store, 6, minutes=1)
-    found = Keeper(store).checked()
+    found = Checker(store).checked()
     assert found.newest == found.candidate
     assert found.newest is not None
     assert (found.newest.revision, found.newest.cluster_id) == (6, hex_id(0xC0FFEE))
@@ -87,36 +87,36 @@ def test_the_newest_backup_is_offered_once_it_is_read(store: Directory) -> None:
 def test_a_damaged_backup_is_passed_over_and_named(store: Directory) -> None:
     put(store, 5)
     damage(store, put(store, 6, minutes=1))
-    found = Keeper(store).checked()
+    found = Checker(store).checked()
     assert (revision(found), found.damaged) == (5, ("3.6.16_0000000000000006_etcd.backup",))
     assert found.candidate is not None
     assert found.candidate.revision == 6
 
 
 def test_nothing_is_offered_where_nothing_is_stored(store: Directory) -> None:
-    found = Keeper(store).checked()
+    found = Checker(store).checked()
     assert (found.newest, found.candidate, found.damaged) == (None, None, ())
 
 
 def test_the_etcd_cluster_that_is_asked_for_comes_first(store: Directory) -> None:
     put(store, 9, cluster=OLD, minutes=5)
     put(store, 3, cluster=NEW)
-    keeper = Keeper(store)
-    assert revision(keeper.checked(hex_id(NEW))) == 3
-    assert revision(keeper.checked(hex_id(OLD))) == 9
-    assert revision(keeper.checked()) == 9
+    checker = Checker(store)
+    assert revision(checker.checked(hex_id(NEW))) == 3
+    assert revision(checker.checked(hex_id(OLD))) == 9
+    assert revision(checker.checked()) == 9
 
 
 def test_what_was_checked_before_a_backup_was_stored_is_not_reported(store: Directory) -> None:
     put(store, 5)
-    keeper = Keeper(store)
-    assert revision(keeper.checked()) == 5
-    keeper.listing.clear()
-    with keeper.storing.of(lambda: SOURCE):
-        keeper._start("")
+    checker = Checker(store)
+    assert revision(checker.checked()) == 5
+    checker.listing.clear()
+    with checker.storing.of(lambda: SOURCE):
+        checker._start("")
         put(store, 6, minutes=1)
-    keeper.listing.set()
-    assert revision(keeper.checked()) == 6
+    checker.listing.set()
+    assert revision(checker.checked()) == 6
 
 
 def test_a_request_does_not_wait_until_all_manifests_are_read(
@@ -125,42 +125,42 @@ def test_a_request_does_not_wait_until_all_manifests_are_read(
     """Some hundred of them take longer than the operator waits for an answer."""
     monkeypatch.setattr(restorable_backups, "PATIENCE", 0.01)
     put(store, 5)
-    keeper = Keeper(store)
-    keeper.listing.clear()
-    assert keeper.report() == Stock()
-    keeper.listing.set()
-    assert revision(keeper.checked()) == 5
+    checker = Checker(store)
+    checker.listing.clear()
+    assert checker.report() == RestorableBackups()
+    checker.listing.set()
+    assert revision(checker.checked()) == 5
 
 
 def test_the_newest_is_named_while_it_is_read(store: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restorable_backups, "PATIENCE", 0.01)
     put(store, 5)
-    keeper, reading = Keeper(store), threading.Event()
+    checker, reading = Checker(store), threading.Event()
 
     def opened() -> Directory:
         assert reading.wait(20)
         return store
 
-    keeper._open_store = opened
-    eventually(lambda: keeper.report().is_listed)
-    found = keeper.report()
+    checker._open_store = opened
+    eventually(lambda: checker.report().is_listed)
+    found = checker.report()
     assert (found.is_checked, found.candidate is not None, found.newest) == (False, True, None)
     reading.set()
-    assert revision(keeper.checked()) == 5
+    assert revision(checker.checked()) == 5
 
 
 def test_everything_is_read_again_after_a_while(store: Directory) -> None:
-    keeper, path = Keeper(store), put(store, 5)
-    assert revision(keeper.checked()) == 5
+    checker, path = Checker(store), put(store, 5)
+    assert revision(checker.checked()) == 5
     damage(store, path)
-    assert revision(keeper.report()) == 5
-    keeper.clock.advance(VALID_SECONDS)
-    assert keeper.checked().newest is None
+    assert revision(checker.report()) == 5
+    checker.clock.advance(VALID_SECONDS)
+    assert checker.checked().newest is None
 
 
 def test_a_store_that_fails_is_reported_and_asked_again(store: Directory) -> None:
     put(store, 5)
-    keeper = Keeper(store)
+    checker = Checker(store)
     gone = threading.Event()
 
     def failing() -> Directory:
@@ -169,25 +169,25 @@ def test_a_store_that_fails_is_reported_and_asked_again(store: Directory) -> Non
             raise StoreError("the disk is gone")
         return store
 
-    keeper._open_store = failing
+    checker._open_store = failing
 
     def fails() -> bool:
         try:
-            keeper.report()
+            checker.report()
         except StoreError as error:
             return "the disk is gone" in str(error)
         return False
 
     eventually(fails)
-    assert revision(keeper.checked()) == 5
-    keeper.stop()
+    assert revision(checker.checked()) == 5
+    checker.stop()
 
 
 def test_stopping_before_anything_was_asked_does_nothing(store: Directory) -> None:
     threads = threading.enumerate()
-    keeper = Keeper(store)
-    keeper.stop()
-    assert (threading.enumerate(), keeper._found) == (threads, None)
+    checker = Checker(store)
+    checker.stop()
+    assert (threading.enumerate(), checker._found) == (threads, None)
 
 
 def test_a_backup_is_found_by_its_name_without_the_others(store: Directory) -> None:

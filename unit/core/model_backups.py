@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 
 from etcd_operator.backup.order import Stamp, newest_first
-from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
-from etcd_operator.core.known_backups import StockFacts, revision_named
+from etcd_operator.core.backup_tool.report import RestorableBackups, VerifiedBackup
+from etcd_operator.core.known_backups import ToolBackups, revision_named
 from etcd_operator.core.members import FetchedBackup
 from etcd_operator.timestamps import timestamp
 from unit.core.model_disks import Disk, Process
@@ -23,7 +23,7 @@ KEPT = 3
 """How many backups the tool keeps."""
 
 STEP = 10.0
-"""Seconds between two observations of a stock; the rules wait for thirty."""
+"""Seconds between two observations of the backups of a tool; the rules wait for thirty."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -121,20 +121,20 @@ class Tool:
         )
         return [each.backup for each in placed]
 
-    def report(self, running: str) -> Stock:
+    def report(self, running: str) -> RestorableBackups:
         """What can be restored, as `/v1/restorable` has it; the first question only begins to read."""
         if self.under_way is not None:
-            return Stock()
+            return RestorableBackups()
         found = self.newest_first(running)
         names = tuple(backup.name for backup in found)
         candidate = found[0].report if found else None
         if names != self._listed:
             self._read(found)
-            return Stock(is_listed=True, candidate=candidate)
+            return RestorableBackups(is_listed=True, candidate=candidate)
         newest = self._whole.report if self._whole is not None else None
         if newest is not None:
             self.reported.add(newest.name)
-        return Stock(
+        return RestorableBackups(
             is_listed=True, is_checked=True, candidate=candidate, newest=newest, damaged=self._damaged
         )
 
@@ -159,15 +159,15 @@ class Inquiry:
     seconds since the tool fell silent.
     """
 
-    report: Stock | None = None
+    report: RestorableBackups | None = None
     waited: float = 0.0
     problem: str = ""
     asked: str | None = None
 
-    def ask(self, running: str, known_revision: int) -> StockFacts:
+    def ask(self, running: str, known_revision: int) -> ToolBackups:
         """What is known now; a question is under way from then on."""
         self.asked = running if self.asked is None else self.asked
-        sight = StockFacts(
+        sight = ToolBackups(
             is_kept=True,
             report=None if self.problem else self.report,
             waited=self.waited,

@@ -42,12 +42,12 @@ def _judge_survivor(world: World, state: ClusterState, recovery: Recovery) -> No
     revision = disk.revision if disk is not None else recovery.revision
     newer = [b for b in _whole(world) if b.content.cluster_id == recovery.replaces]
     newer = [b for b in newer if b.content.revision > revision]
-    stock = state.stock
-    is_heard = stock.report is not None and stock.report.is_listed
-    is_known = any(backup.content.revision <= stock.known_revision for backup in newer)
-    if stock.report is not None and not stock.report.is_listed:
+    tool_backups = state.tool_backups
+    is_heard = tool_backups.report is not None and tool_backups.report.is_listed
+    is_known = any(backup.content.revision <= tool_backups.known_revision for backup in newer)
+    if tool_backups.report is not None and not tool_backups.report.is_listed:
         world.losses.append(f"{recovery.survivor} is chosen although a backup is being stored")
-    if newer and (is_heard or is_known or stock.waited < PATIENCE):
+    if newer and (is_heard or is_known or tool_backups.waited < PATIENCE):
         names = [backup.name for backup in newer]
         world.losses.append(
             f"{recovery.survivor} with revision {revision} is chosen although there is {names}"

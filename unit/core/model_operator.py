@@ -16,7 +16,7 @@ from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import DesiredCluster, RestoreFrom
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
-from etcd_operator.core.known_backups import NO_BACKUPS, NO_STOCK, BackupFacts, StockFacts
+from etcd_operator.core.known_backups import NO_BACKUPS, NO_TOOL_BACKUPS, BackupFacts, ToolBackups
 from etcd_operator.core.members import Member, PodFacts, PodProblem, Unlabelled
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import is_own_quorum, observed
@@ -114,21 +114,23 @@ class Operator:
         )
         state = with_readings(self.world, state)
         state = self.absences.of(state)
-        return replace(state, stock=self._stock(state, resource), backups=self.backups_of(state))
+        return replace(
+            state, tool_backups=self._tool_backups(state, resource), backups=self.backups_of(state)
+        )
 
     def backups_of(self, state: ClusterState) -> BackupFacts:
         """What it knows of EtcdBackups: see `model_stored_operator`."""
         return NO_BACKUPS
 
-    def _stock(self, state: ClusterState, resource: Resource) -> StockFacts:
+    def _tool_backups(self, state: ClusterState, resource: Resource) -> ToolBackups:
         """As `reconcile.backup_tool.known_backups` has it."""
         if resource.restores and not state.persisted.is_bootstrapped:
-            return StockFacts(has_source_tool=not self.world.tool.is_direct)
+            return ToolBackups(has_source_tool=not self.world.tool.is_direct)
         if not chooses_source(state):
             self.inquiry = None
-            return NO_STOCK
+            return NO_TOOL_BACKUPS
         if not resource.keeps_backups:
-            return NO_STOCK
+            return NO_TOOL_BACKUPS
         self.inquiry = self.inquiry or Inquiry()
         return self.inquiry.ask(state.persisted.cluster_id, resource.backup_revision)
 

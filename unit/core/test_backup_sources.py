@@ -8,8 +8,8 @@ import pytest
 
 from etcd_operator.api.persisted import REVISION_BUMP, RestoredBackup
 from etcd_operator.core.actions import CreateMember, Remember, Stage
-from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
-from etcd_operator.core.known_backups import StockFacts, revision_named
+from etcd_operator.core.backup_tool.report import RestorableBackups, VerifiedBackup
+from etcd_operator.core.known_backups import ToolBackups, revision_named
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, DropUnassigned
 from etcd_operator.core.rules.from_backup import TOOL_GRACE
@@ -35,19 +35,19 @@ def backup(revision: int = 9, cluster_id: str = CLUSTER_ID, version: str = "3.6.
     )
 
 
-def having(found: VerifiedBackup | None, **more: Any) -> Stock:
+def having(found: VerifiedBackup | None, **more: Any) -> RestorableBackups:
     report: dict[str, Any] = {"is_listed": True, "candidate": found, "is_checked": True, "newest": found}
-    return Stock(**{**report, **more})
+    return RestorableBackups(**{**report, **more})
 
 
-def beside(report: Stock | None, **more: Any) -> ClusterState:
+def beside(report: RestorableBackups | None, **more: Any) -> ClusterState:
     """db-0002 is left, at revision 7."""
-    return replace(lost(3, 0, 1), stock=StockFacts(is_kept=True, report=report, **more))
+    return replace(lost(3, 0, 1), tool_backups=ToolBackups(is_kept=True, report=report, **more))
 
 
-def alone(report: Stock | None, **more: Any) -> ClusterState:
+def alone(report: RestorableBackups | None, **more: Any) -> ClusterState:
     """Nothing is left."""
-    return replace(lost(3, 0, 1, 2), stock=StockFacts(is_kept=True, report=report, **more))
+    return replace(lost(3, 0, 1, 2), tool_backups=ToolBackups(is_kept=True, report=report, **more))
 
 
 OF_THIS, OF_OLD = (RestoredBackup(cluster=name, via="Claim", name="r1") for name in ("db", "old"))
@@ -88,8 +88,10 @@ def source_of(state: ClusterState) -> str:
             beside(having(backup(8), is_checked=False, newest=None)), "BackupPending", id="newer, not read"
         ),
         pytest.param(beside(None), "QuorumLost", id="not asked"),
-        pytest.param(beside(Stock()), "BackupPending", id="a backup is being stored"),
-        pytest.param(beside(Stock(), waited=9e9), "BackupPending", id="a backup is being stored, for long"),
+        pytest.param(beside(RestorableBackups()), "BackupPending", id="a backup is being stored"),
+        pytest.param(
+            beside(RestorableBackups(), waited=9e9), "BackupPending", id="a backup is being stored, for long"
+        ),
         pytest.param(beside(None, waited=TOOL_GRACE), "db-0002", id="silent for too long"),
         pytest.param(
             beside(None, waited=9e9, known_revision=8), "BackupPending", id="silent, was known to have more"
@@ -118,7 +120,7 @@ def test_the_newest_source_is_taken_and_none_while_it_is_not_known(state: Cluste
 
 
 def test_a_backup_that_may_be_being_stored_is_given_up_by_a_person_only() -> None:
-    made = plan(beside(Stock()))
+    made = plan(beside(RestorableBackups()))
     assert (made.stage, made.actions) == (Stage.HELD, ())
     assert "lists the stored backups or still stores a backup that was begun before the loss" in made.message
     assert "remove spec.backup to recover from db-0002" in made.message
@@ -128,14 +130,14 @@ def test_a_backup_that_may_be_being_stored_is_given_up_by_a_person_only() -> Non
     ("report", "revision"),
     [
         pytest.param(None, 0, id="nothing heard"),
-        pytest.param(Stock(), 0, id="a backup is being stored"),
+        pytest.param(RestorableBackups(), 0, id="a backup is being stored"),
         pytest.param(having(None), 0, id="none stored"),
         pytest.param(having(backup(8), is_checked=False, newest=None), 8, id="not read yet"),
         pytest.param(having(backup(8), newest=backup(6)), 6, id="the newest one is damaged"),
         pytest.param(having(backup(8, OTHER)), 0, id="of another etcd cluster"),
     ],
 )
-def test_what_a_tool_has_named_is_known(report: Stock | None, revision: int) -> None:
+def test_what_a_tool_has_named_is_known(report: RestorableBackups | None, revision: int) -> None:
     assert revision_named(report, CLUSTER_ID) == revision
 
 
@@ -202,7 +204,7 @@ def test_a_backup_pending_asks_a_person_nothing_but_what_helps() -> None:
         recovering(),
     ],
 )
-def test_the_stock_matters_only_where_a_source_is_chosen(state: ClusterState) -> None:
+def test_backups_of_the_tool_matter_only_where_a_source_is_chosen(state: ClusterState) -> None:
     assert not chooses_source(state)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.cluster_metrics import figures
+from etcd_operator.core.cluster_metrics import cluster_metrics
 from etcd_operator.core.state import ClusterState
 from unit.core.adoptions import adopting, offered
 from unit.core.builders import bootstrapped, down, not_bootstrapped, persistent
@@ -22,7 +22,7 @@ LOST = replace(SERVING, has_quorum=False)
     ids=["serving", "lost", "new"],
 )
 def test_whether_a_cluster_serves(state: ClusterState, is_available: bool | None) -> None:
-    assert figures(state, Plan.settled()).is_available is is_available
+    assert cluster_metrics(state, Plan.settled()).is_available is is_available
 
 
 def test_a_cluster_that_is_being_restored_at_its_creation_has_lost_nothing() -> None:
@@ -31,7 +31,7 @@ def test_a_cluster_that_is_being_restored_at_its_creation_has_lost_nothing() -> 
     )
     persisted = replace(LOST.persisted, cluster_id="", recovery=recovery)
     state = replace(LOST, desired=replace(LOST.desired, persisted=persisted))
-    assert figures(state, Plan.settled()).is_available is None
+    assert cluster_metrics(state, Plan.settled()).is_available is None
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_cluster_that_is_being_restored_at_its_creation_has_lost_nothing() -> 
 def test_a_cluster_that_is_being_adopted_may_lose_its_quorum(
     state: ClusterState, is_available: bool | None
 ) -> None:
-    assert figures(state, Plan.settled()).is_available is is_available
+    assert cluster_metrics(state, Plan.settled()).is_available is is_available
 
 
 @pytest.mark.parametrize(
@@ -65,5 +65,5 @@ def test_a_cluster_that_is_being_adopted_may_lose_its_quorum(
     ids=lambda value: value.reason if isinstance(value, Plan) else "",
 )
 def test_what_holds_a_cluster_or_is_done(plan: Plan, held: str, working: str) -> None:
-    found = figures(LOST, plan)
+    found = cluster_metrics(LOST, plan)
     assert (found.held, found.working) == (held, working)

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.api.persisted import REVISION_BUMP, RestoredBackup
 from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.desired import RestoreFrom
-from etcd_operator.core.known_backups import StockFacts
+from etcd_operator.core.known_backups import ToolBackups
 from etcd_operator.core.members import FetchedBackup, Member, PodFacts
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmNothingLeft
@@ -52,7 +52,7 @@ def test_a_new_cluster_of_too_old_an_etcd_is_not_begun(version: str) -> None:
 
 
 def test_a_backup_is_fetched_through_the_tool_that_uses_its_claim() -> None:
-    remembered = plan(replace(new(), stock=StockFacts(has_source_tool=True))).actions[1]
+    remembered = plan(replace(new(), tool_backups=ToolBackups(has_source_tool=True))).actions[1]
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery is not None
     assert remembered.persisted.recovery.backup == RestoredBackup(cluster="old", via="Tool")

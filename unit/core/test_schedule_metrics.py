@@ -12,8 +12,8 @@ from etcd_operator.core.backup_tool import metrics as tool
 from etcd_operator.core.backup_tool.health import ToolFacts
 from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.core.backups.schedules.health import Verdict
-from etcd_operator.core.backups.schedules.metrics import ScheduleMemory, figures, remembered
-from etcd_operator.object_metrics import BackupFigures
+from etcd_operator.core.backups.schedules.metrics import ScheduleMemory, remembered, schedule_metrics
+from etcd_operator.object_metrics import BackupMetrics
 from etcd_operator.timestamps import timestamp
 from unit.core.schedules import at, state, taken
 
@@ -74,7 +74,7 @@ def test_the_figures_of_a_schedule() -> None:
     status = ScheduleStatus(
         last_successful_time="2026-11-22T12:00:09Z", last_verified_time="2026-11-21T12:00:09Z"
     )
-    assert figures(kept, "c", state(), status, HEALTHY, is_verified=True) == BackupFigures(
+    assert schedule_metrics(kept, "c", state(), status, HEALTHY, is_verified=True) == BackupMetrics(
         cluster="c",
         last_success=at("22 12:00:09").timestamp(),
         last_verified=at("21 12:00:09").timestamp(),
@@ -84,10 +84,12 @@ def test_the_figures_of_a_schedule() -> None:
         is_healthy=True,
     )
     pending = Verdict(status="Unknown", reason="FirstBackupPending")
-    nothing = BackupFigures(cluster="", failures=0)
-    assert figures(ScheduleMemory(uid="uid"), "", state(), NONE, pending, is_verified=False) == nothing
+    nothing = BackupMetrics(cluster="", failures=0)
+    assert (
+        schedule_metrics(ScheduleMemory(uid="uid"), "", state(), NONE, pending, is_verified=False) == nothing
+    )
     never = replace(nothing, last_verified=0.0)
-    assert figures(ScheduleMemory(uid="uid"), "", state(), NONE, pending, is_verified=True) == never
+    assert schedule_metrics(ScheduleMemory(uid="uid"), "", state(), NONE, pending, is_verified=True) == never
 
 
 STORED = ClusterBackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, size=20512, took=0.4)
@@ -100,7 +102,7 @@ STORED = ClusterBackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, 
             ToolFacts(report=ToolReport(failures=3), since_success=60.0),
             STORED,
             "True",
-            BackupFigures(
+            BackupMetrics(
                 cluster="c",
                 last_success=at("22 12:29").timestamp(),
                 took=0.4,
@@ -109,18 +111,18 @@ STORED = ClusterBackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, 
                 is_healthy=True,
             ),
         ),
-        (ToolFacts(), None, "Unknown", BackupFigures(cluster="c")),
-        (ToolFacts(), ClusterBackupStatus(), "False", BackupFigures(cluster="c", is_healthy=False)),
+        (ToolFacts(), None, "Unknown", BackupMetrics(cluster="c")),
+        (ToolFacts(), ClusterBackupStatus(), "False", BackupMetrics(cluster="c", is_healthy=False)),
         (
             ToolFacts(),
             msgspec.structs.replace(STORED, took=0.0),
             "False",
-            BackupFigures(cluster="c", size=20512, is_healthy=False),
+            BackupMetrics(cluster="c", size=20512, is_healthy=False),
         ),
     ],
 )
 def test_the_figures_of_a_cluster(
-    sight: ToolFacts, stored: ClusterBackupStatus | None, status: str, expected: BackupFigures
+    sight: ToolFacts, stored: ClusterBackupStatus | None, status: str, expected: BackupMetrics
 ) -> None:
     condition = Condition(type="BackupHealthy", status=status, reason="R")  # type: ignore[arg-type]
-    assert tool.figures("c", sight, stored, condition, at("22 12:30")) == expected
+    assert tool.tool_metrics("c", sight, stored, condition, at("22 12:30")) == expected

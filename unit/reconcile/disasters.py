@@ -26,7 +26,7 @@ def store(made: Bench, *, ahead: int = 0) -> str:
     etcd = made.etcd.etcd
     newest = backup(etcd.revision + ahead, cluster_id=made.status(COREOS)["clusterID"])
     made.etcds.save(newest.name, etcd)
-    made.tools.stock = holding(newest)
+    made.tools.restorable = holding(newest)
     return newest.name
 
 

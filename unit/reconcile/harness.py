@@ -22,7 +22,7 @@ from etcd_operator.kube.events import Recorder, Reference
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.transport import Timeouts
-from etcd_operator.object_metrics import BackupFigures, ClusterFigures, RestoreFigures
+from etcd_operator.object_metrics import BackupMetrics, ClusterMetrics, RestoreMetrics
 from etcd_operator.reconcile.build_groups import build_groups
 from etcd_operator.reconcile.caches import CacheSource
 from etcd_operator.reconcile.groups import ClusterGroup, Wiring
@@ -47,12 +47,12 @@ def objects_of(api: ApiServer, namespace: str = "default") -> Objects:
     return Objects(client=client, namespace=namespace, wrote=lambda *_: None)
 
 
-def _keep(found: dict[tuple[str, Key], Found], of: str, key: Key, figures: Found | None) -> None:
+def _keep(found: dict[tuple[str, Key], Found], of: str, key: Key, metrics: Found | None) -> None:
     """What metrics show, as they keep it."""
-    if figures is None:
+    if metrics is None:
         found.pop((of, key), None)
     else:
-        found[of, key] = figures
+        found[of, key] = metrics
 
 
 def _is_readable(obj: Json, informer: Informer[Any]) -> bool:
@@ -89,9 +89,9 @@ class Operator:
         self.leaderless: list[float] = []
         self.leads, self.epoch = True, 0
         self.leads_for_long_enough = True
-        self.figures: dict[tuple[str, Key], BackupFigures] = {}
-        self.cluster_figures: dict[tuple[str, Key], ClusterFigures] = {}
-        self.restore_figures: dict[tuple[str, Key], RestoreFigures] = {}
+        self.backup_metrics: dict[tuple[str, Key], BackupMetrics] = {}
+        self.cluster_metrics: dict[tuple[str, Key], ClusterMetrics] = {}
+        self.restore_metrics: dict[tuple[str, Key], RestoreMetrics] = {}
         self.restore_ends: list[str] = []
         self._shown: dict[Informer[Any], tuple[int, int | None]] = {}
         self._reported: dict[Informer[Any], dict[str, str]] = {}
@@ -108,14 +108,14 @@ class Operator:
             resync=RESYNC,
             on_upgrade=self.upgrades.append,
             on_leaderless=self.leaderless.append,
-            on_figures=partial(_keep, self.figures),
-            on_cluster_figures=partial(_keep, self.cluster_figures),
-            on_restore_figures=partial(_keep, self.restore_figures, "EtcdRestore"),
+            on_metrics=partial(_keep, self.backup_metrics),
+            on_cluster_metrics=partial(_keep, self.cluster_metrics),
+            on_restore_metrics=partial(_keep, self.restore_metrics, "EtcdRestore"),
             on_restore_end=self.restore_ends.append,
             own_image=tools.image,
             ask_tool=tools.ask,
             clean_up_tool=tools.clean_up,
-            ask_stock=tools.ask_stock,
+            ask_restorable=tools.ask_restorable,
             ask_progress=tools.ask_progress,
             ask_survivor=tools.read,
             submit_inquiry=lambda work: work(),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.keys import Key
-from etcd_operator.object_metrics import BackupFigures
+from etcd_operator.object_metrics import BackupMetrics
 from etcd_operator.timestamps import instant
 from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.reconcile.bench import Bench, bench
@@ -44,9 +44,9 @@ def let_fail(made: Made, seconds: float) -> None:
         fail_all(made)
 
 
-def figures(world: Bench, name: str = "s", kind: str = "EtcdBackupSchedule") -> BackupFigures | None:
+def metrics(world: Bench, name: str = "s", kind: str = "EtcdBackupSchedule") -> BackupMetrics | None:
     assert world.operator is not None
-    return world.operator.figures.get((kind, Key("default", name)))
+    return world.operator.backup_metrics.get((kind, Key("default", name)))
 
 
 def test_a_cluster_from_its_first_backup_to_one_that_is_overdue(made: Made) -> None:
@@ -149,7 +149,7 @@ def test_a_suspended_schedule_is_reported_and_not_overdue(made: Made) -> None:
     world.edit(SCHEDULES, "s", {"spec": {"suspend": True}})
     world.drain()
     assert health(world) == ("Unknown", "Suspended")
-    found = figures(world)
+    found = metrics(world)
     assert found is not None
     assert (found.is_healthy, found.size) == (None, 20512)
     world.wait(7200.0)
@@ -201,32 +201,32 @@ def test_an_operator_that_was_killed_goes_on(made: Made) -> None:
 def test_a_schedule_is_shown_in_metrics_as_long_as_it_exists(made: Made) -> None:
     world, _ = made
     add(world, successfulBackupsHistoryLimit=0)
-    assert figures(world) == BackupFigures(cluster="c", failures=0)
+    assert metrics(world) == BackupMetrics(cluster="c", failures=0)
     let_run(made, 310.0)
     assert world.names(BACKUPS) == []
     success = instant(world.status(SCHEDULES, "s")["lastSuccessfulTime"]).timestamp()
-    found = figures(world)
+    found = metrics(world)
     assert found is not None
     assert (found.last_success, found.size, found.is_healthy) == (success, 20512, True)
     assert found.took is not None
     assert found.took >= 0
     let_fail(made, 900.0)
-    found = figures(world)
+    found = metrics(world)
     assert found is not None
     assert (found.last_success, found.failures, found.size, found.is_healthy) == (success, 3, 20512, False)
     world.edit(SCHEDULES, "s", {"metadata": {"finalizers": ["example.com/hangs"]}})
     world.delete(SCHEDULES, "s")
     world.drain()
-    assert figures(world) is None
+    assert metrics(world) is None
     assert health(world) == ("", "")
     world.edit(SCHEDULES, "s", {"metadata": {"finalizers": []}})
     world.drain()
-    assert (figures(world), world.names(SCHEDULES)) == (None, [])
+    assert (metrics(world), world.names(SCHEDULES)) == (None, [])
 
 
 def test_a_schedule_whose_backups_are_never_verified_shows_that(made: Made) -> None:
     world, _ = made
     add(world, backupTemplate={**TEMPLATE, "verify": "Hash"})
-    found = figures(world)
+    found = metrics(world)
     assert found is not None
     assert found.last_verified == 0

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.keys import Key
-from etcd_operator.object_metrics import BackupFigures
+from etcd_operator.object_metrics import BackupMetrics
 from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SECRETS, SERVICES
 from unit.reconcile.bench import Bench, bench
@@ -225,20 +225,20 @@ def test_a_recovery_of_a_member_needs_no_backup_and_the_tool_runs_on(made: Bench
 
 
 def test_metrics_show_the_backups_of_a_cluster_as_long_as_it_has_some(made: Bench) -> None:
-    def figures() -> BackupFigures | None:
+    def metrics() -> BackupMetrics | None:
         assert made.operator is not None
-        return made.operator.figures.get(("EtcdCluster", Key("default", "c")))
+        return made.operator.backup_metrics.get(("EtcdCluster", Key("default", "c")))
 
     made.tools.report = stored(revision=9, failures=2)
     made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 9)
-    found = figures()
+    found = metrics()
     assert found is not None
     assert found.last_success == pytest.approx(made.clock.now().timestamp(), abs=30.0)
     assert (found.cluster, found.took, found.size, found.failures) == ("c", 0.4, 20512, 2)
     assert (found.last_verified, found.is_healthy) == (None, True)
     made.edit(COREOS, "c", {"spec": {"backup": {"maxBackups": 0}}})
-    made.run_until(lambda: figures() is None)
+    made.run_until(lambda: metrics() is None)
     ask(made, BACKUP)
-    made.run_until(lambda: figures() is not None)
+    made.run_until(lambda: metrics() is not None)
     made.delete(COREOS, "c")
-    made.run_until(lambda: figures() is None)
+    made.run_until(lambda: metrics() is None)

@@ -93,7 +93,7 @@ def test_a_report_of_a_former_loss_does_not_choose_the_source_of_a_later_recover
         store(made)
         former = operator_of(made)
         asked: list[Callable[[], None]] = []
-        inquiries = reconciler_of(former, "coreos-cluster").observer.stock_of.inquiries
+        inquiries = reconciler_of(former, "coreos-cluster").observer.tool_backups_of.inquiries
         inquiries._submit = asked.append
         lose(made, 0, 1)
         made.run_until(lambda: bool(asked))

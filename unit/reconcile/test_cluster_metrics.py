@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from etcd_operator.keys import Key
-from etcd_operator.object_metrics import ClusterFigures
+from etcd_operator.object_metrics import ClusterMetrics
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.reconcile.bench import Bench, bench, bootstrapped
@@ -13,21 +13,21 @@ from unit.reconcile.bodies import COREOS, IMPROBABLE, MAKERS, ephemeral, persist
 from unit.reconcile.manual_recoveries import RECOVER, ask, fetching, is_reason, silence_two
 from unit.reconcile.test_adopt import Make, joined
 
-SERVES = ClusterFigures(is_available=True)
+SERVES = ClusterMetrics(is_available=True)
 BOTH = pytest.mark.parametrize("asked", [ephemeral(), persistent()], ids=["ephemeral", "persistent"])
 
 
-def shown(made: Bench) -> dict[tuple[str, Key], ClusterFigures]:
+def shown(made: Bench) -> dict[tuple[str, Key], ClusterMetrics]:
     assert made.operator is not None
-    return made.operator.cluster_figures
+    return made.operator.cluster_metrics
 
 
-def figures(made: Bench, kind: Kind = IMPROBABLE) -> ClusterFigures | None:
+def metrics(made: Bench, kind: Kind = IMPROBABLE) -> ClusterMetrics | None:
     return shown(made).get((kind.group, Key("default", "c")))
 
 
-def lost(reason: str) -> ClusterFigures:
-    return ClusterFigures(is_available=False, held=reason)
+def lost(reason: str) -> ClusterMetrics:
+    return ClusterMetrics(is_available=False, held=reason)
 
 
 def thaw_two(made: Bench) -> None:
@@ -41,8 +41,8 @@ def test_a_cluster_is_shown_by_its_group_until_its_deletion_begins(asked: tuple[
     with bench() as made:
         made.start()
         made.create(kind, body)
-        made.run_until(lambda: figures(made, kind) is not None)
-        assert figures(made, kind) == ClusterFigures(is_available=None, working="Creating"), "never served"
+        made.run_until(lambda: metrics(made, kind) is not None)
+        assert metrics(made, kind) == ClusterMetrics(is_available=None, working="Creating"), "never served"
         made.settle()
         assert shown(made) == {(kind.group, Key("default", "c")): SERVES}
         made.edit(kind, "c", {"metadata": {"finalizers": ["example.com/hangs"]}})
@@ -62,15 +62,15 @@ def test_a_cluster_that_is_deleted_at_once_is_shown_no_more() -> None:
 def test_a_lost_quorum_that_waits_for_a_person_and_returns() -> None:
     with bootstrapped(*persistent()) as made:
         silence_two(made)
-        assert figures(made) == lost("QuorumLost")
+        assert metrics(made) == lost("QuorumLost")
         made.restart()
         assert not shown(made)
-        made.run_until(lambda: figures(made) == lost("QuorumLost"))
+        made.run_until(lambda: metrics(made) == lost("QuorumLost"))
         ask(made, "yes")
-        made.run_until(lambda: figures(made) == lost("RecoveryRefused"))
+        made.run_until(lambda: metrics(made) == lost("RecoveryRefused"))
         ask(made, None)
         thaw_two(made)
-        made.run_until(lambda: figures(made) == SERVES)
+        made.run_until(lambda: metrics(made) == SERVES)
         made.settle()
         made.rest()
 
@@ -78,16 +78,16 @@ def test_a_lost_quorum_that_waits_for_a_person_and_returns() -> None:
 def test_a_recovery_that_is_under_way_holds_nothing() -> None:
     with bootstrapped(*persistent()) as made:
         fetching(made)
-        assert figures(made) == ClusterFigures(is_available=False, working="Recovering")
+        assert metrics(made) == ClusterMetrics(is_available=False, working="Recovering")
 
 
 def test_a_paused_cluster_without_a_quorum_is_held() -> None:
     with bootstrapped(*persistent()) as made:
         made.edit(IMPROBABLE, "c", {"metadata": {"annotations": {"etcd.improbable.io/paused": "true"}}})
-        made.run_until(lambda: figures(made) == ClusterFigures(is_available=True, held="Paused"))
+        made.run_until(lambda: metrics(made) == ClusterMetrics(is_available=True, held="Paused"))
         for name in ("c-0", "c-1"):
             made.etcd.etcd.freeze(name)
-        made.run_until(lambda: figures(made) == lost("Paused"))
+        made.run_until(lambda: metrics(made) == lost("Paused"))
         thaw_two(made)
 
 
@@ -95,21 +95,21 @@ def test_a_cluster_that_serves_and_refuses_a_request_is_held_by_that() -> None:
     with bootstrapped(*persistent(size=1)) as made:
         made.edit(IMPROBABLE, "c", {"metadata": {"annotations": {RECOVER: "yes"}}})
         made.run_until(is_reason(made, "RecoveryRefused"))
-        assert figures(made) == ClusterFigures(is_available=True, held="RecoveryRefused")
+        assert metrics(made) == ClusterMetrics(is_available=True, held="RecoveryRefused")
 
 
 @MAKERS
 def test_an_adopted_cluster_that_loses_its_quorum_is_not_hidden(make: Make) -> None:
     """External members are in it until the end, but do not serve then either."""
     with joined(make) as (made, theirs, kind):
-        serving = ClusterFigures(is_available=True, working="Joined")
-        assert figures(made, kind) == serving
+        serving = ClusterMetrics(is_available=True, working="Joined")
+        assert metrics(made, kind) == serving
         for member in theirs.etcd.members:
             theirs.etcd.freeze(member.name)
-        made.run_until(lambda: figures(made, kind) == lost("QuorumLost"))
+        made.run_until(lambda: metrics(made, kind) == lost("QuorumLost"))
         for member in theirs.etcd.members:
             theirs.etcd.thaw(member.name)
-        made.run_until(lambda: figures(made, kind) == serving)
+        made.run_until(lambda: metrics(made, kind) == serving)
 
 
 def refusing_status(code: int, reason: str) -> Callable[[Request], Fault | None]:
@@ -128,10 +128,10 @@ def test_metrics_show_what_the_status_cannot() -> None:
         made.api.before = refusing_status(403, "Forbidden")
         for name in ("c-0000", "c-0001"):
             made.etcd.etcd.freeze(name)
-        made.run_until(lambda: figures(made, COREOS) == lost("QuorumLost"))
+        made.run_until(lambda: metrics(made, COREOS) == lost("QuorumLost"))
         assert made.condition(COREOS, "Available")["status"] == "True"
         made.api.before = no_fault
         for name in ("c-0000", "c-0001"):
             made.etcd.etcd.thaw(name)
         made.settle()
-        assert figures(made, COREOS) == SERVES
+        assert metrics(made, COREOS) == SERVES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_operator.core.backup_tool.report import Stock
+from etcd_operator.core.backup_tool.report import RestorableBackups
 from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import PODS, REPLICA_SETS
 from unit.reconcile.bench import bootstrapped
@@ -55,7 +55,7 @@ def test_a_backup_that_has_more_than_the_survivor_is_restored_and_the_survivor_k
 
 def test_a_backup_of_an_earlier_etcd_cluster_never_replaces_a_survivor() -> None:
     with backed_up() as made:
-        made.tools.stock = holding(backup(10**9, cluster_id="00000000deadbeef"))
+        made.tools.restorable = holding(backup(10**9, cluster_id="00000000deadbeef"))
         lose(made, 0, 1)
         made.settle()
         assert recovery(made)["survivor"] == "c-0002"
@@ -66,7 +66,7 @@ def test_without_a_whole_backup_nothing_is_made_and_that_is_reported(
     damaged: tuple[str, ...], said: str
 ) -> None:
     with backed_up() as made:
-        made.tools.stock = holding(None, *damaged)
+        made.tools.restorable = holding(None, *damaged)
         lose(made, 0, 1, 2)
         made.run_until(is_reason(made, "NoBackup"))
         assert said in made.condition(COREOS, "Degraded")["message"]
@@ -94,13 +94,13 @@ def test_a_tool_that_does_not_answer_is_waited_for_when_all_is_gone() -> None:
 def test_a_tool_that_still_reads_is_waited_for() -> None:
     with backed_up() as made:
         name = store(made)
-        whole, made.tools.stock = made.tools.stock, Stock()
+        whole, made.tools.restorable = made.tools.restorable, RestorableBackups()
         lose(made, 0, 1, 2)
         made.wait(60.0)
-        made.tools.stock = Stock(is_listed=True, candidate=whole.newest)
+        made.tools.restorable = RestorableBackups(is_listed=True, candidate=whole.newest)
         made.wait(60.0)
         assert members(made) == []
-        made.tools.stock = whole
+        made.tools.restorable = whole
         made.settle()
         assert_restored(made, name, 3, 4, 5)
 
@@ -147,11 +147,11 @@ def test_a_tool_that_stores_a_backup_is_waited_for_beside_a_survivor() -> None:
         made.tools.report = stored(revision=2)
         made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
         name = store(made, ahead=1)
-        whole, made.tools.stock = made.tools.stock, Stock()
+        whole, made.tools.restorable = made.tools.restorable, RestorableBackups()
         lose(made, 0, 1)
         made.wait(60.0)  # twice as long as for one that is silent
         assert recovery(made) == {}
-        made.tools.stock = whole
+        made.tools.restorable = whole
         made.settle()
         assert_restored(made, name, 3, 4, 5)
 
@@ -161,14 +161,14 @@ def test_a_tool_that_has_named_a_newer_backup_and_falls_silent_is_waited_for() -
         made.tools.report = stored(revision=2)
         made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
         name = store(made, ahead=1)
-        whole = made.tools.stock
-        made.tools.stock = Stock(is_listed=True, candidate=whole.newest)
+        whole = made.tools.restorable
+        made.tools.restorable = RestorableBackups(is_listed=True, candidate=whole.newest)
         lose(made, 0, 1)
         made.run_until(is_reason(made, "BackupPending"))
         made.tools.problem = "no route to host"
         made.wait(60.0)
         assert recovery(made) == {}
-        made.tools.stock, made.tools.problem = whole, ""
+        made.tools.restorable, made.tools.problem = whole, ""
         made.settle()
         assert_restored(made, name, 3, 4, 5)
 
@@ -177,7 +177,7 @@ def test_the_half_minute_of_a_silent_tool_begins_with_its_silence() -> None:
     with backed_up() as made:
         made.tools.report = stored(revision=2)
         made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
-        made.tools.stock = Stock()
+        made.tools.restorable = RestorableBackups()
         lose(made, 0, 1)
         made.wait(60.0)
         made.tools.problem = "no route to host"

@@ -85,7 +85,7 @@ def test_a_seed_whose_survivor_is_lost_before_it_fetched_is_given_up_by_a_person
 
 def test_data_of_a_deleted_cluster_of_this_name_does_not_return_when_a_recovery_fails() -> None:
     with backed_up() as made:
-        made.tools.stock = holding(backup(50, cluster_id="00000000deadbeef"))
+        made.tools.restorable = holding(backup(50, cluster_id="00000000deadbeef"))
         made.etcds.holds_seeds = "fetch"
         lose(made, 0, 1)
         made.run_until(lambda: "c-0003" in members(made))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.keys import Key
-from etcd_operator.object_metrics import RestoreFigures
+from etcd_operator.object_metrics import RestoreMetrics
 from etcd_operator.timestamps import instant
 from unit.fakes.apiserver.faults import Answer, Cut, Fault, Request, no_fault
 from unit.reconcile.bodies import RESTORES
@@ -13,8 +13,8 @@ from unit.reconcile.restoring import SNAPSHOT, Restoring, made, restore
 
 __all__ = ["made"]
 
-COMPLETED = RestoreFigures(cluster="c", phase="Completed")
-FAILED = RestoreFigures(cluster="c", phase="Failed")
+COMPLETED = RestoreMetrics(cluster="c", phase="Completed")
+FAILED = RestoreMetrics(cluster="c", phase="Failed")
 DAMAGED = ({"error": "it is damaged", "reason": "Damaged"}, 3)
 SIZE = 20512
 
@@ -24,12 +24,12 @@ def operator(made: Restoring) -> Operator:
     return made.made.operator
 
 
-def figures(made: Restoring) -> RestoreFigures | None:
-    return operator(made).restore_figures.get(("EtcdRestore", Key("default", "r")))
+def metrics(made: Restoring) -> RestoreMetrics | None:
+    return operator(made).restore_metrics.get(("EtcdRestore", Key("default", "r")))
 
 
 def last_progress(made: Restoring) -> float:
-    found = figures(made)
+    found = metrics(made)
     assert found is not None
     assert (found.phase, found.last_progress is None) == ("Pending", False)
     return found.last_progress or 0.0
@@ -51,12 +51,12 @@ def test_a_restore_that_is_completed_is_counted_once_and_shown_until_it_is_delet
     assert ends(made) == []
     made.until_ended()
     made.made.wait(30.0)
-    assert (figures(made), ends(made)) == (COMPLETED, ["Completed"])
+    assert (metrics(made), ends(made)) == (COMPLETED, ["Completed"])
     made.made.restart()
     made.made.wait(30.0)
-    assert (figures(made), ends(made)) == (COMPLETED, []), "an earlier process has counted it"
+    assert (metrics(made), ends(made)) == (COMPLETED, []), "an earlier process has counted it"
     made.made.delete(RESTORES, "r")
-    made.made.run_until(lambda: figures(made) is None)
+    made.made.run_until(lambda: metrics(made) is None)
 
 
 def test_a_restore_that_fails_is_counted_once(made: Restoring) -> None:
@@ -64,16 +64,16 @@ def test_a_restore_that_fails_is_counted_once(made: Restoring) -> None:
     begin(made)
     made.until_ended("Failed")
     made.made.wait(30.0)
-    assert (figures(made), ends(made)) == (FAILED, ["Failed"])
+    assert (metrics(made), ends(made)) == (FAILED, ["Failed"])
 
 
 def test_a_restore_with_an_invalid_spec_is_shown_too(made: Restoring) -> None:
     kind, body = restore()
     body["spec"]["clusterTemplate"] = "none"
     made.made.create(kind, body)
-    made.made.run_until(lambda: figures(made) is not None and made.phase == "Failed")
+    made.made.run_until(lambda: metrics(made) is not None and made.phase == "Failed")
     made.made.drain()
-    assert (figures(made), ends(made)) == (RestoreFigures(cluster="", phase="Failed"), ["Failed"])
+    assert (metrics(made), ends(made)) == (RestoreMetrics(cluster="", phase="Failed"), ["Failed"])
 
 
 def losing_the_end(made: Restoring, lost: list[Request]) -> Callable[[Request], Fault | None]:
@@ -96,14 +96,14 @@ def test_an_end_whose_reply_is_lost_is_counted(made: Restoring) -> None:
     made.made.api.after = no_fault
     made.made.wait(30.0)
     assert len(lost) == 1
-    assert (figures(made), ends(made)) == (COMPLETED, ["Completed"])
+    assert (metrics(made), ends(made)) == (COMPLETED, ["Completed"])
 
 
 def test_an_end_that_another_process_wrote_is_not_counted(made: Restoring) -> None:
     begin(made)
     status = {"phase": "Failed", "startTime": made.status["startTime"]}
     made.made.edit(RESTORES, "r", {"status": status}, subresource="status")
-    made.made.run_until(lambda: figures(made) == FAILED)
+    made.made.run_until(lambda: metrics(made) == FAILED)
     made.made.wait(30.0)
     assert ends(made) == []
 
@@ -129,7 +129,7 @@ def test_the_time_of_the_last_progress_stands_still_while_nothing_moves(made: Re
     for job, pod in zip(jobs, pods, strict=True):
         made.finish(job, pod, {"snapshot": SNAPSHOT}, 0)
     made.until_ended()
-    assert figures(made) == COMPLETED
+    assert metrics(made) == COMPLETED
 
 
 def test_without_any_progress_the_start_counts_also_after_a_restart(made: Restoring) -> None:
@@ -160,17 +160,17 @@ def test_a_restore_of_which_nothing_can_be_observed_is_shown_too(made: Restoring
     assert last_progress(made) == instant(created).timestamp()
     made.made.api.before = no_fault
     made.until_ended()
-    assert figures(made) == COMPLETED
+    assert metrics(made) == COMPLETED
 
 
 def test_a_restore_is_not_shown_while_its_deletion_hangs(made: Restoring) -> None:
     begin(made)
-    assert figures(made) is not None
+    assert metrics(made) is not None
     made.made.edit(RESTORES, "r", {"metadata": {"finalizers": ["example.com/hangs"]}})
     made.made.delete(RESTORES, "r")
-    made.made.run_until(lambda: figures(made) is None)
+    made.made.run_until(lambda: metrics(made) is None)
     made.made.wait(60.0)
-    assert figures(made) is None
+    assert metrics(made) is None
     assert ends(made) == []
 
 
@@ -188,7 +188,7 @@ def test_an_end_that_could_not_be_written_before_the_deletion_is_not_counted(mad
     made.until(lambda: bool(refused))
     made.made.edit(RESTORES, "r", {"metadata": {"finalizers": ["example.com/hangs"]}})
     made.made.delete(RESTORES, "r")
-    made.made.run_until(lambda: figures(made) is None)
+    made.made.run_until(lambda: metrics(made) is None)
     assert ends(made) == []
 
 

@@ -30,7 +30,7 @@ def leaving(made: Bench) -> list[str]:
 
 def held(made: Bench, kind: Kind) -> str:
     assert made.operator is not None
-    shown = made.operator.cluster_figures.get((kind.group, Key("default", "c")))
+    shown = made.operator.cluster_metrics.get((kind.group, Key("default", "c")))
     return shown.held if shown is not None else "not shown"
 
 
@@ -196,7 +196,7 @@ def test_of_a_younger_cluster_that_cannot_be_read_an_older_one_takes_no_notice()
 def test_the_backup_tool_of_a_cluster_that_cannot_be_read_goes_on(*, is_new: bool) -> None:
     with bench() as made:
         backed_up(made)
-        shown = dict(made.operator.figures) if made.operator is not None else {}
+        shown = dict(made.operator.backup_metrics) if made.operator is not None else {}
         good = spoil(made, COREOS)
         made.edit(COREOS, "c", {"spec": {"backup": None}})
         if is_new:
@@ -207,7 +207,7 @@ def test_the_backup_tool_of_a_cluster_that_cannot_be_read_goes_on(*, is_new: boo
         assert made.count_writes() == writes
         assert TOOL in made.names(REPLICA_SETS)
         assert made.operator is not None
-        assert made.operator.figures.keys() == (set() if is_new else shown.keys())
+        assert made.operator.backup_metrics.keys() == (set() if is_new else shown.keys())
         mend(made, COREOS, good)
         made.run_until(lambda: TOOL not in made.names(REPLICA_SETS))
 

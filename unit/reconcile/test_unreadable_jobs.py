@@ -15,7 +15,7 @@ def test_a_schedule_that_cannot_be_read_makes_no_backup_and_stays_shown(made: Ma
     world.create(*schedule())
     let_run(made, 600.0)
     assert world.operator is not None
-    shown = dict(world.operator.figures)
+    shown = dict(world.operator.backup_metrics)
     assert shown
     good = spoil(world, SCHEDULES, "s", "conditions")
     before = world.names(BACKUPS)
@@ -24,7 +24,7 @@ def test_a_schedule_that_cannot_be_read_makes_no_backup_and_stays_shown(made: Ma
     world.wait(900.0)
     assert world.names(BACKUPS) == before
     assert len(events(world, SCHEDULES)) == 1
-    assert world.operator.figures == ({} if is_new else shown)
+    assert world.operator.backup_metrics == ({} if is_new else shown)
     mend(world, SCHEDULES, good, "s")
     let_run(made, 600.0)
     assert world.names(BACKUPS) != before
@@ -39,13 +39,13 @@ def test_a_restore_that_cannot_be_read_goes_on_once_it_is(*, is_new: bool) -> No
         world.run_until(lambda: made.phase == "Pending")
         good = spoil(world, RESTORES, "r", "conditions")
         assert world.operator is not None
-        shown = dict(world.operator.restore_figures)
+        shown = dict(world.operator.restore_metrics)
         assert shown
         if is_new:
             world.restart()
         world.wait(120.0)
         assert len(events(world, RESTORES)) == 1
-        assert world.operator.restore_figures == ({} if is_new else shown)
+        assert world.operator.restore_metrics == ({} if is_new else shown)
         mend(world, RESTORES, good, "r")
         made.until_ended()
 

@@ -3,7 +3,13 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from etcd_operator.core.backup_tool.report import LastFailure, NewestBackup, Stock, ToolReport, VerifiedBackup
+from etcd_operator.core.backup_tool.report import (
+    LastFailure,
+    NewestBackup,
+    RestorableBackups,
+    ToolReport,
+    VerifiedBackup,
+)
 from etcd_operator.core.members import PodFacts
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.core.survivor_report import SurvivorReport
@@ -60,9 +66,11 @@ def backup(revision: int = 7, *, cluster_id: str = "", version: str = "3.6.16") 
     )
 
 
-def holding(newest: VerifiedBackup | None, *damaged: str) -> Stock:
+def holding(newest: VerifiedBackup | None, *damaged: str) -> RestorableBackups:
     """The report of a tool that has read all that it has."""
-    return Stock(is_listed=True, candidate=newest, is_checked=True, newest=newest, damaged=damaged)
+    return RestorableBackups(
+        is_listed=True, candidate=newest, is_checked=True, newest=newest, damaged=damaged
+    )
 
 
 def failing(reason: str, message: str) -> LastFailure:
@@ -73,7 +81,7 @@ def failing(reason: str, message: str) -> LastFailure:
 class Tools:
     """All tools of the world.
 
-    asked: address and token of each question. stock: what they can restore. running: the IDs of the etcd
+    asked: address and token of each question. restorable: what they can restore. running: the IDs of the etcd
     clusters for which that was asked. own_image: the operator's, empty where it is unknown.
     """
 
@@ -81,7 +89,7 @@ class Tools:
         self.etcds = etcds
         self.own_image = OWN_IMAGE
         self.report = stored()
-        self.stock = holding(None)
+        self.restorable = holding(None)
         self.progress: Progress | None = None
         self.running: list[str] = []
         self.problem = ""
@@ -105,7 +113,7 @@ class Tools:
             raise TokenRefused("it refuses the token of its Secret")
         return self.report
 
-    def ask_stock(self, address: Address, token: str, cluster_id: str) -> Stock:
+    def ask_restorable(self, address: Address, token: str, cluster_id: str) -> RestorableBackups:
         """As `client.restorable`."""
         self.asked.append((address, token))
         self.running.append(cluster_id)
@@ -113,7 +121,7 @@ class Tools:
             raise NoReport(self.problem)
         if token == self.refused_token:
             raise TokenRefused("it refuses the token of its Secret")
-        return self.stock
+        return self.restorable
 
     def ask_progress(self, address: Address) -> Progress:
         """As `client.progress`."""

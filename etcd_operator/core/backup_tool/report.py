@@ -27,7 +27,7 @@ class LastFailure(Value, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class VerifiedBackup(Value, frozen=True, kw_only=True, omit_defaults=False):
-    """A backup; of `Stock.newest` every byte was read and checked.
+    """A backup; of `RestorableBackups.newest` every byte was read and checked.
 
     time: RFC 3339. age: seconds that it is old. cluster_id: of the etcd cluster that it was taken from.
     sha256: of the stored object.
@@ -42,7 +42,7 @@ class VerifiedBackup(Value, frozen=True, kw_only=True, omit_defaults=False):
     sha256: str
 
 
-class Stock(Value, frozen=True, kw_only=True, omit_defaults=False):
+class RestorableBackups(Value, frozen=True, kw_only=True, omit_defaults=False):
     """What can be restored, as the tool reports it at /v1/restorable.
 
     is_listed: false while the tool stores a backup, or lists what is stored. candidate: the newest backup by

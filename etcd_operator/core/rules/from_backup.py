@@ -25,10 +25,10 @@ EMPTY = "no empty cluster is bootstrapped in its place"
 
 def backup_newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup | Plan | None:
     """A backup that has more than this survivor; None if there is none; a plan where that is not known."""
-    stock = state.stock
-    if not stock.is_kept:
+    tool_backups = state.tool_backups
+    if not tool_backups.is_kept:
         return None
-    revision, report = survivor.revision, stock.report
+    revision, report = survivor.revision, tool_backups.report
     if report is None:
         return _wait_beside(state, survivor.name, revision)
     if not report.is_listed:
@@ -55,17 +55,17 @@ def _wait_until_listed(name: str) -> Plan:
 
 
 def _wait_beside(state: ClusterState, name: str, revision: int) -> Plan | None:
-    stock = state.stock
-    why = f" ({stock.problem})" if stock.problem else ""
-    candidate = stock.report.candidate if stock.report is not None else None
-    known = max(stock.known_revision, candidate.revision if candidate is not None else 0)
+    tool_backups = state.tool_backups
+    why = f" ({tool_backups.problem})" if tool_backups.problem else ""
+    candidate = tool_backups.report.candidate if tool_backups.report is not None else None
+    known = max(tool_backups.known_revision, candidate.revision if candidate is not None else 0)
     if known > revision:
         return held(
             "BackupPending",
             f"no quorum can return; a backup has revision {known}, more than {name} with "
             f"{revision}: waiting for the backup tool{why}; remove spec.backup to recover from {name}",
         )
-    if stock.waited < TOOL_GRACE:
+    if tool_backups.waited < TOOL_GRACE:
         return Plan.wait(
             "QuorumLost",
             "no quorum can return; asking the backup tool which backups it has",
@@ -76,8 +76,8 @@ def _wait_beside(state: ClusterState, name: str, revision: int) -> Plan | None:
 
 def newest_backup(state: ClusterState) -> VerifiedBackup | Plan:
     """The backup to restore where no member is left; a plan where there is none, or it is not known."""
-    stock = state.stock
-    if not stock.is_kept:
+    tool_backups = state.tool_backups
+    if not tool_backups.is_kept:
         return held(
             "NoBackup",
             "no pod of a member is found by its labels (etcd_cluster, etcd_node): the data of all members is "
@@ -85,16 +85,16 @@ def newest_backup(state: ClusterState) -> VerifiedBackup | Plan:
             "spec.backup to where they are; if not, delete the cluster and create it again to begin with an "
             "empty one",
         )
-    if stock.report is None or not stock.report.is_checked:
-        why = stock.problem or "it is asked which backups it has"
+    if tool_backups.report is None or not tool_backups.report.is_checked:
+        why = tool_backups.problem or "it is asked which backups it has"
         return Plan.hold(
             "BackupPending",
             f"the data of all members is lost: waiting for the backup tool to restore a backup: {why}",
             requeue_after=ASK_AGAIN,
         )
-    newest = stock.report.newest
+    newest = tool_backups.report.newest
     if newest is None:
-        return _none(stock.report.damaged)
+        return _none(tool_backups.report.damaged)
     if not _is_own(state, newest):
         return held(
             "NoBackup",

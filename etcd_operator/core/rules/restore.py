@@ -43,7 +43,9 @@ def _begin(state: ClusterState) -> Plan | None:
             f"etcd {state.desired.version} cannot restore a backup without hiding writes from watchers: set "
             "spec.version to 3.5.10 or later",
         )
-    via: Via = "Bucket" if source.s3 is not None else "Tool" if state.stock.has_source_tool else "Claim"
+    via: Via = (
+        "Bucket" if source.s3 is not None else "Tool" if state.tool_backups.has_source_tool else "Claim"
+    )
     return _start(state, RestoredBackup(cluster=source.cluster, via=via), state.desired.version)
 
 

@@ -57,7 +57,7 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
         waits=wiring.waits(),
         clock=wiring.clock,
         report=cluster_reporter(wiring.recorder, caches.of_clusters),
-        on_figures=wiring.on_figures,
+        on_metrics=wiring.on_metrics,
         storage_class=class_name(wiring.pv_provisioner) if wiring.pv_provisioner else "",
     )
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from etcd_operator.api.coreos import EtcdCluster
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.core.backup_tool.policy import wanted
-from etcd_operator.core.backup_tool.report import Stock
-from etcd_operator.core.known_backups import NO_STOCK, StockFacts, revision_named
+from etcd_operator.core.backup_tool.report import RestorableBackups
+from etcd_operator.core.known_backups import NO_TOOL_BACKUPS, ToolBackups, revision_named
 from etcd_operator.core.rules.from_backup import ASK_AGAIN
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState
@@ -29,30 +29,30 @@ NOT_RUNNING = "its pod is not ready"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stocks:
+class KnownToolBackups:
     """Of the clusters of `coreos.com`."""
 
     caches: Caches[EtcdCluster]
     writes: Writes
     tokens: Tokens
-    inquiries: Inquiries[Stock]
+    inquiries: Inquiries[RestorableBackups]
     waits: Waits
 
-    def __call__(self, cluster: EtcdCluster, state: ClusterState) -> StockFacts:
+    def __call__(self, cluster: EtcdCluster, state: ClusterState) -> ToolBackups:
         """What is known now; nothing where no recovery chooses its source."""
         key, restore = cluster.metadata.key, state.desired.restore
         if restore is not None and not state.persisted.is_bootstrapped:
-            return StockFacts(has_source_tool=self._uses_claim(Key(key.namespace, restore.cluster)))
+            return ToolBackups(has_source_tool=self._uses_claim(Key(key.namespace, restore.cluster)))
         if not chooses_source(state):
             self._forget(key)
-            return NO_STOCK
+            return NO_TOOL_BACKUPS
         asked = wanted(cluster.spec.get("backup"))
         if asked.policy is None and not asked.problem:
-            return NO_STOCK
+            return NO_TOOL_BACKUPS
         problem = asked.problem or self._ask(key, state)
         heard = self.inquiries.heard(key, state.desired.uid)
         problem = problem or heard.problem
-        return StockFacts(
+        return ToolBackups(
             is_kept=True,
             report=heard.report if not (heard.problem or asked.problem) else None,
             waited=self._waited(key, state.desired.uid, problem),

@@ -14,7 +14,7 @@ from etcd_operator.api.meta import Condition
 from etcd_operator.clock import Clock
 from etcd_operator.core.backup_health import change, merged
 from etcd_operator.core.backup_tool.health import Problem, ToolFacts, condition, stored
-from etcd_operator.core.backup_tool.metrics import figures
+from etcd_operator.core.backup_tool.metrics import tool_metrics
 from etcd_operator.core.backup_tool.plan import plan
 from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.core.backup_tool.state import CleanupState, ToolPodState
@@ -23,7 +23,7 @@ from etcd_operator.engine.controller import Result
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Written
-from etcd_operator.object_metrics import OnFigures
+from etcd_operator.object_metrics import OnBackupMetrics
 from etcd_operator.pod_contract import BACKUP_TOOL_PORT
 from etcd_operator.reconcile.backup_tool.act import ToolActor
 from etcd_operator.reconcile.backup_tool.caches import ToolCaches
@@ -62,7 +62,7 @@ class ToolReconciler:
     waits: Waits
     clock: Clock
     report: ReportEvent
-    on_figures: OnFigures
+    on_metrics: OnBackupMetrics
     storage_class: str
 
     def reconcile(self, key: Key) -> Result:
@@ -87,7 +87,7 @@ class ToolReconciler:
         self.inquiries.forget(key)
         self.cleanups.forget(key)
         self.observer.tokens.forget(key)
-        self.on_figures(KIND, key, None)
+        self.on_metrics(KIND, key, None)
 
     def _carry_out(self, key: Key, observed: ObservedTool, objects: Objects) -> Result:
         failure = observed.problem or attempt(lambda: self._act(observed, objects))
@@ -102,7 +102,7 @@ class ToolReconciler:
 
     def _delete(self, key: Key, observed: ObservedTool, objects: Objects) -> Result:
         """Remove what is stored if that is wanted; the status of a cluster that goes is not written."""
-        self.on_figures(KIND, key, None)
+        self.on_metrics(KIND, key, None)
         if not observed.state.has_finalizer:
             return Result()
         heard = self.cleanups.heard(key, observed.desired.uid)
@@ -191,8 +191,10 @@ class ToolReconciler:
         wanted = condition(state, facts, before.conditions, generation=generation)
         backup = stored(before.backup, facts.report) if wanted is not None else None
         now = self.clock.now()
-        shown = figures(cluster.metadata.name, facts, backup, wanted, now) if wanted is not None else None
-        self.on_figures(KIND, cluster.metadata.key, shown)
+        shown = (
+            tool_metrics(cluster.metadata.name, facts, backup, wanted, now) if wanted is not None else None
+        )
+        self.on_metrics(KIND, cluster.metadata.key, shown)
         status = msgspec.structs.replace(
             before,
             backup=backup,

@@ -14,7 +14,7 @@ from etcd_operator.reconcile.backups.observe import BackupObserver
 from etcd_operator.reconcile.backups.reconciler import BackupReconciler
 from etcd_operator.reconcile.backups.schedules.caches import BY_OWNER, ScheduleCaches, schedule_caches
 from etcd_operator.reconcile.backups.schedules.health import HealthReconciler
-from etcd_operator.reconcile.backups.schedules.metrics import ScheduleFigures
+from etcd_operator.reconcile.backups.schedules.metrics import ScheduleMetricsReporter
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver
 from etcd_operator.reconcile.backups.schedules.pruner import Pruner
 from etcd_operator.reconcile.backups.schedules.reconciler import ScheduleReconciler
@@ -76,7 +76,7 @@ def _schedules(wiring: Wiring, caches: ScheduleCaches) -> Group:
         recorder=wiring.recorder,
         failures=wiring.failures(),
         unreadables=Unreadables(objects=caches.schedules, recorder=wiring.recorder),
-        figures=ScheduleFigures(on_figures=wiring.on_figures),
+        metrics=ScheduleMetricsReporter(on_metrics=wiring.on_metrics),
         pruner=Pruner(image=wiring.own_image, failures=wiring.failures()),
     )
     controller = wiring.new_controller("improbable-schedule", reconciler.reconcile)

@@ -6,7 +6,7 @@ from etcd_operator.reconcile.caches import CacheSource
 from etcd_operator.reconcile.groups import Group, Later, Wiring
 from etcd_operator.reconcile.jobs import JobCaches, job_caches
 from etcd_operator.reconcile.restores.jobs import JobReader
-from etcd_operator.reconcile.restores.metrics import RestoreGauges
+from etcd_operator.reconcile.restores.metrics import RestoreMetricsReporter
 from etcd_operator.reconcile.restores.observe import RestoreObserver
 from etcd_operator.reconcile.restores.progress import ProgressReader, restore_of
 from etcd_operator.reconcile.restores.reconciler import RestoreReconciler
@@ -38,8 +38,8 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
         repository=wiring.defaults.repository,
         failures=wiring.failures(),
         unreadables=Unreadables(objects=caches.owners, recorder=wiring.recorder),
-        gauges=RestoreGauges(
-            clock=wiring.clock, on_figures=wiring.on_restore_figures, on_end=wiring.on_restore_end
+        metrics=RestoreMetricsReporter(
+            clock=wiring.clock, on_metrics=wiring.on_restore_metrics, on_end=wiring.on_restore_end
         ),
         may_act=wiring.may_act,
     )

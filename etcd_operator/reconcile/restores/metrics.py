@@ -7,16 +7,16 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.restores.last_progress import RestoreMemory, remembered
 from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, RestoreState
 from etcd_operator.keys import Key
-from etcd_operator.object_metrics import OnRestoreEnd, OnRestoreFigures, RestoreFigures
+from etcd_operator.object_metrics import OnRestoreEnd, OnRestoreMetrics, RestoreMetrics
 from etcd_operator.timestamps import instant, moment
 
 
 @dataclass(eq=False, kw_only=True)
-class RestoreGauges:
-    """Passes on the figures of each EtcdRestore. Only passes over a key call this with it."""
+class RestoreMetricsReporter:
+    """Passes on the metrics of each EtcdRestore. Only passes over a key call this with it."""
 
     clock: Clock
-    on_figures: OnRestoreFigures
+    on_metrics: OnRestoreMetrics
     on_end: OnRestoreEnd
     _kept: dict[Key, RestoreMemory] = field(default_factory=dict)
     _ending: dict[Key, str] = field(default_factory=dict)
@@ -29,8 +29,8 @@ class RestoreGauges:
         if is_over or (known is not None and known.uid == metadata.uid):
             return
         began = moment(restore.status.start_time) or instant(metadata.creation_timestamp)
-        figures = RestoreFigures(cluster=_cluster_of(restore), phase=PENDING, last_progress=began.timestamp())
-        self.on_figures(metadata.key, figures)
+        metrics = RestoreMetrics(cluster=_cluster_of(restore), phase=PENDING, last_progress=began.timestamp())
+        self.on_metrics(metadata.key, metrics)
 
     def observed(self, restore: EtcdRestore, state: RestoreState) -> None:
         """It is under way."""
@@ -38,8 +38,8 @@ class RestoreGauges:
         key = metadata.key
         kept = remembered(self._kept.get(key), metadata.uid, state, restore.status.start_time, now)
         self._kept[key] = kept
-        self.on_figures(
-            key, RestoreFigures(cluster=_cluster_of(restore), phase=PENDING, last_progress=kept.at)
+        self.on_metrics(
+            key, RestoreMetrics(cluster=_cluster_of(restore), phase=PENDING, last_progress=kept.at)
         )
 
     def ending(self, restore: EtcdRestore) -> None:
@@ -56,13 +56,13 @@ class RestoreGauges:
             self.forget(key)
             return
         self._kept.pop(key, None)
-        self.on_figures(key, RestoreFigures(cluster=_cluster_of(restore), phase=phase))
+        self.on_metrics(key, RestoreMetrics(cluster=_cluster_of(restore), phase=phase))
 
     def forget(self, key: Key) -> None:
         """It is deleted."""
         self._kept.pop(key, None)
         self._ending.pop(key, None)
-        self.on_figures(key, None)
+        self.on_metrics(key, None)
 
 
 def _cluster_of(restore: EtcdRestore) -> str:

@@ -32,7 +32,7 @@ from etcd_operator.kube.views import Job, Written
 from etcd_operator.reconcile.failures import Failures, is_waited_for, reason_of
 from etcd_operator.reconcile.jobs import JobCaches
 from etcd_operator.reconcile.objects import NameTaken, Objects
-from etcd_operator.reconcile.restores.metrics import RestoreGauges
+from etcd_operator.reconcile.restores.metrics import RestoreMetricsReporter
 from etcd_operator.reconcile.restores.observe import ObservedRestore, RestoreObserver
 from etcd_operator.reconcile.unreadable import Unreadables
 from etcd_operator.reconcile.writes import Writes, require_leadership
@@ -57,7 +57,7 @@ class RestoreReconciler:
     repository: str
     failures: Failures
     unreadables: Unreadables
-    gauges: RestoreGauges
+    metrics: RestoreMetricsReporter
     may_act: Callable[[], bool]
 
     def reconcile(self, key: Key) -> Result:
@@ -75,12 +75,12 @@ class RestoreReconciler:
         restore = objects.find(resources.RESTORES, key.name, EtcdRestore)
         if restore is None:
             return self._deleted(key)
-        self.gauges.begun(restore)
+        self.metrics.begun(restore)
         observed = self.observer.observe(key, restore, objects)
         made = plan(observed.state)
         if made is None:
             return self._ended(restore)
-        self.gauges.observed(restore, observed.state)
+        self.metrics.observed(restore, observed.state)
         written = self._write(observed, made, objects)
         if written is None:
             return self._deleted(key)
@@ -95,12 +95,12 @@ class RestoreReconciler:
         return self._ended(restore)
 
     def _deleted(self, key: Key) -> Result:
-        self.gauges.forget(key)
+        self.metrics.forget(key)
         return self._over(key)
 
     def _ended(self, restore: EtcdRestore) -> Result:
         """It has ended, or is being deleted."""
-        self.gauges.ended(restore)
+        self.metrics.ended(restore)
         return self._over(restore.metadata.key)
 
     def _over(self, key: Key) -> Result:
@@ -261,12 +261,12 @@ class RestoreReconciler:
         if wanted == restore.status:
             return observed
         if made.phase != PENDING:
-            self.gauges.ending(restore)
+            self.metrics.ending(restore)
         if not objects.write_status(resources.RESTORES, restore.metadata, wanted, Written):
             return None
         written = msgspec.structs.replace(restore, status=wanted)
         if made.phase != PENDING:
-            self.gauges.ended(written)
+            self.metrics.ended(written)
         self._record_end(restore, made)
         return replace(observed, restore=written)
 

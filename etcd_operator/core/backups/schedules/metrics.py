@@ -10,7 +10,7 @@ from etcd_operator.api.backup_schedules import ScheduleStatus
 from etcd_operator.core.backups.schedules.health import Verdict, last_success
 from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
 from etcd_operator.core.backups.state import COMPLETED, FAILED
-from etcd_operator.object_metrics import HEALTH, BackupFigures
+from etcd_operator.object_metrics import HEALTH, BackupMetrics
 from etcd_operator.timestamps import moment
 
 
@@ -53,7 +53,7 @@ def remembered(
     return kept
 
 
-def figures(
+def schedule_metrics(
     kept: ScheduleMemory,
     cluster: str,
     state: ScheduleState,
@@ -61,11 +61,11 @@ def figures(
     verdict: Verdict,
     *,
     is_verified: bool,
-) -> BackupFigures:
-    """The figures of a schedule whose backups are of `cluster`. is_verified: whether these are to be."""
+) -> BackupMetrics:
+    """The metrics of a schedule whose backups are of `cluster`. is_verified: whether these are to be."""
     success, verified = last_success(wanted, state.now), moment(wanted.last_verified_time)
     never = 0.0 if is_verified else None
-    return BackupFigures(
+    return BackupMetrics(
         cluster=cluster,
         last_success=success.timestamp() if success is not None else None,
         last_verified=verified.timestamp() if verified is not None else never,

@@ -4,18 +4,18 @@ from dataclasses import dataclass, field
 
 from etcd_operator.api.backup_schedules import KIND, EtcdBackupSchedule, ScheduleStatus
 from etcd_operator.core.backups.schedules.health import judge
-from etcd_operator.core.backups.schedules.metrics import ScheduleMemory, figures, remembered
+from etcd_operator.core.backups.schedules.metrics import ScheduleMemory, remembered, schedule_metrics
 from etcd_operator.core.backups.schedules.state import ScheduleState
 from etcd_operator.keys import Key
-from etcd_operator.object_metrics import OnFigures
+from etcd_operator.object_metrics import OnBackupMetrics
 from etcd_operator.reconcile.backups.schedules.caches import cluster_of
 
 
 @dataclass(eq=False, kw_only=True)
-class ScheduleFigures:
-    """Passes on the figures of each schedule. Only passes over a key call this with it."""
+class ScheduleMetricsReporter:
+    """Passes on the metrics of each schedule. Only passes over a key call this with it."""
 
-    on_figures: OnFigures
+    on_metrics: OnBackupMetrics
     _kept: dict[Key, ScheduleMemory] = field(default_factory=dict)
 
     def observed(self, schedule: EtcdBackupSchedule, state: ScheduleState, wanted: ScheduleStatus) -> None:
@@ -27,10 +27,10 @@ class ScheduleFigures:
         name = cluster.name if cluster is not None else ""
         template = schedule.spec.get("backupTemplate")
         is_verified = isinstance(template, dict) and bool(template.get("verify"))
-        shown = figures(kept, name, state, wanted, judge(state, wanted), is_verified=is_verified)
-        self.on_figures(KIND, key, shown)
+        shown = schedule_metrics(kept, name, state, wanted, judge(state, wanted), is_verified=is_verified)
+        self.on_metrics(KIND, key, shown)
 
     def forget(self, key: Key) -> None:
         """The schedule is deleted."""
         self._kept.pop(key, None)
-        self.on_figures(KIND, key, None)
+        self.on_metrics(KIND, key, None)

@@ -28,7 +28,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
-from etcd_operator.reconcile.backups.schedules.metrics import ScheduleFigures
+from etcd_operator.reconcile.backups.schedules.metrics import ScheduleMetricsReporter
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver, scheduled_backup
 from etcd_operator.reconcile.backups.schedules.pruner import Pruner
 from etcd_operator.reconcile.backups.schedules.readers import being_read
@@ -49,7 +49,7 @@ class ScheduleReconciler:
     recorder: Recorder
     failures: Failures
     unreadables: Unreadables
-    figures: ScheduleFigures
+    metrics: ScheduleMetricsReporter
     pruner: Pruner
 
     def reconcile(self, key: Key) -> Result:
@@ -59,7 +59,7 @@ class ScheduleReconciler:
         schedule = self.caches.schedules.store.get(key)
         if schedule is None:
             self.failures.passed(key)
-            self.figures.forget(key)
+            self.metrics.forget(key)
             self.pruner.failures.passed(key)
             return Result()
         return self.writes.pass_over(key, lambda objects: self._pass(schedule, objects))
@@ -68,7 +68,7 @@ class ScheduleReconciler:
         state = self.observer.observe(schedule, objects)
         made = plan(state)
         if made is None:
-            self.figures.forget(schedule.metadata.key)
+            self.metrics.forget(schedule.metadata.key)
             return Result()
         return _Pass(reconciler=self, schedule=schedule, state=state, objects=objects).carry_out(made)
 
@@ -157,7 +157,7 @@ class _Pass:
         """Write the status if it is new, with its Events. Raises Conflict on an outdated cache."""
         metadata, previous = self.schedule.metadata, self.schedule.status
         wanted = status(previous, self.state, made, generation=metadata.generation)
-        self.reconciler.figures.observed(self.schedule, self.state, wanted)
+        self.reconciler.metrics.observed(self.schedule, self.state, wanted)
         if wanted == previous:
             return
         if self.objects.write_status(resources.SCHEDULES, metadata, wanted, Written):
