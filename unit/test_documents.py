@@ -98,7 +98,7 @@ def test_the_guide_to_backups_explains_every_reason() -> None:
 def test_the_guide_to_restores_explains_every_reason() -> None:
     text = (ROOT / "docs/backup.md").read_text()
     section = text.partition("## Restore to a new cluster")[2].partition("## On a schedule")[0]
-    reason = r"([A-Z][a-z]+){2,}|Accepted|Verif\w+|Restoring|Restored|Marking|Invalid"
+    reason = r"([A-Z][a-z]+){2,}|Accepted|Verif\w+|Restoring|Restored|Invalid"
     found = {
         node.value
         for path in SOURCES

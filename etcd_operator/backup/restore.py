@@ -4,7 +4,7 @@ Promises:
 - the data directory appears under its name only when it is complete, and never replaces one with data;
 - the snapshot is checked while it is fetched, and `etcdutl` runs only on one that passed;
 - an error leaves nothing; what a killed process left is removed by the next restore to the same directory;
-- with a mark beside it, a data directory is recognized as that of this very member of this very cluster;
+- with a marker beside it, a data directory is recognized as that of this very member of this very cluster;
 - nobody else may read what is restored: it contains all keys and values.
 
 Everything is prepared beside the data directory, in a folder that is removed at the end.
@@ -55,14 +55,14 @@ def restore(  # noqa: PLR0913 -- what, where, for whom, with what
     tool: Etcdutl,
     *,
     scratch: Path | None = None,
-    is_marked: bool = False,
+    writes_marker: bool = False,
     on_stage: Callable[[str], None] = lambda _verb: None,
     on_progress: OnProgress = ignore_progress,
 ) -> Snapshot:
     """Restore `source` to `data_dir`, which does not exist or is empty; what was restored.
 
     scratch: a folder for the snapshot until it is restored; None for a place beside the data directory.
-    is_marked: write whose data it is beside the data directory, for `is_restored`.
+    writes_marker: write whose data it is beside the data directory, for `is_restored`.
     on_stage: called with what begins, `fetching` and `restoring`. on_progress: with the bytes of the snapshot
     that have arrived, then with those of the new database.
     Raises `RestoreError`, `Damaged`, `WrongKey`, `ProgramFailed`, and the store's errors.
@@ -82,8 +82,8 @@ def restore(  # noqa: PLR0913 -- what, where, for whom, with what
             file.unlink()
             _sync(made)
             require_absent(target)
-            if is_marked:
-                _mark(target, member)
+            if writes_marker:
+                _write_marker(target, member)
             made.rename(target)  # replaces an empty folder, and nothing else
             sync_folder(target.parent)
     except OSError as error:
@@ -108,7 +108,7 @@ def is_filled(data_dir: Path) -> bool:
 
 
 def is_restored(data_dir: Path, member: NewMember) -> bool:
-    """Whether `data_dir` was restored, with a mark, for this member of this cluster.
+    """Whether `data_dir` was restored, with a marker, for this member of this cluster.
 
     Raises `RestoreError` if it has other data, which nothing may be started on.
     """
@@ -116,32 +116,32 @@ def is_restored(data_dir: Path, member: NewMember) -> bool:
     if not is_filled(target):
         return False
     try:
-        if _mark_of(target).read_text(errors="replace") == _marked(member):
+        if _marker_of(target).read_text(errors="replace") == _marker_text(member):
             return True
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise RestoreError(f"cannot read {_mark_of(target)}: {error.strerror}") from error
+        raise RestoreError(f"cannot read {_marker_of(target)}: {error.strerror}") from error
     raise RestoreError(
         f"the volume was not empty: {data_dir} has data that this restore has not written; that data is left "
         "unchanged: use another volume, or empty this one"
     )
 
 
-def _mark(target: Path, member: NewMember) -> None:
-    """Write and sync the mark while there is no data yet: data that was there before never gets one."""
-    with _mark_of(target).open("w") as file:
-        file.write(_marked(member))
+def _write_marker(target: Path, member: NewMember) -> None:
+    """Write and sync the marker while there is no data yet: data that was there before never gets one."""
+    with _marker_of(target).open("w") as file:
+        file.write(_marker_text(member))
         file.flush()
         os.fsync(file.fileno())
     sync_folder(target.parent)
 
 
-def _mark_of(target: Path) -> Path:
+def _marker_of(target: Path) -> Path:
     return target.with_name(f".{target.name}.restored")
 
 
-def _marked(member: NewMember) -> str:
+def _marker_text(member: NewMember) -> str:
     return f"{member.token} {member.name}\n"
 
 

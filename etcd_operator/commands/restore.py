@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> Outcome:
             ring,
             tool,
             scratch=scratch,
-            is_marked=options.skip_restored,
+            writes_marker=options.skip_restored,
             on_stage=shown.restart,
             on_progress=shown,
         )

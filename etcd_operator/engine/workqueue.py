@@ -53,7 +53,7 @@ class QueueMetrics(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
+class _Entry:
     """Since when (monotonic) an item is due, or in work; and its line."""
 
     since: float
@@ -71,8 +71,8 @@ class WorkQueue(Generic[T]):
         self._clock = clock
         self._metrics = metrics
         self._lines: dict[bool, OrderedDict[T, None]] = {False: OrderedDict(), True: OrderedDict()}
-        self._added: dict[T, _Mark] = {}
-        self._started: dict[T, _Mark] = {}
+        self._added: dict[T, _Entry] = {}
+        self._started: dict[T, _Entry] = {}
         self._late_limit = NO_LIMIT
         self._taken_at = clock.monotonic()
         self._is_watched = False
@@ -89,7 +89,7 @@ class WorkQueue(Generic[T]):
             if self._is_shut_down or (known is not None and (is_late or not known.is_late)):
                 return
             since = known.since if known is not None else self._clock.monotonic()
-            self._added[item] = _Mark(since, is_late)
+            self._added[item] = _Entry(since, is_late)
             if item not in self._started:
                 self._lines[True].pop(item, None)
                 self._append(item)
@@ -109,11 +109,11 @@ class WorkQueue(Generic[T]):
                 self._wait(self._available, deadline)
             item, _ = line.popitem(last=False)
             now = self._taken_at = self._clock.monotonic()
-            mark = self._added.pop(item)
-            self._started[item] = _Mark(now, mark.is_late)
-            self._in_a_row = 0 if mark.is_late else self._in_a_row + 1
+            entry = self._added.pop(item)
+            self._started[item] = _Entry(now, entry.is_late)
+            self._in_a_row = 0 if entry.is_late else self._in_a_row + 1
         if self._metrics is not None:
-            self._metrics.taken(now - mark.since)
+            self._metrics.taken(now - entry.since)
         return item
 
     def done(self, item: T) -> None:
@@ -124,11 +124,11 @@ class WorkQueue(Generic[T]):
         with self._available:
             if item not in self._started:
                 raise ValueError(f"not in work: {item}")
-            mark = self._started.pop(item)
-            worked = self._clock.monotonic() - mark.since
+            entry = self._started.pop(item)
+            worked = self._clock.monotonic() - entry.since
             if item in self._added:
                 self._append(item)
-            if mark.is_late:
+            if entry.is_late:
                 self._available.notify()
         if self._metrics is not None:
             self._metrics.finished(worked)
@@ -192,7 +192,7 @@ class WorkQueue(Generic[T]):
     def _running(self) -> list[float]:
         with self._available:
             now = self._clock.monotonic()
-            return [now - mark.since for mark in self._started.values()]
+            return [now - entry.since for entry in self._started.values()]
 
     def _stalled(self) -> float:
         oldest = self._oldest()
@@ -200,7 +200,7 @@ class WorkQueue(Generic[T]):
 
     def _held_up(self) -> float:
         """For how long one item has waited and another been in work; 0 without either."""
-        oldest, begun = self._oldest(), min((mark.since for mark in self._started.values()), default=None)
+        oldest, begun = self._oldest(), min((entry.since for entry in self._started.values()), default=None)
         return 0.0 if oldest is None or begun is None else self._clock.monotonic() - max(oldest, begun)
 
     def _oldest(self) -> float | None:
@@ -211,7 +211,7 @@ class WorkQueue(Generic[T]):
     def _next_line(self) -> OrderedDict[T, None] | None:
         """The line from which the next item is taken; None if none may be taken."""
         others, late = self._lines[False], self._lines[True]
-        in_work = sum(mark.is_late for mark in self._started.values())
+        in_work = sum(entry.is_late for entry in self._started.values())
         may_late = late and (in_work < self._late_limit or self._is_shut_down)
         if others and not (may_late and self._in_a_row >= TURN - 1):
             return others

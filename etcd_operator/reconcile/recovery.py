@@ -27,7 +27,7 @@ from etcd_operator.errors import Conflict
 from etcd_operator.etcd.values import Alarm, AlarmKind
 from etcd_operator.kube import resources
 from etcd_operator.reconcile.addresses import client_endpoint
-from etcd_operator.reconcile.members.protocol import MarkSeed, Members, Scope
+from etcd_operator.reconcile.members.protocol import AnnotateSeed, Members, Scope
 from etcd_operator.reconcile.readers import Readers
 from etcd_operator.reconcile.recovery_proofs import RecoveryProofs
 from etcd_operator.render.steps import SKIP_STEPS
@@ -80,7 +80,7 @@ class Recoverer:
         claim = self.scope.member(action.name).claim
         if claim is not None and not claim.cluster_id and not self._is_in_place:
             self.proofs.assert_leaderless(action.name)
-        self.members.act(MarkSeed(name=action.name, served=served))
+        self.members.act(AnnotateSeed(name=action.name, served=served))
 
     def _retire(self, action: RetireMember) -> None:
         self.proofs.assert_serves(action.seed, 0)

@@ -86,7 +86,7 @@ def claim(metadata: ObjectMeta, template: ClusterTemplate, member: RestoredMembe
     }
 
 
-def mark(member: RestoredMember) -> RawObject:
+def annotation_patch(member: RestoredMember) -> RawObject:
     """What changes in the metadata of a claim when the data of all members is complete."""
     made = identity(member.peer_urls, member.token)
     return {
@@ -106,8 +106,8 @@ def is_of_cluster(claim: ObjectMeta, name: str) -> bool:
     return claim.labels.get(improbable.CLUSTER_LABEL) == name
 
 
-def is_marked(claim: ObjectMeta, member: RestoredMember) -> bool:
-    """Whether a claim was handed over by `mark`."""
+def is_annotated(claim: ObjectMeta, member: RestoredMember) -> bool:
+    """Whether a claim was handed over by `annotation_patch`."""
     made = identity(member.peer_urls, member.token)
     found = (
         claim.annotations.get(TOKEN_ANNOTATION),

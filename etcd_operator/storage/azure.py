@@ -23,7 +23,7 @@ from etcd_operator.storage.retries import Attempts
 
 Result = TypeVar("Result")
 
-_MARK = "etcd_operator_upload"
+_WRITER_ID = "etcd_operator_upload"
 _AFTERMATH_SECONDS = 10.0
 
 
@@ -41,17 +41,17 @@ class Azure:
     def put(self, name: str, chunks: Iterable[bytes]) -> None:
         """See `Store.put`.
 
-        The names of blocks contain the mark of this upload: two writers of one name never mix. After a lost
-        reply the mark in the metadata shows whether the object is ours.
+        The names of blocks contain the ID of this writer: two writers of one name never mix. After a lost
+        reply the ID in the metadata shows whether the object is ours.
         """
-        key, mark = check_name(name), uuid.uuid4().hex
+        key, writer_id = check_name(name), uuid.uuid4().hex
         if self._exists(key):
             raise failures.name_taken(self._url(key))
-        blocks = transfer(cut(chunks, PART_BYTES), partial(self._stage, key, mark))
+        blocks = transfer(cut(chunks, PART_BYTES), partial(self._stage, key, writer_id))
         try:
-            self._run(key, partial(self._commit, key, blocks, mark))
+            self._run(key, partial(self._commit, key, blocks, writer_id))
         except (NameTaken, Stalled, Unreachable):
-            if not self._is_ours(key, mark):
+            if not self._is_ours(key, writer_id):
                 raise
 
     def read(self, name: str, offset: int = 0) -> Iterator[bytes]:
@@ -92,9 +92,9 @@ class Azure:
         except AccessDenied:
             return False
 
-    def _stage(self, key: str, mark: str, part: Part) -> str:
+    def _stage(self, key: str, writer_id: str, part: Part) -> str:
         """Transfer a part; returns its block ID, "" for an empty part."""
-        block_id = f"{mark}{part.number:06d}"
+        block_id = f"{writer_id}{part.number:06d}"
         body = Body(part.data, self._attempts.moved)
 
         def attempt() -> None:
@@ -105,22 +105,22 @@ class Azure:
             self._run(key, attempt)
         return block_id if part.data else ""
 
-    def _commit(self, key: str, block_ids: Sequence[str], mark: str) -> None:
+    def _commit(self, key: str, block_ids: Sequence[str], writer_id: str) -> None:
         from azure.core import MatchConditions
         from azure.storage.blob import BlobBlock
 
         blocks = [BlobBlock(block_id) for block_id in block_ids if block_id]
         self._blob(key).commit_block_list(
-            blocks, metadata={_MARK: mark}, match_condition=MatchConditions.IfMissing
+            blocks, metadata={_WRITER_ID: writer_id}, match_condition=MatchConditions.IfMissing
         )
 
-    def _is_ours(self, key: str, mark: str) -> bool:
+    def _is_ours(self, key: str, writer_id: str) -> bool:
         brief = Attempts(_AFTERMATH_SECONDS)
         try:
             found = self._run(key, self._blob(key).get_blob_properties, brief)
         except StoreError:
             return False
-        return bool(found.metadata.get(_MARK) == mark)
+        return bool(found.metadata.get(_WRITER_ID) == writer_id)
 
     def _block(self, key: str, version: str, offset: int, end: int) -> bytes:
         """The bytes of one version of the object, from `offset` to before `end`."""

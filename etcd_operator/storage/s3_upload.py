@@ -1,8 +1,8 @@
 """Putting one object into S3: by one request if it is small, else by a multipart upload.
 
 Both are conditional (`If-None-Match: *`) where the store implements it. A look right before them narrows the
-window for stores that ignore the condition. Each object carries a random mark in its metadata: if a reply is
-lost, the mark shows whether the object of that name is ours.
+window for stores that ignore the condition. Each object carries a random ID of its writer in its metadata: if
+a reply is lost, this ID shows whether the object of that name is ours.
 """
 
 import base64
@@ -21,7 +21,7 @@ from etcd_operator.storage.parts import PART_BYTES, Part, cut, transfer
 from etcd_operator.storage.retries import Attempts
 from etcd_operator.storage.s3_errors import DigestRequired, Unsupported, expect, translated
 
-_MARK = "etcd-operator-upload"
+_WRITER_ID = "etcd-operator-upload"
 # What is left to do after a failure is worth a short while, whatever the time limit of the store.
 _AFTERMATH_SECONDS = 10.0
 
@@ -37,9 +37,9 @@ class Upload:
         self._subject = subject
         self._attempts = attempts
         self._brief = Attempts(_AFTERMATH_SECONDS)
-        self._mark = uuid.uuid4().hex
+        self._writer_id = uuid.uuid4().hex
         self._with_digest = False
-        self._extra = {**extra, "Metadata": {_MARK: self._mark}}
+        self._extra = {**extra, "Metadata": {_WRITER_ID: self._writer_id}}
 
     def put(self, chunks: Iterable[bytes]) -> None:
         """Transfer the chunks and make the object visible; see `Store.put`."""
@@ -99,7 +99,7 @@ class Upload:
             found = self._brief.run(partial(self._request, "head_object"))
         except StoreError:
             return False
-        return bool(found["Metadata"].get(_MARK) == self._mark)
+        return bool(found["Metadata"].get(_WRITER_ID) == self._writer_id)
 
     def _abort(self, upload_id: str) -> None:
         """Discard the parts. If the store cannot be reached now, its lifecycle rules have to."""

@@ -85,7 +85,7 @@ def pod(name: str, **changes: Any) -> PodFacts:
 
 
 def claim(name: str, **changes: Any) -> ClaimFacts:
-    """A bound claim of the bootstrap `TOKEN`, not yet marked with a cluster ID."""
+    """A bound claim of the bootstrap `TOKEN`, not yet annotated with a cluster ID."""
     facts = ClaimFacts(
         name=name, uid=f"claim-{name}", is_bound=True, token=TOKEN, initial_members=("db-0", "db-1", "db-2")
     )
@@ -95,8 +95,8 @@ def claim(name: str, **changes: Any) -> ClaimFacts:
 def old_claim(name: str, *, size: int = 3, **changes: Any) -> ClaimFacts:
     """A claim of a cluster that has served, whose voters were `size` members."""
     voters = tuple(f"db-{number}=id-db-{number}" for number in range(size))
-    marked = claim(name, cluster_id=CLUSTER_ID, member_id=f"id-{name}", voters=voters, voters_revision=1)
-    return replace(marked, **changes)
+    annotated = claim(name, cluster_id=CLUSTER_ID, member_id=f"id-{name}", voters=voters, voters_revision=1)
+    return replace(annotated, **changes)
 
 
 def peer(name: str, **changes: Any) -> PeerFacts:

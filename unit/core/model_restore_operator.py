@@ -149,7 +149,7 @@ class Operator:
                 for member in decision.state.members:
                     if member.job is None and not member.is_restored:
                         self._create_job(decision.restore, member.name)
-            case Act.MARK:
+            case Act.ANNOTATE:
                 self._mark(decision)
             case Act.REMOVE_JOBS:
                 self._remove_jobs(decision)
@@ -197,7 +197,7 @@ class Operator:
             if claim.cluster not in ("", uid):
                 self.world.losses.append(f"{claim.name} is taken from {claim.cluster}")
             if claim.data != uid:
-                self.world.losses.append(f"{claim.name} is marked without its data")
+                self.world.losses.append(f"{claim.name} is annotated without its data")
             claim.cluster, claim.owner = uid, ""
 
     def _create_cluster(self, decision: Decision) -> None:
@@ -233,7 +233,7 @@ def _claim_state(claim: Claim | None) -> ClaimState:
     if claim is None:
         return ClaimState.ABSENT
     if claim.cluster:
-        return ClaimState.LEAVING if claim.is_terminating else ClaimState.MARKED
+        return ClaimState.ANNOTATED_TERMINATING if claim.is_terminating else ClaimState.ANNOTATED
     return ClaimState.TERMINATING if claim.is_terminating else ClaimState.OURS
 
 
@@ -243,7 +243,7 @@ def _judge_cluster(world: World, decision: Decision) -> None:
     One that was deleted since then is missed by the cluster itself (`rules.resume`).
     """
     restore = decision.restore
-    observed = {member.name for member in decision.state.members if member.claim is ClaimState.MARKED}
+    observed = {member.name for member in decision.state.members if member.claim is ClaimState.ANNOTATED}
     found = {name: world.claims.get(name) for name in restore.members}
     wrong = [n for n, c in found.items() if c is not None and (c.cluster, c.data) != (restore.uid,) * 2]
     bad = sorted({*wrong, *(name for name in restore.members if name not in observed)})

@@ -17,7 +17,7 @@ SNAPSHOT = Verified(revision=7, keys=3, size=100, sha256="ab", check="manifest",
 class Claim:
     """owner: UID of the EtcdRestore, empty once it is handed over. data, cluster: UIDs of EtcdRestores.
 
-    data: whose data is complete on the volume. cluster: whose etcd cluster it is marked as.
+    data: whose data is complete on the volume. cluster: whose etcd cluster it is annotated as.
     """
 
     name: str

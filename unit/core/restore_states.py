@@ -27,7 +27,7 @@ BEGUN = RestoreState(
     members=members(ClaimState.ABSENT),
 )
 VERIFIED = replace(BEGUN, snapshot=SNAPSHOT)
-MARKED = replace(VERIFIED, members=members(ClaimState.MARKED))
+ANNOTATED = replace(VERIFIED, members=members(ClaimState.ANNOTATED))
 
 
 def planned(state: RestoreState) -> RestorePlan:

@@ -72,7 +72,7 @@ def test_spec_adopt_of_a_cluster_that_adopts_nothing_changes_nothing() -> None:
     state = with_record(resumed(ours=3, left=0), adoption=None)
     assert not any(isinstance(action, Remember) for action in plan(state).actions)
     unknown = (EtcdMember(id="id-x", name="x", peer_urls=("http://x:2380",)),)
-    unmarked = changed(state, "db-0", claim=None)
+    not_annotated = changed(state, "db-0", claim=None)
     for name in NAMES[1:]:
-        unmarked = changed(unmarked, name, claim=None)
-    assert plan(replace(unmarked, unknown_members=unknown)).reason == "UnknownMember"
+        not_annotated = changed(not_annotated, name, claim=None)
+    assert plan(replace(not_annotated, unknown_members=unknown)).reason == "UnknownMember"

@@ -55,7 +55,7 @@ def test_a_member_that_never_answered_is_not_set_existing_only() -> None:
     assert [action.name for action in made.actions if isinstance(action, SetExistingOnly)] == ["db-1"]
 
 
-def test_a_peer_that_was_made_again_before_its_claim_was_marked_has_it_marked() -> None:
+def test_a_peer_that_was_made_again_before_its_claim_was_annotated_has_it_annotated() -> None:
     made = set_existing_only(changed(bootstrapped(), "db-1", claim=claim("db-1")))
 
     assert made is not None
@@ -106,7 +106,7 @@ def test_who_votes_is_not_written_without_a_quorum_that_reports_all(changes: dic
     "changes",
     [
         pytest.param({"is_terminating": True}, id="that is being deleted"),
-        pytest.param({"member_id": ""}, id="that is not marked yet"),
+        pytest.param({"member_id": ""}, id="that is not annotated yet"),
     ],
 )
 def test_nothing_is_written_on_a_claim(changes: dict[str, Any]) -> None:

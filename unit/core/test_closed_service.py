@@ -128,8 +128,8 @@ def test_members_are_not_given_up_for_a_seed_that_is_ending(left: PeerFacts | No
 def test_a_seed_that_serves_goes_on_although_its_claim_is_being_deleted(recovery: Recovery) -> None:
     made = plan(served(CLOSED, recovery, claim=GOING))
     assert "is being deleted" not in made.message
-    unmarked = plan(served(CLOSED, IN_PLACE))
-    assert any(isinstance(action, SetSeedExistingOnly) for action in unmarked.actions)
+    not_annotated = plan(served(CLOSED, IN_PLACE))
+    assert any(isinstance(action, SetSeedExistingOnly) for action in not_annotated.actions)
 
 
 def test_claims_of_members_that_were_given_up_are_named_where_nothing_else_is_left() -> None:

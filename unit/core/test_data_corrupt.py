@@ -31,7 +31,7 @@ def test_only_the_member_that_is_named_stops_to_count() -> None:
     state = named(bootstrapped(persistent(size=3)), "id-db-1")
 
     assert [voter.name for voter in state.healthy_voters] == ["db-0", "db-2"]
-    assert [(mark.name, mark.serves) for mark in readiness_updates(state)] == [("db-1", False)]
+    assert [(update.name, update.serves) for update in readiness_updates(state)] == [("db-1", False)]
 
 
 def test_an_alarm_that_names_nobody_in_particular_takes_nobody_away() -> None:

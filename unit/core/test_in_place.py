@@ -210,9 +210,9 @@ def test_a_seed_with_a_problem_is_reported() -> None:
 
 def test_clients_are_kept_out_before_the_point_of_no_return() -> None:
     made = plan(served(live(NAME)))
-    close, mark = made.actions
+    close, existing_only = made.actions
     assert close == CloseClients(name="db-3")
-    assert mark == SetSeedExistingOnly(name="db-3", revision=9 + 500_000_000)
+    assert existing_only == SetSeedExistingOnly(name="db-3", revision=9 + 500_000_000)
     assert plan(served(live(NAME), answer=None)).actions == ()
 
 

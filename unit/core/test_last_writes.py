@@ -35,12 +35,12 @@ def test_writes_end_before_the_members_do() -> None:
 
 def test_the_last_revision_is_recorded_before_anything_is_deleted() -> None:
     made = plan(stopped(served(live(), claim=final_claim())))
-    remember, mark, *retired, opened, done = made.actions
+    remember, existing_only, *retired, opened, done = made.actions
     assert isinstance(remember, Remember)
     recovery = remember.persisted.recovery
     assert recovery is not None
     assert (recovery.given_up, remember.persisted.cluster_id) == (31, CLUSTER_ID)
-    assert isinstance(mark, SetSeedExistingOnly)
+    assert isinstance(existing_only, SetSeedExistingOnly)
     assert retired == [RetireMember(name=f"db-{n}", seed="db-3", keeps_claim=True) for n in range(3)]
     assert opened == OpenSeed(name="db-3")
     assert isinstance(done, Remember)

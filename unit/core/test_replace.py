@@ -191,7 +191,8 @@ REMADE = [
     pytest.param(_lost(persistent(), "db-1", pod=pod("db-1", **REFUSES)), id="no data"),
     pytest.param(_lost(persistent(), "db-1", pod=pod("db-1", **BROKEN)), id="broken data"),
     pytest.param(
-        _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=FIRST), id="marked, but not deleted yet"
+        _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=FIRST),
+        id="annotated, but not deleted yet",
     ),
     pytest.param(
         replace(_lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), entry=None), has_quorum=False),

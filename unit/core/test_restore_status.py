@@ -7,7 +7,7 @@ from etcd_operator.core.restores.result import RestoreReport
 from etcd_operator.core.restores.state import ClaimState, RestoreState, SourceState, TargetCluster
 from etcd_operator.core.restores.status import status
 from etcd_operator.core.revision_bump import bump_at
-from unit.core.restore_states import BEGUN, DONE, MARKED, RUNS, SNAPSHOT, VERIFIED, members, planned
+from unit.core.restore_states import ANNOTATED, BEGUN, DONE, RUNS, SNAPSHOT, VERIFIED, members, planned
 
 
 def written(state: RestoreState, previous: RestoreStatus | None = None) -> RestoreStatus:
@@ -48,10 +48,10 @@ def test_what_was_recorded_when_it_began_is_kept() -> None:
 
 
 def test_the_status_at_the_end() -> None:
-    found = written(replace(MARKED, cluster=TargetCluster.OURS))
+    found = written(replace(ANNOTATED, cluster=TargetCluster.OURS))
     assert (found.phase, found.cluster_id, found.observed_generation) == ("Completed", "c0ffee", 2)
     assert [member.phase for member in found.members] == ["Restored", "Restored"]
-    alone = replace(MARKED, cluster=TargetCluster.OURS, snapshot=None, members=MARKED.members[:1])
+    alone = replace(ANNOTATED, cluster=TargetCluster.OURS, snapshot=None, members=ANNOTATED.members[:1])
     message = written(alone).conditions[0].message
     assert message == "restored 1 member, on which the EtcdCluster c resumes"
     why = RestoreFailure(reason="BackupDamaged", message="it is damaged")

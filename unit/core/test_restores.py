@@ -21,7 +21,7 @@ from etcd_operator.core.restores.state import (
 )
 from etcd_operator.core.restores.status import status
 from etcd_operator.core.restores.versions import version_problem
-from unit.core.restore_states import BEGUN, DONE, MARKED, RUNS, SNAPSHOT, VERIFIED, members, planned
+from unit.core.restore_states import ANNOTATED, BEGUN, DONE, RUNS, SNAPSHOT, VERIFIED, members, planned
 
 
 def failure(state: RestoreState) -> str:
@@ -57,17 +57,17 @@ def test_an_accepted_restore_of_another_version_may_be_invalid() -> None:
     ],
 )
 def test_when_all_claims_are_handed_over(cluster: TargetCluster, phase: str, reason: str) -> None:
-    made = planned(replace(MARKED, cluster=cluster))
+    made = planned(replace(ANNOTATED, cluster=cluster))
     assert (made.phase, made.reason) == (phase, reason)
 
 
 @pytest.mark.parametrize("cluster", [TargetCluster.ABSENT, TargetCluster.FOREIGN, TargetCluster.TERMINATING])
 def test_the_jobs_are_removed_before_the_cluster_is_created(cluster: TargetCluster) -> None:
-    state = replace(MARKED, cluster=cluster, members=members(ClaimState.MARKED, DONE))
-    for held in (state, replace(MARKED, cluster=cluster, check=DONE)):
+    state = replace(ANNOTATED, cluster=cluster, members=members(ClaimState.ANNOTATED, DONE))
+    for held in (state, replace(ANNOTATED, cluster=cluster, check=DONE)):
         made = planned(held)
         assert (made.phase, made.reason, made.act) == ("Pending", "RemovingJobs", Act.REMOVE_JOBS)
-    going = replace(state, members=members(ClaimState.MARKED, replace(DONE, is_terminating=True)))
+    going = replace(state, members=members(ClaimState.ANNOTATED, replace(DONE, is_terminating=True)))
     assert planned(going).reason != "RemovingJobs", "a lost node may keep one for ever"
 
 
@@ -79,9 +79,9 @@ def test_a_former_cluster_that_is_being_deleted_is_waited_for() -> None:
 
 def test_from_the_first_handed_over_claim_on_there_is_no_way_back() -> None:
     first, second = members(ClaimState.OURS, DONE)
-    halfway = replace(VERIFIED, members=(replace(first, claim=ClaimState.MARKED), second))
+    halfway = replace(VERIFIED, members=(replace(first, claim=ClaimState.ANNOTATED), second))
     for cluster in (TargetCluster.ABSENT, TargetCluster.FOREIGN):
-        assert planned(replace(halfway, cluster=cluster)).act is Act.MARK
+        assert planned(replace(halfway, cluster=cluster)).act is Act.ANNOTATE
     gone = replace(halfway, members=(halfway.members[0], replace(second, claim=ClaimState.ABSENT, job=None)))
     assert failure(gone) == "ClaimDeleted"
 
@@ -92,9 +92,9 @@ def test_a_claim_that_is_being_deleted_is_not_restored_to() -> None:
 
 def test_claims_that_are_handed_over_need_neither_their_jobs_nor_the_backup() -> None:
     gone = SourceState(reason="UnknownBackup", message="gone", is_missing=True)
-    first = MemberState(name="c-0", claim=ClaimState.MARKED)
+    first = MemberState(name="c-0", claim=ClaimState.ANNOTATED)
     rest = MemberState(name="c-1", claim=ClaimState.OURS, job=DONE)
-    assert planned(replace(VERIFIED, members=(first, rest), source=gone, waited=9999.0)).act is Act.MARK
+    assert planned(replace(VERIFIED, members=(first, rest), source=gone, waited=9999.0)).act is Act.ANNOTATE
 
 
 def test_an_etcdbackup_does_not_matter_once_every_member_has_its_job() -> None:
@@ -146,7 +146,7 @@ def test_the_jobs_of_restored_members_do_not_matter() -> None:
     state = replace(VERIFIED, members=(ready, replace(other, job=RUNS)))
     assert planned(state).message == "restored 1 of 2 members"
     assert planned(replace(state, members=(ready, replace(other, job=None)))).act is Act.CREATE_JOBS
-    assert planned(replace(state, members=(ready, ready))).act is Act.MARK
+    assert planned(replace(state, members=(ready, ready))).act is Act.ANNOTATE
 
 
 @pytest.mark.parametrize("storage", [None, 100])
@@ -216,13 +216,13 @@ def test_after_a_failure_what_was_made_is_removed_first() -> None:
 
 def test_after_the_first_handed_over_claim_none_is_removed_and_all_are_named() -> None:
     why = RestoreFailure(reason="Invalid", message="a policy refuses it")
-    made = planned(replace(MARKED, failure=why))
+    made = planned(replace(ANNOTATED, failure=why))
     assert (made.phase, made.reason) == ("Failed", "Invalid")
     assert made.message == (
         "a policy refuses it. The claims with restored data are kept: an EtcdCluster c resumes on c-0, c-1"
     )
     first, second = members(ClaimState.OURS)
-    partly = replace(VERIFIED, failure=why, members=(replace(first, claim=ClaimState.MARKED), second))
+    partly = replace(VERIFIED, failure=why, members=(replace(first, claim=ClaimState.ANNOTATED), second))
     made = planned(partly)
     assert (made.phase, made.act) == ("Failed", Act.NOTHING)
     assert made.message.endswith("an EtcdCluster c resumes on c-0; c-1 will be deleted with this EtcdRestore")
@@ -234,7 +234,7 @@ def test_after_the_first_handed_over_claim_none_is_removed_and_all_are_named() -
 def test_a_handed_over_claim_that_is_deleted_takes_no_other_with_it() -> None:
     """A cluster that somebody else created may run on all of them by now."""
     first, second = members(ClaimState.OURS)
-    state = replace(VERIFIED, members=(replace(first, claim=ClaimState.LEAVING), second))
+    state = replace(VERIFIED, members=(replace(first, claim=ClaimState.ANNOTATED_TERMINATING), second))
     assert failure(state) == "ClaimDeleted"
     recorded = status(RestoreStatus(), state, planned(state), cluster_id="", generation=1, now="now").failure
     assert recorded is not None
@@ -249,7 +249,7 @@ def test_a_claim_that_replaced_the_one_of_its_job_has_no_data() -> None:
     """An operator that hung for long may create a claim once more, after somebody deleted it."""
     done = replace(DONE, claim_uid="first")
     first, second = (replace(m, claim_uid="first") for m in members(ClaimState.OURS, done))
-    assert planned(replace(VERIFIED, members=(first, second))).act is Act.MARK
+    assert planned(replace(VERIFIED, members=(first, second))).act is Act.ANNOTATE
     other = replace(second, claim_uid="second")
     assert not other.is_restored
     assert failure(replace(VERIFIED, members=(first, other))) == "ClaimDeleted"

@@ -93,7 +93,7 @@ def test_a_claim_that_does_not_name_its_initial_members_begins_nothing() -> None
 
 
 def test_claims_that_a_person_handed_over_are_never_given_out_for_deletion() -> None:
-    """Marked with a token, and the pods were gone: the names of the members are still to be marked."""
+    """Annotated with a token, and the pods were gone: the names of the members are still to be annotated."""
     made = plan(on_claims(*(claim(name, initial_members=()) for name in NAMES)))
 
     assert (made.actions, made.reason, made.requeue_after) == ((), "OtherOperator", 10.0)
@@ -140,7 +140,7 @@ def test_a_new_cluster_does_not_start_on_what_an_earlier_one_gave_up() -> None:
     assert plan(not_bootstrapped(persistent(size=1), kept=(KEPT,))).reason == "Creating"
 
 
-def test_one_marked_claim_is_enough_to_know_that_the_cluster_was_bootstrapped() -> None:
+def test_one_annotated_claim_is_enough_to_know_that_the_cluster_was_bootstrapped() -> None:
     made = plan(on_claims(old_claim("db-0"), claim("db-1"), claim("db-2")))
 
     assert made.reason == "Resuming"

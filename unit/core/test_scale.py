@@ -203,7 +203,7 @@ def test_what_is_left_of_a_removed_member_is_removed() -> None:
     ("left", "is_removed"),
     [
         pytest.param({"claim": old_claim("db-3")}, True, id="a claim that was a member's"),
-        pytest.param({"claim": claim("db-3")}, False, id="a claim that nobody marked"),
+        pytest.param({"claim": claim("db-3")}, False, id="a claim that nobody annotated"),
         pytest.param(
             {"claim": old_claim("db-3", cluster_id="other")}, False, id="a claim of another cluster"
         ),

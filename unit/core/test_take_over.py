@@ -98,7 +98,7 @@ def test_no_member_that_was_handed_over_is_made_ours_while_nobody_reports_the_li
 @pytest.mark.parametrize(
     "state",
     [
-        pytest.param(handed_over(""), id="none is marked"),
+        pytest.param(handed_over(""), id="none is annotated"),
         pytest.param(
             changed(handed_over(), "db-1", claim=claim("db-1", token="", initial_members=())),
             id="all but one",
@@ -109,7 +109,7 @@ def test_no_member_that_was_handed_over_is_made_ours_while_nobody_reports_the_li
         ),
     ],
 )
-def test_members_whose_claims_are_not_all_marked_alike_are_left_alone(state: ClusterState) -> None:
+def test_members_whose_claims_are_not_all_annotated_alike_are_left_alone(state: ClusterState) -> None:
     made = plan(state)
 
     assert made.actions == ()
@@ -157,7 +157,7 @@ def test_what_this_operator_created_is_never_taken_over(state: ClusterState) -> 
     assert (made.reason, made.stage) == ("StatusMissing", Stage.HELD)
 
 
-def test_running_members_whose_claims_are_marked_as_if_they_were_gone() -> None:
+def test_running_members_whose_claims_are_annotated_as_if_they_were_gone() -> None:
     """To delete the resource and create it again would change nothing: their pods do not belong to it."""
     made = plan(changed(handed_over(), "db-0", claim=claim("db-0")))
     assert (made.reason, made.stage, made.actions) == ("OtherOperator", Stage.HELD, ())

@@ -79,10 +79,10 @@ def test_a_pass_that_hangs_and_a_queue_that_makes_no_progress_are_problems(
     assert running.controller.problem(100) == ""
     running.clock.advance(1)
     assert running.controller.problem(100) == "t: a worker has been in one pass for 101 s"
-    (mark,) = running.controller._queue._started.values()
+    (entry,) = running.controller._queue._started.values()
     running.controller._queue._started.clear()  # as if the worker were gone without a trace
     assert running.controller.problem(50) == "t: 1 keys are waiting, and no worker has taken one for 51 s"
-    running.controller._queue._started[A] = mark
+    running.controller._queue._started[A] = entry
     release.set()
     running.rest(2)
     running.clock.advance(1000)

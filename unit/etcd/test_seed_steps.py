@@ -18,7 +18,7 @@ from unit.render.cases import PLAIN_EPHEMERAL
 from unit.waiting import eventually
 
 
-def steps(notes: dict[str, str], changes: dict[str, str], binaries: Path) -> list[list[str]]:
+def steps(annotations: dict[str, str], changes: dict[str, str], binaries: Path) -> list[list[str]]:
     """The commands of the init containers, as the kubelet would run them, with `changes` of paths."""
     start = Seeding(survivor="db-0002", token="uid-1-1")
     pod: dict[str, Any] = seed.pod(PLAIN_EPHEMERAL, "db-0003", start, image=no_image)
@@ -29,7 +29,7 @@ def steps(notes: dict[str, str], changes: dict[str, str], binaries: Path) -> lis
         for entry in container["env"]:
             path = entry["valueFrom"]["fieldRef"]["fieldPath"]
             note = path.removeprefix("metadata.annotations['").removesuffix("']")
-            words = [word.replace(f"$({entry['name']})", notes[note]) for word in words]
+            words = [word.replace(f"$({entry['name']})", annotations[note]) for word in words]
         for old, new in paths.items():
             words = [word.replace(old, new) for word in words]
         found.append(words)

@@ -324,8 +324,8 @@ def test_the_annotations_of_others_are_kept(world: World) -> None:
     first._attempt()
     world.api.objects.patch(LEASES, *KEY, {"metadata": {"annotations": {"team": "db"}}}, "merge")
     first._attempt()
-    notes = world.api.objects.get(LEASES, *KEY)["metadata"]["annotations"]
-    assert notes["team"] == "db"
-    assert json.loads(notes[HOLDER_ANNOTATION])["identity"] == "first"
+    annotations = world.api.objects.get(LEASES, *KEY)["metadata"]["annotations"]
+    assert annotations["team"] == "db"
+    assert json.loads(annotations[HOLDER_ANNOTATION])["identity"] == "first"
     assert first.release()
     assert world.api.objects.get(LEASES, *KEY)["metadata"]["annotations"] == {"team": "db"}

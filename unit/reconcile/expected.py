@@ -87,10 +87,10 @@ def _assert_persistent(bench: Bench, status: Json, names: list[str], cluster_id:
         assert [m["name"] for m in peer["spec"]["bootstrap"]["static"]["initialCluster"]] == [name]
         assert (peer["status"]["memberID"], peer["status"]["serverVersion"]) == (ids[name], version)
         assert template_of(bench.get(REPLICA_SETS, name))["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
-        notes = bench.get(CLAIMS, name)["metadata"]["annotations"]
-        assert notes["etcd.improbable.io/cluster-id"] == cluster_id
-        assert notes["etcd.improbable.io/member-id"] == ids[name]
-        assert notes["etcd.improbable.io/voters"] == ",".join(f"{n}={ids[n]}" for n in names)
+        annotations = bench.get(CLAIMS, name)["metadata"]["annotations"]
+        assert annotations["etcd.improbable.io/cluster-id"] == cluster_id
+        assert annotations["etcd.improbable.io/member-id"] == ids[name]
+        assert annotations["etcd.improbable.io/voters"] == ",".join(f"{n}={ids[n]}" for n in names)
 
 
 def template_of(replica_set: Json) -> dict[str, Any]:
@@ -100,8 +100,9 @@ def template_of(replica_set: Json) -> dict[str, Any]:
 
 def environment_of(pod: Json) -> dict[str, Any]:
     """The environment that a pod's etcd is given when its container is started now."""
-    notes = {f"metadata.annotations['{k}']": v for k, v in pod["metadata"]["annotations"].items()}
+    annotations = {f"metadata.annotations['{k}']": v for k, v in pod["metadata"]["annotations"].items()}
     env = pod["spec"]["containers"][0]["env"]
     return {
-        e["name"]: e["value"] if "value" in e else notes[e["valueFrom"]["fieldRef"]["fieldPath"]] for e in env
+        e["name"]: e["value"] if "value" in e else annotations[e["valueFrom"]["fieldRef"]["fieldPath"]]
+        for e in env
     }

@@ -64,15 +64,15 @@ def assert_recovered(
     *,
     generation: int = 1,
 ) -> None:
-    """One new cluster with all the data; nothing of the old one but claims that are marked as given up."""
+    """One new cluster with all the data; nothing of the old one but claims that are annotated as given up."""
     etcd = made.etcd.etcd
     assert etcd.keys[b"key"] == (b"value", 2)
     assert etcd.revision >= REVISION_BUMP
     assert_finished(made, IMPROBABLE, len(numbers), numbers, kept=kept)
     for name in kept:
-        notes = made.get(CLAIMS, name)["metadata"]["annotations"]
-        assert notes["etcd.improbable.io/given-up-by"].startswith("c0de/c-")
-        assert notes["etcd.improbable.io/given-up-at"].endswith("Z")
+        annotations = made.get(CLAIMS, name)["metadata"]["annotations"]
+        assert annotations["etcd.improbable.io/given-up-by"].startswith("c0de/c-")
+        assert annotations["etcd.improbable.io/given-up-at"].endswith("Z")
     status = made.status(IMPROBABLE)
     recovery = status["recovery"]
     assert (recovery["generation"], recovery["replaces"]) == (generation, "c0de")

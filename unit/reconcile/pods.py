@@ -36,8 +36,8 @@ def annotated(group: str, *, members: str, state: str, serves: str = "") -> Pod:
     """A gated pod with these annotations, and this status of its gate's condition."""
     conditions = [{"type": "Ready", "status": "True"}]
     conditions += [{"type": f"{group}/member-serves", "status": serves}] if serves else []
-    notes = {f"{group}/initial-cluster": members, f"{group}/initial-cluster-state": state}
+    annotations = {f"{group}/initial-cluster": members, f"{group}/initial-cluster-state": state}
     body = msgspec.to_builtins(pod(RUNNING, conditions=conditions))
-    body["metadata"]["annotations"] = notes
+    body["metadata"]["annotations"] = annotations
     body["spec"] = {"readinessGates": [{"conditionType": f"{group}/member-serves"}]}
     return msgspec.convert(body, Pod)

@@ -40,7 +40,7 @@ def strip(made: Bench, kind: Kind, metadata: Json) -> None:
 def hand_over(made: Bench, token: str) -> None:
     """As the guide does."""
     orphan(made)
-    mark(made, token)
+    annotate(made, token)
 
 
 def orphan(made: Bench) -> None:
@@ -51,7 +51,7 @@ def orphan(made: Bench) -> None:
         made.step()
 
 
-def mark(made: Bench, token: str) -> None:
+def annotate(made: Bench, token: str) -> None:
     """Claims and pods."""
     strip(made, CLAIMS, {"annotations": {TOKEN: token}})
     strip(made, PODS, {"labels": {TOKEN: token}})

@@ -47,7 +47,7 @@ def test_a_bare_claim_reports_nothing_of_a_bootstrap() -> None:
 
 def test_an_annotated_claim_reports_all_of_its_bootstrap() -> None:
     prefix = "etcd.improbable.io/"
-    marked = {
+    annotated = {
         f"{prefix}cluster-token": "t",
         f"{prefix}cluster-uid": "uid-1",
         f"{prefix}initial-members": "db-0,db-1",
@@ -57,7 +57,7 @@ def test_an_annotated_claim_reports_all_of_its_bootstrap() -> None:
         f"{prefix}voters": "db-0=1,db-1=2",
         f"{prefix}voters-revision": "7",
     }
-    found = _claim(marked, status={"phase": "Bound"}, metadata={"deletionTimestamp": OLD})
+    found = _claim(annotated, status={"phase": "Bound"}, metadata={"deletionTimestamp": OLD})
 
     assert claim_facts(found) == ClaimFacts(
         name="db-0",

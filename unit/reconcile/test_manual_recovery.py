@@ -85,12 +85,14 @@ def test_all_members_join_beside_claims_that_are_kept_whatever_happens(write: in
 
 
 def test_a_claim_that_was_kept_is_not_reported_as_removed() -> None:
-    """The operator dies after it has marked the claim, before it has deleted the peer."""
+    """The operator dies after it has annotated the claim, before it has deleted the peer."""
     with lost_and_asked() as made:
-        notes = made.get(CLAIMS, "c-1")["metadata"]["annotations"]
+        annotations = made.get(CLAIMS, "c-1")["metadata"]["annotations"]
         made.start(dies_at=3, dies_on="persistentvolumeclaims")
         assert not run_or_die(made, lambda: until_recovered(made))
-        assert made.get(CLAIMS, "c-1")["metadata"]["annotations"].keys() > notes.keys(), "it is marked"
+        assert made.get(CLAIMS, "c-1")["metadata"]["annotations"].keys() > annotations.keys(), (
+            "it is annotated"
+        )
         assert "c-1" in made.names(PEERS)
         made.start()
         made.settle()

@@ -215,8 +215,8 @@ def test_a_member_whose_volume_is_emptied_under_it_is_replaced_whatever_happens_
 
 def missing_in(made: Bench, member: str) -> str:
     """The pod in which its data is missing, by the annotation of its claim."""
-    notes = made.get(CLAIMS, member)["metadata"]["annotations"]
-    return str(notes.get("etcd.improbable.io/data-missing-in", ""))
+    annotations = made.get(CLAIMS, member)["metadata"]["annotations"]
+    return str(annotations.get("etcd.improbable.io/data-missing-in", ""))
 
 
 @pytest.mark.parametrize("dies", [False, True], ids=["it lives on", "it dies between mark and deletion"])
@@ -247,7 +247,7 @@ def claim_ids(made: Bench) -> set[str]:
 
 @MAKERS
 def test_without_the_right_to_mark_pods_status_goes_on(make: Make) -> None:
-    """The cluster serves all the same: marks are for evictions."""
+    """The cluster serves all the same: readiness is for evictions."""
     kind, body = make()
     with bootstrapped(kind, body) as made:
         may_mark = False

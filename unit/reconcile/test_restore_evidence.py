@@ -82,7 +82,7 @@ def test_a_process_that_does_not_lead_any_more_makes_nothing(made: Restoring) ->
     made.until_ended()
 
 
-@pytest.mark.parametrize("reason", ["CreatingClaims", "Restoring", "Marking", "CreatingCluster"])
+@pytest.mark.parametrize("reason", ["CreatingClaims", "Restoring", "AnnotatingClaims", "CreatingCluster"])
 def test_a_restore_that_is_deleted_while_its_status_is_written_makes_nothing_more(
     made: Restoring, reason: str
 ) -> None:

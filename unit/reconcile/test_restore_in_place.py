@@ -350,17 +350,17 @@ def test_no_client_reaches_a_seed_that_may_be_thrown_away() -> None:
 
         def observe() -> bool:
             claims = {c: made.get(CLAIMS, c)["metadata"]["annotations"] for c in made.names(CLAIMS)}
-            marked = "etcd.improbable.io/cluster-id" in claims.get("c-3", {})
+            annotated = "etcd.improbable.io/cluster-id" in claims.get("c-3", {})
             old = "c-0" in made.objects()["pods"]
-            seen.append((backups.selected, marked, old))
+            seen.append((backups.selected, annotated, old))
             return bool(made.status(IMPROBABLE)["clusterID"] != "c0de")
 
         first = backups.selected
         backups.ask(NAME)
         backups.until(observe)
         last = backups.selected
-        assert {token for token, marked, _ in seen if not marked} <= {first, "closed"}
-        assert {token for token, marked, _ in seen if marked} <= {"closed", last}
+        assert {token for token, annotated, _ in seen if not annotated} <= {first, "closed"}
+        assert {token for token, annotated, _ in seen if annotated} <= {"closed", last}
         assert [token for token, _, _ in seen] == sorted(
             [token for token, _, _ in seen], key=[first, "closed", last].index
         )

@@ -20,7 +20,7 @@ CLUSTER_ID = f"{PREFIX}/cluster-id"
 
 
 def fill(made: Restoring) -> None:
-    """What the Jobs have restored: three members of one etcd cluster, on the marked claims."""
+    """What the Jobs have restored: three members of one etcd cluster, on the annotated claims."""
     bench = made.made
     etcd = bench.etcds._new_cluster()
     etcd.bootstrap({name: f"http://{name}.c.default.svc:2380" for name in NAMES})
@@ -99,7 +99,7 @@ def test_a_cluster_that_somebody_created_at_the_last_moment_has_its_claims_to_it
         world.start()
         made = Restoring(world)
         world.create(*restore())
-        made.until(lambda: made.reason == "Marking")
+        made.until(lambda: made.reason == "AnnotatingClaims")
         world.create(*persistent())
         made.until_ended("Failed")
         world.drain()

@@ -272,7 +272,7 @@ def test_a_cluster_of_somebody_else_at_the_last_moment(made: Restoring) -> None:
 
 
 def test_a_cluster_that_sees_the_mark_of_one_claim_only_finds_all_data(made: Restoring) -> None:
-    """Caches of clusters and of claims are not in step: the other marks may come later."""
+    """Caches of clusters and of claims are not in step: the other annotations may come later."""
     made.made.create(*restore())
     made.until(lambda: len(made.claims) == 3)
     recorded = [made.annotations(name) for name in made.claims]

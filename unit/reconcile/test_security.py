@@ -12,7 +12,7 @@ from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 from unit.reconcile.manual_recoveries import ask, lost_for_long
 
-MARK = "etcd.improbable.io/non-root"
+ANNOTATION = "etcd.improbable.io/non-root"
 
 
 def is_root(made: Bench) -> dict[str, bool]:
@@ -27,15 +27,15 @@ def is_root(made: Bench) -> dict[str, bool]:
     return found
 
 
-def mark(made: Bench, name: str, value: str | None) -> None:
+def annotate(made: Bench, name: str, value: str | None) -> None:
     """As somebody's `kubectl annotate pvc`."""
-    made.edit(CLAIMS, name, {"metadata": {"annotations": {MARK: value}}})
+    made.edit(CLAIMS, name, {"metadata": {"annotations": {ANNOTATION: value}}})
 
 
-def marked(made: Bench) -> list[str]:
+def annotated(made: Bench) -> list[str]:
     """The claims that are for a member that is not root."""
     claims: list[Json] = [claim["metadata"] for claim in made.api.objects.select(CLAIMS)]
-    return [claim["name"] for claim in claims if claim["annotations"].get(MARK) == "true"]
+    return [claim["name"] for claim in claims if claim["annotations"].get(ANNOTATION) == "true"]
 
 
 def pods(made: Bench) -> list[str]:
@@ -47,7 +47,7 @@ def age(made: Bench) -> None:
     """Make the claims those of a cluster whose etcds all ran as root, under an operator that starts now."""
     made.kill()
     for name in made.names(CLAIMS):
-        mark(made, name, None)
+        annotate(made, name, None)
     made.start()
     made.run_until(lambda: all(is_root(made).values()))
     made.settle()
@@ -64,7 +64,7 @@ def from_before(version: str = "3.6.16") -> Iterator[Bench]:
 def test_members_of_a_new_cluster_are_not_root_and_their_claims_record_it() -> None:
     with bootstrapped(*persistent()) as made:
         assert is_root(made) == {"c-0": False, "c-1": False, "c-2": False}
-        assert marked(made) == ["c-0", "c-1", "c-2"]
+        assert annotated(made) == ["c-0", "c-1", "c-2"]
 
 
 def test_no_pod_of_a_cluster_from_before_is_touched() -> None:
@@ -82,7 +82,7 @@ def test_a_cluster_from_before_grows_as_it_was() -> None:
         made.settle()
 
         assert is_root(made) == dict.fromkeys((f"c-{number}" for number in range(5)), True)
-        assert marked(made) == []
+        assert annotated(made) == []
 
 
 def test_an_upgrade_makes_peers_anew_that_can_read_what_root_wrote() -> None:
@@ -119,7 +119,7 @@ def test_a_cluster_from_before_is_recovered_as_it_was() -> None:
 def test_a_person_changes_it_for_one_claim_and_its_next_pod(value: str) -> None:
     with from_before() as made:
         before = pods(made)
-        mark(made, "c-1", value)
+        annotate(made, "c-1", value)
         if value == "true":
             made.run_until(lambda: not is_root(made)["c-1"])
         made.settle()
@@ -147,4 +147,4 @@ def test_a_context_of_the_users_own_goes_to_every_member() -> None:
         ]
 
         assert contexts == [own] * 3
-        assert marked(made) == []
+        assert annotated(made) == []

@@ -11,7 +11,7 @@ from unit.reconcile.bodies import COREOS, IMPROBABLE, PEERS, ephemeral, persiste
 from unit.reconcile.disturbance import run_or_die
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.manual_recoveries import ask, is_reason, lose
-from unit.reconcile.predecessors import TOKEN, hand_over, mark, of_improbable, pod_of_coreos, strip
+from unit.reconcile.predecessors import TOKEN, annotate, hand_over, of_improbable, pod_of_coreos, strip
 
 
 def test_a_cluster_that_was_not_handed_over_is_left_as_it_is() -> None:
@@ -104,7 +104,7 @@ def test_nothing_is_taken_over_while_its_etcdpeers_are_there(spec: dict[str, Non
     with of_improbable() as made:
         for name in made.names(PEERS):
             made.edit(PEERS, name, {"spec": spec})
-        mark(made, "token")
+        annotate(made, "token")
         made.start()
         made.run_until(lambda: made.reason(IMPROBABLE) == "OtherOperator")
         before = [made.get(PEERS, name) for name in made.names(PEERS)]
@@ -126,7 +126,7 @@ def test_an_etcdpeer_of_another_operator_that_is_deleted_keeps_its_claim() -> No
         assert made.reason(IMPROBABLE) == "OtherOperator"
 
 
-def test_nothing_is_taken_over_before_all_is_marked() -> None:
+def test_nothing_is_taken_over_before_all_is_annotated() -> None:
     with of_improbable() as made:
         made.start()
         hand_over(made, "token")
@@ -147,8 +147,8 @@ def test_claims_of_another_operator_without_pods_are_never_given_out_for_deletio
         made.start()
         made.run_until(lambda: made.reason(IMPROBABLE) == "OtherOperator")
         assert "delete" not in made.condition(IMPROBABLE, "Degraded")["message"]
-        marks = {TOKEN: "token", "etcd.improbable.io/initial-members": "c-0,c-1,c-2"}
-        strip(made, CLAIMS, {"annotations": {**marks, "etcd.improbable.io/started": "true"}})
+        annotations = {TOKEN: "token", "etcd.improbable.io/initial-members": "c-0,c-1,c-2"}
+        strip(made, CLAIMS, {"annotations": {**annotations, "etcd.improbable.io/started": "true"}})
         made.settle()
         assert made.etcd.etcd.keys[b"key"][0] == b"value"
 
@@ -170,14 +170,14 @@ def test_no_ephemeral_cluster_begins_beside_pods_of_the_same_name(spec: dict[str
             assert_finished(made, COREOS, 3)
 
 
-def test_claims_that_are_marked_with_a_token_only_are_never_given_out_for_deletion() -> None:
+def test_claims_that_are_annotated_with_a_token_only_are_never_given_out_for_deletion() -> None:
     """Their EtcdPeers were deleted with their pods, and the guide was followed all the same."""
     with of_improbable() as made:
         for name in made.names(PEERS):
             made.delete(PEERS, name)
         while made.step():
             pass
-        mark(made, "token")
+        annotate(made, "token")
         made.start()
         made.run_until(lambda: made.reason(IMPROBABLE) != "")
         assert made.reason(IMPROBABLE) == "OtherOperator"
@@ -224,7 +224,7 @@ def test_the_service_of_another_operator_leads_no_client_to_a_seed() -> None:
 
 
 def test_a_claim_that_is_left_over_is_neither_used_nor_deleted_while_the_members_are_silent() -> None:
-    """The guide marks all claims of the cluster's name, also those that no member has any more."""
+    """The guide annotations all claims of the cluster's name, also those that no member has any more."""
     with of_improbable() as made:
         found = made.get(CLAIMS, "c-2")
         labels = {name: value.replace("c-2", "c-3") for name, value in found["metadata"]["labels"].items()}

@@ -208,24 +208,24 @@ def test_an_optional_credential() -> None:
     assert (secret["secretName"], secret["optional"]) == ("gcs", True)
 
 
-def test_a_claim_belongs_to_the_restore_until_it_is_marked() -> None:
+def test_a_claim_belongs_to_the_restore_until_it_is_annotated() -> None:
     parsed = spec()
     member = restored.members(METADATA, parsed.cluster_template)[1]
     body = restored.claim(METADATA, parsed.cluster_template, member, "3.6.16")
     made = msgspec.convert(body["metadata"], ObjectMeta)
     assert made.controller_uid == METADATA.uid
-    assert not restored.is_marked(made, member)
-    change = restored.mark(member)
+    assert not restored.is_annotated(made, member)
+    change = restored.annotation_patch(member)
     assert change["ownerReferences"] is None
-    marked = msgspec.structs.replace(
+    annotated = msgspec.structs.replace(
         made, owner_references=(), annotations={**made.annotations, **change["annotations"]}
     )
-    assert restored.is_marked(marked, member)
-    assert not restored.is_marked(
-        msgspec.structs.replace(marked, owner_references=made.owner_references), member
+    assert restored.is_annotated(annotated, member)
+    assert not restored.is_annotated(
+        msgspec.structs.replace(annotated, owner_references=made.owner_references), member
     )
     another = msgspec.structs.replace(METADATA, uid="another")
-    assert not restored.is_marked(marked, restored.members(another, parsed.cluster_template)[1])
+    assert not restored.is_annotated(annotated, restored.members(another, parsed.cluster_template)[1])
 
 
 def test_a_security_context_of_the_template_decides_who_reads_the_volume() -> None:

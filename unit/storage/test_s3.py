@@ -87,7 +87,7 @@ def test_a_name_taken_after_the_last_look_is_not_replaced(case: Case, server: Se
             taken.append(True)
             bare = {name: value for name, value in request.headers.items() if name != "x-amz-meta-x"}
             put = replace(request, method="PUT", target="/bucket/a", headers=bare, body=b"other")
-            assert app(without_mark(put)).status == 200
+            assert app(without_writer_id(put)).status == 200
         return app(request)
 
     server.app = respond
@@ -98,7 +98,7 @@ def test_a_name_taken_after_the_last_look_is_not_replaced(case: Case, server: Se
     assert case.unfinished() == []
 
 
-def without_mark(request: Request) -> Request:
+def without_writer_id(request: Request) -> Request:
     gone = ("if-none-match", "x-amz-meta-etcd-operator-upload", "content-length", "content-type")
     kept = {name: value for name, value in request.headers.items() if name not in gone}
     return replace(request, headers={**kept, "content-length": str(len(request.body))})
@@ -238,7 +238,7 @@ def test_the_credentials_file_is_used(
 def test_empty_objects_that_show_folders_are_not_listed(case: Case, server: Server) -> None:
     case.store.put("a/b", [b"x"])
     request = next(r for r in server.seen if case.finishes(r))
-    assert server.app(without_mark(replace(request, target="/bucket/a/", body=b""))).status == 200
+    assert server.app(without_writer_id(replace(request, target="/bucket/a/", body=b""))).status == 200
     assert [stored.name for stored in case.store.list("")] == ["a/b"]
     assert [stored.name for stored in case.store.list("a")] == ["a/b"]
 

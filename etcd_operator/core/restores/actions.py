@@ -14,7 +14,7 @@ class Act(Enum):
     CREATE_CHECK = "create the Job that verifies the backup"
     CREATE_CLAIMS = "create the claims that are missing"
     CREATE_JOBS = "create the Jobs that are missing"
-    MARK = "mark the claims as those of one cluster"
+    ANNOTATE = "annotate the claims with the ID of the cluster"
     REMOVE_JOBS = "remove the Jobs, whose pods hold the claims"
     CREATE_CLUSTER = "create the EtcdCluster"
     CLEAN_UP = "remove what was made"

@@ -1,8 +1,8 @@
 """The ordered rules for one EtcdRestore. The first with an opinion wins.
 
 Everything is verified before anything is made. Then each member has a claim and a Job that restores to it.
-When all of them have succeeded, the claims are marked as those of one cluster, the Jobs are removed, and the
-EtcdCluster is created, which resumes on the claims. Until the first claim is marked, a failure removes
+When all of them have succeeded, the claims are annotated with its ID, the Jobs are removed, and the
+EtcdCluster is created, which resumes on the claims. Until the first claim is annotated, a failure removes
 everything; after that no claim: all data is complete, and a cluster that somebody else created may run on it.
 """
 
@@ -78,7 +78,7 @@ def finish(state: RestoreState) -> RestorePlan | None:
     """
     if state.cluster is TargetCluster.OURS:
         return RestorePlan(phase=COMPLETED, reason="Restored", message=texts.restored(state))
-    if not state.members or any(member.claim is not ClaimState.MARKED for member in state.members):
+    if not state.members or any(member.claim is not ClaimState.ANNOTATED for member in state.members):
         return None
     if state.has_jobs:
         message = "all members are restored; removing their Jobs"
@@ -100,7 +100,7 @@ def finish(state: RestoreState) -> RestorePlan | None:
 
 def require_free_name(state: RestoreState) -> RestorePlan | None:
     """Nothing that exists is touched."""
-    if state.is_marking:
+    if state.is_handed_over:
         return None
     name = state.cluster_name
     if state.cluster is TargetCluster.FOREIGN:
@@ -164,9 +164,9 @@ def judge(state: RestoreState) -> RestorePlan | None:
 def create_claims(state: RestoreState) -> RestorePlan | None:
     """Make the claims; one that was deleted since then takes its data with it."""
     missing = [member for member in state.members if member.claim is ClaimState.ABSENT]
-    leaving = (ClaimState.TERMINATING, ClaimState.LEAVING)
+    leaving = (ClaimState.TERMINATING, ClaimState.ANNOTATED_TERMINATING)
     gone = [m.name for m in state.members if m.claim in leaving or m.is_replaced] + [
-        member.name for member in missing if member.job is not None or state.is_marking
+        member.name for member in missing if member.job is not None or state.is_handed_over
     ]
     if gone:
         return failed("ClaimDeleted", f"somebody deleted the claim {', '.join(gone)} of the new cluster")
@@ -192,10 +192,10 @@ def await_jobs(state: RestoreState) -> RestorePlan | None:
     return _await(tuple(jobs), "Restoring", f"restored {restored} of {len(state.members)} members")
 
 
-def mark(_state: RestoreState) -> RestorePlan | None:
+def annotate(_state: RestoreState) -> RestorePlan | None:
     """All data is complete."""
-    message = "all members are restored; marking their claims as those of one cluster"
-    return going("Marking", message, act=Act.MARK, requeue_after=0.0)
+    message = "all members are restored; annotating their claims with the ID of the cluster"
+    return going("AnnotatingClaims", message, act=Act.ANNOTATE, requeue_after=0.0)
 
 
 RULES: tuple[RestoreRule, ...] = (
@@ -210,7 +210,7 @@ RULES: tuple[RestoreRule, ...] = (
     create_claims,
     create_jobs,
     await_jobs,
-    mark,
+    annotate,
 )
 
 

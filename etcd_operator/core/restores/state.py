@@ -53,10 +53,10 @@ class ClaimState(Enum):
     """The claim of a member, as far as this EtcdRestore made it."""
 
     ABSENT = "absent"
-    OURS = "ours"  # made for this EtcdRestore, and not marked
-    MARKED = "marked"  # its data is complete, and it belongs to the cluster from now on
+    OURS = "ours"  # made for this EtcdRestore, and not annotated
+    ANNOTATED = "annotated"  # its data is complete, and it belongs to the cluster from now on
     TERMINATING = "terminating"
-    LEAVING = "marked, and terminating"
+    ANNOTATED_TERMINATING = "annotated, and terminating"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class MemberState:
     def is_restored(self) -> bool:
         """Whether its data is complete."""
         is_done = self.job is not None and self.job.end is JobEnd.SUCCEEDED and not self.is_replaced
-        return self.claim is ClaimState.MARKED or (self.claim is ClaimState.OURS and is_done)
+        return self.claim is ClaimState.ANNOTATED or (self.claim is ClaimState.OURS and is_done)
 
 
 class TargetCluster(Enum):
@@ -144,11 +144,11 @@ class RestoreState:
         return self.is_deleting or self.phase in (COMPLETED, FAILED)
 
     @property
-    def is_marking(self) -> bool:
+    def is_handed_over(self) -> bool:
         """Whether a claim has been handed over to the cluster: from then on there is no way back."""
-        handed_over = (ClaimState.MARKED, ClaimState.LEAVING)
-        was_marking = self.failure is not None and self.failure.claims_kept
-        return was_marking or any(member.claim in handed_over for member in self.members)
+        annotated = (ClaimState.ANNOTATED, ClaimState.ANNOTATED_TERMINATING)
+        was_handed_over = self.failure is not None and self.failure.claims_kept
+        return was_handed_over or any(member.claim in annotated for member in self.members)
 
     @property
     def jobs(self) -> tuple[JobState, ...]:
@@ -169,4 +169,4 @@ class RestoreState:
     @property
     def removable(self) -> tuple[MemberState, ...]:
         """The members whose claims a failure may remove: once one is handed over, all data is complete."""
-        return () if self.is_marking else self.members
+        return () if self.is_handed_over else self.members

@@ -27,7 +27,7 @@ def status(
     snapshot = plan.snapshot or previous.snapshot
     failure = previous.failure
     if plan.failure is not None:
-        failure = msgspec.structs.replace(plan.failure, claims_kept=state.is_marking)
+        failure = msgspec.structs.replace(plan.failure, claims_kept=state.is_handed_over)
     previous = progress.published(previous, state)
     written = msgspec.structs.replace(
         previous,

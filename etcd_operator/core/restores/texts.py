@@ -7,14 +7,14 @@ from etcd_operator.number_texts import counted
 
 def kept(state: RestoreState) -> str:
     """What stays after a failure, and what becomes of it."""
-    marked, owned = (
+    annotated, owned = (
         ", ".join(member.name for member in state.members if member.claim is claim)
-        for claim in (ClaimState.MARKED, ClaimState.OURS)
+        for claim in (ClaimState.ANNOTATED, ClaimState.OURS)
     )
-    resumed = f"an EtcdCluster {state.cluster_name} resumes on {marked}" if marked else ""
+    resumed = f"an EtcdCluster {state.cluster_name} resumes on {annotated}" if annotated else ""
     deleted = f"{owned} will be deleted with this EtcdRestore" if owned else ""
     left = "; ".join(text for text in (resumed, deleted) if text)
-    return f". The claims with restored data are kept: {left}" if left and state.is_marking else ""
+    return f". The claims with restored data are kept: {left}" if left and state.is_handed_over else ""
 
 
 def waiting(what: str) -> str:

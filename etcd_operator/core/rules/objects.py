@@ -136,7 +136,7 @@ def _is_known(state: ClusterState, claim: ClaimFacts) -> bool:
     """Whether a claim was made for this etcd cluster; while nobody reports the list, only that proves it.
 
     A copy of a member's volume under a free number must not run beside the member itself. A claim that only a
-    person has marked may be left over, and nobody knows which version ran on it: see `rules.take_over`.
+    person has annotated may be left over, and nobody knows which version ran on it: see `rules.take_over`.
     """
     if not (claim.cluster_uid or claim.cluster_id or claim.initial_members) or is_copy(state.members, claim):
         return False

@@ -66,16 +66,16 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts], *, is_adopting
         going = ", ".join(claim.name for claim in claims if claim.is_terminating)
         return Plan.hold("ClaimTerminating", f"waiting until claims are deleted: {going}", requeue_after=1.0)
     names = ", ".join(claim.name for claim in claims)
-    unmarked = [claim.name for claim in claims if not claim.token]
-    if unmarked:
-        return Plan.hold(*of_another_operator(unmarked, "the claims "), requeue_after=RETRY_HELD)
+    without_token = [claim.name for claim in claims if not claim.token]
+    if without_token:
+        return Plan.hold(*of_another_operator(without_token, "the claims "), requeue_after=RETRY_HELD)
     ids = {claim.cluster_id for claim in claims if claim.cluster_id}
     conflicting = conflict(claims, kept)
     if conflicting is not None:
         return conflicting
     initial_members = next((claim.initial_members for claim in claims if claim.initial_members), ())
     if not ids and not initial_members:
-        # Marked by a person, who has yet to say who the members are.
+        # Annotated by a person, who has yet to name the members.
         foreign = [claim.name for claim in claims if not claim.cluster_uid and not claim.is_restored]
         if foreign:
             return Plan.hold(*of_another_operator(foreign, "the claims "), requeue_after=RETRY_HELD)

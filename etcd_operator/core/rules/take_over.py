@@ -1,7 +1,7 @@
 """Members that another operator created, and that a person has handed over, become members of ours.
 
 The operator that served `etcd.improbable.io` before gave claims, pods and peer URLs the names that ours have.
-Handed over means: its EtcdPeers are gone, and its pods and claims are marked with one token
+Handed over means: its EtcdPeers are gone, and its pods and claims are annotated with one token
 (docs/migrating.md). The members go on to run as they are; only the status is written here. Later rules create
 what is missing: the EtcdPeers, whose ReplicaSets are created once a person has deleted those of the other
 operator.
@@ -21,7 +21,7 @@ RECHECK = 1.0
 
 
 def take_over(state: ClusterState) -> Plan | None:
-    """Record the token that they are marked with, and the cluster ID that a quorum of them reports."""
+    """Record the token that they are annotated with, and the cluster ID that a quorum of them reports."""
     if state.persisted.is_bootstrapped or state.persisted.bootstrap is not None:
         return None
     running = [member for member in state.members if member.pod is not None]
@@ -31,8 +31,8 @@ def take_over(state: ClusterState) -> Plan | None:
     if len({claim.name for claim in claims} & {member.name for member in running}) < len(running):
         return None  # a pod without a claim is not what that operator created
     if any(_is_recorded(claim) for claim in claims):
-        return _marked_as_stopped(running, claims)
-    return _unmarked(claims) or _record(state, claims)
+        return _annotated_as_stopped(running, claims)
+    return _without_token(claims) or _record(state, claims)
 
 
 def finish(state: ClusterState) -> Plan | None:
@@ -87,8 +87,8 @@ def _is_recorded(claim: ClaimFacts) -> bool:
     return bool(claim.cluster_id or claim.initial_members)
 
 
-def _marked_as_stopped(running: list[Member], claims: list[ClaimFacts]) -> Plan | None:
-    """A person has marked the claims in the way for members whose pods are gone.
+def _annotated_as_stopped(running: list[Member], claims: list[ClaimFacts]) -> Plan | None:
+    """A person has annotated the claims in the way for members whose pods are gone.
 
     Claims and pods of this operator show that it made them: then the status was lost.
     """
@@ -97,13 +97,13 @@ def _marked_as_stopped(running: list[Member], claims: list[ClaimFacts]) -> Plan 
         return None
     names = ", ".join(member.name for member in running)
     message = (
-        f"{names} run, but their claims are marked as those of members without pods: to take them over, "
+        f"{names} run, but their claims are annotated as those of members without pods: to take them over, "
         f"remove the annotation {INITIAL_MEMBERS_ANNOTATION} from the claims (docs/migrating.md)"
     )
     return Plan.hold("OtherOperator", message, requeue_after=RETRY_HELD)
 
 
-def _unmarked(claims: list[ClaimFacts]) -> Plan | None:
+def _without_token(claims: list[ClaimFacts]) -> Plan | None:
     if len({claim.token for claim in claims}) == 1 and claims[0].token:
         return None
     names = [claim.name for claim in claims]

@@ -40,7 +40,7 @@ from etcd_operator.kube.views import Pod, Service, Written
 from etcd_operator.reconcile.caches import Caches, cached, member_of
 from etcd_operator.reconcile.members import claims
 from etcd_operator.reconcile.members.pod_facts import pod_facts
-from etcd_operator.reconcile.members.protocol import MarkSeed, OwnAction, OwnsPod, Scope
+from etcd_operator.reconcile.members.protocol import AnnotateSeed, OwnAction, OwnsPod, Scope
 from etcd_operator.reconcile.members.restoring import Restoring
 from etcd_operator.render import persistent, survivor_reader
 from etcd_operator.render.security import AS_ROOT, security
@@ -173,8 +173,8 @@ class PersistentMembers:
                 self._clear_missing(action.name)
             case RetireMember():
                 self._give_up(action.name)
-            case MarkSeed():
-                self._mark_seed(action.name, action.served)
+            case AnnotateSeed():
+                self._annotate_seed(action.name, action.served)
             case (
                 ConfirmBackup()
                 | FillSeed()
@@ -189,7 +189,7 @@ class PersistentMembers:
             case _:
                 assert_never(action)
 
-    def _mark_seed(self, name: str, served: MemberList) -> None:
+    def _annotate_seed(self, name: str, served: MemberList) -> None:
         """First the peer: its next pod starts from the data. Then the claim: now there is no way back."""
         member, recovery = self.scope.member(name), self.scope.state.persisted.recovery
         if member.peer is None or member.claim is None or recovery is None:

@@ -19,14 +19,14 @@ from etcd_operator.reconcile.objects import Objects, Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkSeed:
+class AnnotateSeed:
     """Write on what outlives a seed's pod that it starts from its data only; served: its own list, live."""
 
     name: str
     served: MemberList
 
 
-OwnAction = KindAction | RetireMember | MarkSeed
+OwnAction = KindAction | RetireMember | AnnotateSeed
 """What is done for one kind of member only; `RetireMember` where it keeps the claim."""
 
 

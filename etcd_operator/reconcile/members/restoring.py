@@ -134,8 +134,8 @@ class Restoring:
         """Never where the seed was found to serve: its cluster takes the place of the old one."""
         desired = self.scope.desired
         claim = self.scope.objects.find(resources.CLAIMS, seed, Written)
-        notes = claim.metadata.annotations if claim is not None else {}
-        if notes.get(improbable.CLUSTER_ID_ANNOTATION) not in (None, desired.persisted.cluster_id):
+        annotations = claim.metadata.annotations if claim is not None else {}
+        if annotations.get(improbable.CLUSTER_ID_ANNOTATION) not in (None, desired.persisted.cluster_id):
             raise Conflict(f"{seed} was found to serve: clients do not reach the old cluster again")
         self._select(self.scope.desired.token, closed=None)
 

@@ -143,7 +143,7 @@ def _claims(objects: Objects, cluster: str, members: Iterable[RestoredMember]) -
 
 
 def _is_ours(claim: ObjectMeta, restore: ObjectMeta, member: RestoredMember) -> bool:
-    return claim.controller_uid == restore.uid or restored.is_marked(claim, member)
+    return claim.controller_uid == restore.uid or restored.is_annotated(claim, member)
 
 
 def _is_of_former(claim: ObjectMeta, restore: ObjectMeta) -> bool:
@@ -157,8 +157,8 @@ def _is_of_former(claim: ObjectMeta, restore: ObjectMeta) -> bool:
 def _claim_state(claim: ObjectMeta | None, member: RestoredMember) -> ClaimState:
     if claim is None:
         return ClaimState.ABSENT
-    if restored.is_marked(claim, member):
-        return ClaimState.LEAVING if claim.is_deleting else ClaimState.MARKED
+    if restored.is_annotated(claim, member):
+        return ClaimState.ANNOTATED_TERMINATING if claim.is_deleting else ClaimState.ANNOTATED
     return ClaimState.TERMINATING if claim.is_deleting else ClaimState.OURS
 
 

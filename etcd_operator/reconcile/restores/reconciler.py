@@ -138,8 +138,8 @@ class RestoreReconciler:
                 self._create_claims(observed, objects)
             case Act.CREATE_JOBS:
                 self._create_jobs(observed, objects)
-            case Act.MARK:
-                self._mark(observed, objects)
+            case Act.ANNOTATE:
+                self._annotate(observed, objects)
             case Act.REMOVE_JOBS:
                 self._remove_jobs(observed, objects)
             case Act.CREATE_CLUSTER:
@@ -189,11 +189,11 @@ class RestoreReconciler:
             )
             self._create(resources.JOBS, body, objects)
 
-    def _mark(self, observed: ObservedRestore, objects: Objects) -> None:
+    def _annotate(self, observed: ObservedRestore, objects: Objects) -> None:
         """Hand the claims over. From the first one on there is no way back, and none is needed."""
         for member, state in zip(observed.members, observed.state.members, strict=True):
             if state.claim is ClaimState.OURS:
-                change = {"metadata": restored.mark(member)}
+                change = {"metadata": restored.annotation_patch(member)}
                 require_leadership(self.may_act)
                 objects.merge(resources.CLAIMS, observed.claims[member.name], change)
 

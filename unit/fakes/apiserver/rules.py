@@ -162,7 +162,7 @@ def carry_over(kind: Kind, old: Json, wanted: Json, *, status_only: bool) -> Jso
         else:
             new.pop("status", None)
         if kind == kinds.PODS:
-            _take_notes(new["metadata"], wanted["metadata"])
+            _take_annotations(new["metadata"], wanted["metadata"])
     else:
         new = wanted
         if kind.has_status:
@@ -193,7 +193,7 @@ def with_ephemeral_containers(old: Json, wanted: Json) -> Json:
     return new
 
 
-def _take_notes(new: Json, wanted: Json) -> None:
+def _take_annotations(new: Json, wanted: Json) -> None:
     """The door to a pod's status opens its labels and annotations, too; custom resources keep theirs shut."""
     for field in ("labels", "annotations"):
         new.pop(field, None)
