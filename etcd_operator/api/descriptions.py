@@ -69,14 +69,15 @@ _PERSISTED = {
     "status.recovery.backup.age": "How many seconds old the backup was when it was chosen.",
     "status.recovery.former": "etcd's IDs of the clusters that earlier recoveries gave up, in hexadecimal.",
     "status.recovery.automatic": "Whether this recovery started automatically (spec.recovery: Automatic).",
-    "status.recovery.unheard": "The voting members that did not answer when a restore in place gave up their "
-    "cluster: the cluster may have had later revisions than givenUp. Empty if givenUp was its last revision.",
+    "status.recovery.silentMembers": "The voting members that did not answer when a restore in place gave up "
+    "their cluster: the cluster may have had later revisions than givenUp. Empty if givenUp was its last "
+    "revision.",
     "status.recovery.stopped": "Whether a restore in place stopped writes to the cluster that it replaces, "
     "or was about to. If the restore ends without a change, the operator allows writes again, once.",
-    "status.recovery.settled": "Whether the cluster has served for an hour since a recovery that started "
+    "status.recovery.stable": "Whether the cluster has served for an hour since a recovery that started "
     "automatically. Until then, no other recovery starts automatically.",
-    "status.recovery.unsettled": "Whether this recovery followed an automatic one before the cluster had "
-    "served for an hour.",
+    "status.recovery.followsAutomatic": "Whether this recovery followed an automatic one before the cluster "
+    "had served for an hour.",
     "status.recovery.backup.url": "Where the EtcdBackup that is restored stored its backup.",
     "status.recovery.backup.spec": "The spec of the EtcdBackup that is restored; it says how to access the "
     "store.",
@@ -107,8 +108,8 @@ _ADOPTION = {
     "status.adoption.members[].removed": "Whether the removal of the member has begun.",
     "status.adoption.committed": "The raft index that the members had committed when the operator last wrote "
     "status.adoption.",
-    "status.adoption.vacated": "Whether the only member of this resource is leaving the adopted cluster, or "
-    "has left it.",
+    "status.adoption.lastMemberRemoved": "Whether the only member of this resource is leaving the adopted "
+    "cluster, or has left it.",
     "status.adoption.finished": "Whether only members of this resource are left.",
 }
 _RECOVERY = {

@@ -96,11 +96,12 @@ class Recovery(Value, frozen=True, kw_only=True):
     seed: the first member of the new cluster. replaces: ID of the cluster that is given up; empty
     if its quorum returned in time, so nothing was given up, and for a backup that is restored at creation.
     former: IDs of the clusters that earlier recoveries gave up.
-    automatic: it began without a person. settled: the cluster served for long enough since that another one
-    may begin without a person. unsettled: it followed one after which that was not so.
+    automatic: it began without a person. stable: the cluster served for long enough since that another one
+    may begin without a person. follows_automatic: it followed one after which that was not so.
     bump: how much higher the revisions of the new cluster are.
     in_place: of a cluster that serves. given_up: the latest revision of that cluster, which is given up.
-    unheard: its voters that did not answer when it was given up, if its latest revision is not known then.
+    silent_members: its voters that did not answer when it was given up, if its latest revision is not known
+    then.
     failure: why it ended without a change; empty if it did not. stopped: it ended the writes of the old
     cluster, or was about to, and has not allowed them again.
     """
@@ -115,12 +116,12 @@ class Recovery(Value, frozen=True, kw_only=True):
     backup: RestoredBackup | None = None
     former: tuple[str, ...] = ()
     automatic: bool = False
-    settled: bool = False
-    unsettled: bool = False
+    stable: bool = False
+    follows_automatic: bool = False
     bump: int = REVISION_BUMP
     in_place: bool = False
     given_up: int = 0
-    unheard: tuple[str, ...] = ()
+    silent_members: tuple[str, ...] = ()
     failure: str = ""
     stopped: bool = False
     sha256: str = ""
@@ -166,13 +167,13 @@ class Adoption(Value, frozen=True, kw_only=True):
 
     members: none while a resource that was created again on its claims has yet to find those that are left.
     committed: raft index that its members had reached when this was last written: one that reports less has
-    lost data. vacated: the removal of the only member of ours has begun, and none was added since, so lists
-    without ours are right.
+    lost data. last_member_removed: the removal of the only member of ours has begun, and none was added
+    since, so lists without ours are right.
     """
 
     members: tuple[AdoptedMember, ...]
     committed: int = 0
-    vacated: bool = False
+    last_member_removed: bool = False
     finished: bool = False
 
 

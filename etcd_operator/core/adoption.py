@@ -50,11 +50,15 @@ def recorded(desired: DesiredCluster) -> tuple[AdoptedMember, ...]:
 def have_joined(desired: DesiredCluster, objects: Iterable[Member]) -> bool:
     """Whether the adopted cluster has to list one of ours: objects are made once it does, and not before.
 
-    Until the removal of the last one begins (`Adoption.vacated`). A claim that was not made for this resource
-    proves nothing.
+    Until the removal of the last one begins (`Adoption.last_member_removed`). A claim that was not made for
+    this resource proves nothing.
     """
     adoption = desired.persisted.adoption
-    return adoption is not None and not adoption.vacated and any(_is_made(desired, m) for m in objects)
+    return (
+        adoption is not None
+        and not adoption.last_member_removed
+        and any(_is_made(desired, m) for m in objects)
+    )
 
 
 def own_answers(

@@ -95,7 +95,7 @@ RULES: tuple[Rule, ...] = (
     # Reports: nothing above could act.
     manual_recovery.offer,  # any rule above may still bring a quorum back
     unhealthy.watch,  # what is unhealthy now is reported before what was refused
-    manual_recovery.settle,  # all members are healthy
+    manual_recovery.record_stable,  # all members are healthy
     state_machine.refused,  # the cluster serves, at another version
     manual_recovery.refused,  # the cluster serves, and needs no recovery
     in_place.refused,  # the same, and is not restored

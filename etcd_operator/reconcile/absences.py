@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from etcd_operator.clock import Clock
 from etcd_operator.core.absence import NO_ABSENCE, Absence
-from etcd_operator.core.rules.automatic import is_settling, missed
+from etcd_operator.core.rules.automatic import is_stabilizing, missed
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
@@ -72,7 +72,7 @@ class Absences:
         """Seconds for which a quorum has answered since a recovery without a person; 0 after any other."""
         recovery = state.persisted.recovery
         former = self._served.pop(key, None)
-        if recovery is None or not is_settling(state):
+        if recovery is None or not is_stabilizing(state):
             return 0.0
         now, what = self.clock.monotonic(), (self.epoch(), recovery.token)
         since = former[1] if former is not None and former[0] == what else now

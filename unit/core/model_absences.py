@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from etcd_operator.core.absence import NO_ABSENCE, Absence
-from etcd_operator.core.rules.automatic import is_settling, missed
+from etcd_operator.core.rules.automatic import is_stabilizing, missed
 from etcd_operator.core.state import ClusterState
 
 PASS = 4.0
@@ -29,7 +29,7 @@ class Absences:
 
     def _served_for(self, state: ClusterState) -> float:
         recovery = state.persisted.recovery
-        if recovery is None or not is_settling(state):
+        if recovery is None or not is_stabilizing(state):
             self.served = "", 0.0
             return 0.0
         token, seconds = self.served

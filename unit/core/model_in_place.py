@@ -167,20 +167,20 @@ def _judge_survivor(world: World, recovery: Recovery, what: str) -> None:
 
 
 def _judge_automatic(world: World, state: ClusterState, recovery: Recovery) -> None:
-    """None begins by itself where nobody asked for that, too early, or before the last one has settled."""
+    """None begins by itself where nobody asked for that, too early, or before the last one has stable."""
     resource = world.resource
     if resource is None or not recovery.automatic:
         return
     former = resource.persisted.recovery
-    is_second = former is not None and former.replaces and not former.settled and _is_unattended(former)
+    is_second = former is not None and former.replaces and not former.stable and _is_unattended(former)
     after = resource.recovers_after
     if after is None or is_second or state.absence.seconds < after:
         world.losses.append(f"a recovery from {recovery.survivor} begins by itself")
 
 
 def _is_unattended(recovery: Recovery) -> bool:
-    """Whether it began without a person, or followed one that did, before that had settled."""
-    return recovery.automatic or recovery.unsettled
+    """Whether it began without a person, or followed one that did, before that had stable."""
+    return recovery.automatic or recovery.follows_automatic
 
 
 def _judge_source(world: World, state: ClusterState, recovery: Recovery) -> None:
@@ -232,7 +232,7 @@ def judge_retirement(world: World, name: str, recovery: Recovery | None) -> None
     if cluster_id and cluster_id not in {*world.given_up, *world.replaced}:
         world.losses.append(f"{name} was retired although its cluster was not given up")
     if recovery is not None and recovery.in_place and isinstance(world, StoredWorld):
-        world.bound(recovery.replaces, recovery.given_up, recovery.unheard)
+        world.bound(recovery.replaces, recovery.given_up, recovery.silent_members)
 
 
 def judge_stored(world: World, before: PersistedState, after: PersistedState) -> None:

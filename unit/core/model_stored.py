@@ -158,13 +158,13 @@ class StoredWorld(World):
         if revision > self.bounds.get(cluster_id, revision):
             self.losses.append(f"{cluster_id} took a write at revision {revision}, which nobody reports")
 
-    def bound(self, cluster_id: str, revision: int, unheard: tuple[str, ...]) -> None:
+    def bound(self, cluster_id: str, revision: int, silent_members: tuple[str, ...]) -> None:
         """Members of a cluster are deleted, and this was reported to be its last revision.
 
         Not judged where it is reported that some did not answer: the operator cannot stop them.
         """
         serving = [group for group in self.groups(led=True) if group.cluster_id == cluster_id]
-        if not serving or unheard:
+        if not serving or silent_members:
             return
         self.bounds[cluster_id] = revision
         if self.newest.get(cluster_id, 0) > revision:

@@ -346,14 +346,16 @@ def is_vacating(action: Action) -> bool:
     return (
         isinstance(action, Remember)
         and action.persisted.adoption is not None
-        and action.persisted.adoption.vacated
+        and action.persisted.adoption.last_member_removed
     )
 
 
-def vacated(state: ClusterState, committed: int = 0) -> ClusterState:
+def last_member_removed(state: ClusterState, committed: int = 0) -> ClusterState:
     adoption = state.persisted.adoption
     assert adoption is not None
-    return with_record(state, adoption=msgspec.structs.replace(adoption, committed=committed, vacated=True))
+    return with_record(
+        state, adoption=msgspec.structs.replace(adoption, committed=committed, last_member_removed=True)
+    )
 
 
 def test_the_removal_of_the_last_of_ours_is_recorded_once_with_the_index_of_the_log() -> None:
@@ -365,7 +367,7 @@ def test_the_removal_of_the_last_of_ours_is_recorded_once_with_the_index_of_the_
     assert record.persisted.adoption is not None
     assert record.persisted.adoption.committed == 20
     assert isinstance(removal, RemoveMember)
-    assert plan(vacated(state)).actions == (removal,)
+    assert plan(last_member_removed(state)).actions == (removal,)
     assert not any(map(is_vacating, plan(adopting(ours=2, mode="Leave")).actions))
 
 
@@ -379,10 +381,13 @@ def test_a_lost_member_that_is_the_only_one_of_ours_is_removed_as_the_last_one()
 
 def test_when_ours_are_to_join_again_lists_without_them_no_longer_count() -> None:
     for state in (adopting(ours=1), adopting(ours=0)):
-        record = next(a for a in plan(vacated(state, 30)).actions if isinstance(a, Remember))
+        record = next(a for a in plan(last_member_removed(state, 30)).actions if isinstance(a, Remember))
         assert record.persisted.adoption is not None
-        assert (record.persisted.adoption.vacated, record.persisted.adoption.committed) == (False, 30)
-    first, second, *_ = plan(vacated(adopting(ours=0))).actions
+        assert (record.persisted.adoption.last_member_removed, record.persisted.adoption.committed) == (
+            False,
+            30,
+        )
+    first, second, *_ = plan(last_member_removed(adopting(ours=0))).actions
     assert isinstance(first, AddLearner)
     assert isinstance(second, Remember)
 

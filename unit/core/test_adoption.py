@@ -228,11 +228,11 @@ def test_a_claim_alone_shows_that_ours_have_joined_if_it_is_this_clusters() -> N
 
 
 def test_a_list_without_ours_counts_before_they_join_and_once_the_last_one_leaves() -> None:
-    joining, leaving = recorded(persistent(), ours=0), recorded(persistent(), vacated=True)
+    joining, leaving = recorded(persistent(), ours=0), recorded(persistent(), last_member_removed=True)
 
     assert found(joining, {}).disbelieved == ()
     assert found(leaving, {"db-0": Silence(seconds=2.0)}).disbelieved == ()
-    behind = recorded(persistent(), vacated=True, committed=BLANK.committed + 1)
+    behind = recorded(persistent(), last_member_removed=True, committed=BLANK.committed + 1)
     assert found(behind, {"db-0": Silence(seconds=2.0)}).disbelieved[0][1].why.endswith(BEHIND)
 
 

@@ -13,9 +13,9 @@ from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmSilence
 from etcd_operator.core.replies import Refusal
-from etcd_operator.core.rules.automatic import SETTLED, is_due, missed
+from etcd_operator.core.rules.automatic import STABLE_AFTER, is_due, missed
 from etcd_operator.core.rules.loss import left_of
-from etcd_operator.core.rules.manual_recovery import settle
+from etcd_operator.core.rules.manual_recovery import record_stable
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core import manual_recoveries as persistents
@@ -143,7 +143,7 @@ def test_where_a_quorum_may_come_about_or_a_person_decides_nothing_counts(state:
             id="after another one",
         ),
         pytest.param(
-            with_record(automatic(persistents.lost()), recovery=former(automatic=True, settled=True)),
+            with_record(automatic(persistents.lost()), recovery=former(automatic=True, stable=True)),
             True,
             id="long after another one",
         ),
@@ -151,7 +151,7 @@ def test_where_a_quorum_may_come_about_or_a_person_decides_nothing_counts(state:
             with_record(automatic(persistents.lost()), recovery=former()), True, id="after one on request"
         ),
         pytest.param(
-            with_record(automatic(persistents.lost()), recovery=former(unsettled=True)),
+            with_record(automatic(persistents.lost()), recovery=former(follows_automatic=True)),
             False,
             id="after a proven one that followed another one",
         ),
@@ -243,22 +243,22 @@ def test_the_message_reports_why_it_does_not_begin() -> None:
 def test_a_cluster_that_serves_for_an_hour_may_be_recovered_again() -> None:
     state = bootstrapped(persistent())
     recent = with_record(state, recovery=former(automatic=True))
-    assert settle(replace(recent, served_for=SETTLED - 0.1)) is None
-    assert settle(state) is None
+    assert record_stable(replace(recent, served_for=STABLE_AFTER - 0.1)) is None
+    assert record_stable(state) is None
 
-    (remembered,) = plan(replace(recent, served_for=SETTLED)).actions
+    (remembered,) = plan(replace(recent, served_for=STABLE_AFTER)).actions
     assert isinstance(remembered, Remember)
-    assert remembered.persisted.recovery == former(automatic=True, settled=True)
+    assert remembered.persisted.recovery == former(automatic=True, stable=True)
     assert (
-        settle(
+        record_stable(
             with_record(
                 state,
-                recovery=former(automatic=True, settled=True),
+                recovery=former(automatic=True, stable=True),
             )
         )
         is None
     )
-    assert settle(with_record(state, recovery=None)) is None
+    assert record_stable(with_record(state, recovery=None)) is None
 
 
 def test_what_may_be_lost_reports_that_no_person_decided() -> None:

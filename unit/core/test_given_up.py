@@ -53,7 +53,7 @@ def test_a_proven_recovery_in_between_allows_no_second_one_without_a_person() ->
     assert isinstance(remembered, Remember)
     second = remembered.persisted.recovery
     assert second is not None
-    assert (second.automatic, second.unsettled) == (False, True)
+    assert (second.automatic, second.follows_automatic) == (False, True)
 
     served = msgspec.structs.replace(second, replaces="beef")
     made = plan(with_record(automatic(silenced(3, 1, gone=(0,))), recovery=served))

@@ -56,7 +56,7 @@ LATER: dict[str, Any] = {"unavailable_for": PATIENCE}
 
 
 @pytest.mark.parametrize(
-    ("state", "given_up", "unheard"),
+    ("state", "given_up", "silent_members"),
     [
         pytest.param(down(stopped(FINAL), "db-2"), 31, (), id="one shows the alarm"),
         pytest.param(down(LEADERLESS, "db-1", "db-2", pod=None), 25, ("db-1", "db-2"), id="most are gone"),
@@ -72,16 +72,16 @@ LATER: dict[str, Any] = {"unavailable_for": PATIENCE}
     ],
 )
 def test_an_old_cluster_is_given_up_with_its_last_revision_or_the_words_that_it_is_not_known(
-    state: ClusterState, given_up: int, unheard: tuple[str, ...]
+    state: ClusterState, given_up: int, silent_members: tuple[str, ...]
 ) -> None:
     made = plan(state)
     done = made.actions[-1]
     assert isinstance(done, Remember)
     recovery = done.persisted.recovery
     assert recovery is not None
-    assert (recovery.given_up, recovery.unheard) == (given_up, unheard)
-    assert ("is not known" in made.message) == bool(unheard)
-    assert all(name in made.message for name in unheard)
+    assert (recovery.given_up, recovery.silent_members) == (given_up, silent_members)
+    assert ("is not known" in made.message) == bool(silent_members)
+    assert all(name in made.message for name in silent_members)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_the_alarm_corrupt_ends_puts_without_another_one() -> None:
     done = made.actions[-1]
     assert isinstance(done, Remember)
     assert done.persisted.recovery is not None
-    assert (done.persisted.recovery.given_up, done.persisted.recovery.unheard) == (31, ())
+    assert (done.persisted.recovery.given_up, done.persisted.recovery.silent_members) == (31, ())
 
 
 def test_members_that_follow_a_leader_and_are_not_healthy_are_waited_for_but_not_for_ever() -> None:

@@ -314,7 +314,7 @@ def beside_given_up(*left: int) -> ClusterState:
         members.append(
             silent(state.desired, each.name, has_service=True, answer=alive, entry=each, pod=found)
         )
-    record = msgspec.structs.replace(RECOVERY, replaces="feed", automatic=True, settled=True)
+    record = msgspec.structs.replace(RECOVERY, replaces="feed", automatic=True, stable=True)
     return with_record(replace(state, members=tuple(members)), recovery=record, next_ordinal=6)
 
 

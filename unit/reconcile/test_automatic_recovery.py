@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.rules.automatic import SETTLED
+from etcd_operator.core.rules.automatic import STABLE_AFTER
 from etcd_operator.core.rules.offline import CLOCKS, READ_MAJORITY_AFTER
 from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER
 from etcd_operator.reconcile.absences import LONGEST_GAP
@@ -232,7 +232,7 @@ def lose_again(made: Bench) -> None:
 def test_a_second_loss_soon_after_waits_for_a_person() -> None:
     with bootstrapped(*persistent(**AUTOMATIC)) as made:
         recovered(made)
-        made.clock.advance(SETTLED - 60.0)
+        made.clock.advance(STABLE_AFTER - 60.0)
         lose_again(made)
         assert made.status(IMPROBABLE)["recovery"]["generation"] == 1
         assert "no recovery begins by itself, because an earlier recovery did" in message(made)
@@ -245,8 +245,8 @@ def test_a_second_loss_soon_after_waits_for_a_person() -> None:
 def test_a_cluster_that_served_for_long_may_be_recovered_again() -> None:
     with bootstrapped(*persistent(**AUTOMATIC)) as made:
         recovered(made)
-        made.clock.advance(SETTLED + 1.0)
-        made.run_until(lambda: made.status(IMPROBABLE)["recovery"].get("settled", False))
+        made.clock.advance(STABLE_AFTER + 1.0)
+        made.run_until(lambda: made.status(IMPROBABLE)["recovery"].get("stable", False))
         made.settle()
         made.rest()
         lose_again(made)

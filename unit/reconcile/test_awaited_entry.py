@@ -100,4 +100,4 @@ def test_a_restore_in_place_ends_the_writes_by_the_leader() -> None:
 
         backups.until_restored()
         recovery = made.status(IMPROBABLE)["recovery"]
-        assert not recovery.get("unheard")
+        assert not recovery.get("silentMembers")

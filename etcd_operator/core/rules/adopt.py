@@ -144,7 +144,7 @@ def proceed(state: ClusterState) -> Plan | None:
         return None
     if not state.external:
         return _finish(state, adoption)
-    if state.voters and adoption.vacated:
+    if state.voters and adoption.last_member_removed:
         # Its removal had begun when the mode was changed: it is needed again.
         record = remember(state, after_addition(state))
         return Plan.act(*record, reason="Adopting", message="continuing the adoption", requeue_after=STEP)

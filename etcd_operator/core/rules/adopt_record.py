@@ -27,7 +27,11 @@ def noted(state: ClusterState, **changes: object) -> PersistedState:
 def before_removal(state: ClusterState, name: str) -> PersistedState:
     """The record before etcd is asked to remove a member of ours."""
     others = [member for member in state.members if member.entry is not None and member.name != name]
-    return state.persisted if others or _is_vacated(state) else noted(state, vacated=True)
+    return (
+        state.persisted
+        if others or _is_last_member_removed(state)
+        else noted(state, last_member_removed=True)
+    )
 
 
 def after_addition(state: ClusterState) -> PersistedState:
@@ -43,8 +47,8 @@ def after_addition(state: ClusterState) -> PersistedState:
         msgspec.structs.replace(member, peer_urls=listed.get(member.id, member.peer_urls))
         for member in adoption.members
     )
-    is_same = members == adoption.members and not adoption.vacated
-    return state.persisted if is_same else noted(state, members=members, vacated=False)
+    is_same = members == adoption.members and not adoption.last_member_removed
+    return state.persisted if is_same else noted(state, members=members, last_member_removed=False)
 
 
 def remember(state: ClusterState, persisted: PersistedState) -> list[Action]:
@@ -52,6 +56,6 @@ def remember(state: ClusterState, persisted: PersistedState) -> list[Action]:
     return [] if persisted == state.persisted else [Remember(persisted=persisted)]
 
 
-def _is_vacated(state: ClusterState) -> bool:
+def _is_last_member_removed(state: ClusterState) -> bool:
     adoption = state.persisted.adoption
-    return adoption is not None and adoption.vacated
+    return adoption is not None and adoption.last_member_removed

@@ -13,7 +13,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import is_blocked
 from etcd_operator.number_texts import duration_text
 
-SETTLED = 3600.0
+STABLE_AFTER = 3600.0
 """Seconds for which a cluster has to serve after a recovery without a person, before there may be another."""
 
 
@@ -75,7 +75,7 @@ def outlook(state: ClusterState) -> str:
     if is_recent(state.persisted.recovery):
         return (
             "; no recovery begins by itself, because an earlier recovery did, and the cluster has not served "
-            f"for {duration_text(int(SETTLED))} since then"
+            f"for {duration_text(int(STABLE_AFTER))} since then"
         )
     followers = ", ".join(_followers(state))
     if followers and not state.absence.since:
@@ -96,11 +96,11 @@ def is_recent(recovery: Recovery | None) -> bool:
 
     A proven recovery that followed it changes nothing of that.
     """
-    if recovery is None or not recovery.replaces or recovery.settled:
+    if recovery is None or not recovery.replaces or recovery.stable:
         return False
-    return recovery.automatic or recovery.unsettled
+    return recovery.automatic or recovery.follows_automatic
 
 
-def is_settling(state: ClusterState) -> bool:
+def is_stabilizing(state: ClusterState) -> bool:
     """Whether the cluster serves after a recovery without a person, and that is not on record yet."""
     return state.has_quorum and not state.persisted.is_recovering and is_recent(state.persisted.recovery)

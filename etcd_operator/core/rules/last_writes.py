@@ -129,9 +129,9 @@ def with_given_up(state: ClusterState, recovery: Recovery, left: list[Member]) -
     answers = [member.answer for member in left if member.answer is not None]
     found = [answer.revision for answer in answers if _takes_no_puts(answer)]
     heard = {member.name for member in left if member.answer is not None}
-    unheard = () if found else tuple(n for n in _voters(state, recovery, left) if n not in heard)
+    silent_members = () if found else tuple(n for n in _voters(state, recovery, left) if n not in heard)
     last = max([recovery.given_up, *(found or (answer.revision for answer in answers))])
-    return msgspec.structs.replace(recovery, given_up=last, unheard=unheard)
+    return msgspec.structs.replace(recovery, given_up=last, silent_members=silent_members)
 
 
 def remembering(state: ClusterState, recovery: Recovery, plan: Plan) -> Plan:

@@ -30,7 +30,7 @@ from etcd_operator.core.recovery_actions import ReopenClients
 from etcd_operator.core.recovery_names import recovery_name
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules import offline
-from etcd_operator.core.rules.automatic import SETTLED, is_settling
+from etcd_operator.core.rules.automatic import STABLE_AFTER, is_stabilizing
 from etcd_operator.core.rules.in_place import CANCELLED, is_still_requested
 from etcd_operator.core.rules.last_writes import (
     PATIENCE,
@@ -100,14 +100,14 @@ def offer_beside_upgrade(state: ClusterState) -> Plan | None:
     return replace(blocked, message=f"{blocked.message}; {possible.message}")
 
 
-def settle(state: ClusterState) -> Plan | None:
+def record_stable(state: ClusterState) -> Plan | None:
     """Record that a cluster serves after a recovery that began without a person."""
     recovery = state.persisted.recovery
-    if recovery is None or not is_settling(state) or state.served_for < SETTLED:
+    if recovery is None or not is_stabilizing(state) or state.served_for < STABLE_AFTER:
         return None
-    settled = msgspec.structs.replace(recovery, settled=True)
+    stable = msgspec.structs.replace(recovery, stable=True)
     message = "the cluster has served since its automatic recovery"
-    return Plan.act(record(state, settled), reason="RecoverySettled", message=message)
+    return Plan.act(record(state, stable), reason="RecoveryStable", message=message)
 
 
 def refused(state: ClusterState) -> Plan | None:

@@ -151,7 +151,7 @@ def _is_unassigned(member: Member) -> bool:
 
 def start(state: ClusterState, recovery: Recovery, proof: ConfirmLoss | ConfirmNothingLeft) -> Plan:
     """Record the recovery after a proof, then create its seed."""
-    recovery = msgspec.structs.replace(recovery, unsettled=is_recent(state.persisted.recovery))
+    recovery = msgspec.structs.replace(recovery, follows_automatic=is_recent(state.persisted.recovery))
     persisted = replace(state.persisted, recovery=recovery, next_ordinal=ordinal_of(recovery.seed))
     return Plan.act(
         proof,
