@@ -38,7 +38,7 @@ from etcd_operator.leading import LeaderThreads
 from etcd_operator.observability import files
 from etcd_operator.observability.logs import reconcile_context
 from etcd_operator.observability.metrics import Metrics
-from etcd_operator.observability.server import Check, StatusServer
+from etcd_operator.observability.server import HealthCheck, StatusServer
 from etcd_operator.process import Reachability, end_in
 from etcd_operator.reconcile.build_groups import build_groups, new_backoff
 from etcd_operator.reconcile.caches import CacheSource
@@ -237,8 +237,8 @@ class Operator:
         self._failure = self._failure or reason
         self._ended.set()
 
-    def _ready_checks(self) -> dict[str, Check]:
-        checks: dict[str, Check] = {"api-server": self._api_server.check}
+    def _ready_checks(self) -> dict[str, HealthCheck]:
+        checks: dict[str, HealthCheck] = {"api-server": self._api_server.check}
         if self._settings.install_crds:
             checks["definitions"] = self._installer.check
         return checks | {group.name: group_is_ready(group) for group in self._groups}

@@ -7,7 +7,7 @@ would add a cold start to the outage. /readyz is for people and rollouts.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from etcd_operator.observability.server import Check
+from etcd_operator.observability.server import HealthCheck
 from etcd_operator.reconcile.groups import Group
 
 STALL_SECONDS = 300.0
@@ -20,7 +20,7 @@ BEHIND_SECONDS = 60.0
 """A restart of the API server takes less."""
 
 
-def health_checks(groups: Sequence[Group], failure: Callable[[], str]) -> Mapping[str, Check]:
+def health_checks(groups: Sequence[Group], failure: Callable[[], str]) -> Mapping[str, HealthCheck]:
     """`failure` returns the reason why the process ends; empty while it does not."""
 
     def threads() -> tuple[bool, str]:
@@ -38,7 +38,7 @@ def health_checks(groups: Sequence[Group], failure: Callable[[], str]) -> Mappin
     return {"threads": threads, "watches": watches, "work": work}
 
 
-def group_is_ready(group: Group) -> Check:
+def group_is_ready(group: Group) -> HealthCheck:
     """Whether the caches of a group are complete and follow the API server, so that it can work."""
 
     def check() -> tuple[bool, str]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from etcd_operator.backup.errors import DamagedManifest, NotABackup, UnknownFormat
 from etcd_operator.backup.manifest import SUFFIX, Manifest, decode, manifest_name
-from etcd_operator.storage.errors import AccessDenied, InvalidURL, NotFound
+from etcd_operator.storage.errors import AccessDenied, InvalidURL, ObjectMissing
 from etcd_operator.storage.protocol import Store, Stored
 
 MANIFEST_LIMIT = 64 * 1024
@@ -70,7 +70,7 @@ def load(store: Store, name: str) -> Manifest:
     """
     try:
         return decode(_read_small(store, manifest_name(name)))
-    except NotFound as error:
+    except ObjectMissing as error:
         if store.stat(name) is None:
             raise NotABackup(f"there is no backup named {name}: see `etcd-operator list`") from error
         raise NotABackup(
@@ -85,7 +85,7 @@ def _entry(store: Store, name: str, stored: Stored | None, *, has_manifest: bool
         return Entry(name=name, state=State.INCOMPLETE, stored=stored, problem=problem)
     try:
         manifest = decode(_read_small(store, manifest_name(name)))
-    except (UnknownFormat, DamagedManifest, AccessDenied, InvalidURL, NotFound) as error:
+    except (UnknownFormat, DamagedManifest, AccessDenied, InvalidURL, ObjectMissing) as error:
         state, problem = _unusable(error)
         return Entry(name=name, state=state, stored=stored, problem=problem)
     if stored is None:
@@ -103,7 +103,7 @@ def _unusable(error: Exception) -> tuple[State, str]:
         return State.UNKNOWN_FORMAT, str(error)
     if isinstance(error, AccessDenied):
         return State.UNREADABLE, str(error)
-    if isinstance(error, NotFound):
+    if isinstance(error, ObjectMissing):
         return State.INCOMPLETE, "the manifest was deleted just now"
     if isinstance(error, InvalidURL):
         return State.DAMAGED_MANIFEST, "no backup has such a name: nothing can be read under it"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from etcd_operator.backup.errors import Damaged, UnknownFormat
 from etcd_operator.backup.keys import EncryptionKey, KeyRing
-from etcd_operator.backup.manifest import Compression, Encryption
+from etcd_operator.backup.manifest import Cipher, Compression
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -47,7 +47,7 @@ HEADER_SIZE = _HEADER.size
 _BAD_HEADER = "the backup is damaged: its header is not valid"
 
 _COMPRESSIONS: tuple[Compression, ...] = ("", "zstd")
-_ENCRYPTIONS: tuple[Encryption, ...] = ("", "AES-256-GCM")
+_ENCRYPTIONS: tuple[Cipher, ...] = ("", "AES-256-GCM")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Header:
     """How the frames behind it are made; `key_id` is empty without encryption."""
 
     compression: Compression
-    encryption: Encryption
+    encryption: Cipher
     key_id: str
     salt: bytes
 
@@ -100,7 +100,7 @@ def encode(
 
 
 def decode(
-    chunks: Iterable[bytes], keys: KeyRing, *, compression: Compression, encryption: Encryption
+    chunks: Iterable[bytes], keys: KeyRing, *, compression: Compression, encryption: Cipher
 ) -> Iterator[bytes]:
     """The snapshot, from its stored form in chunks of any size; the manifest says how that was made.
 
@@ -111,7 +111,7 @@ def decode(
 
 
 def _encode(chunks: Iterable[bytes], compression: Compression, key: EncryptionKey | None) -> Iterator[bytes]:
-    encryption: Encryption = "AES-256-GCM" if key else ""
+    encryption: Cipher = "AES-256-GCM" if key else ""
     header = Header(
         compression=compression,
         encryption=encryption,
@@ -139,7 +139,7 @@ def _cut(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 def _decode(
-    chunks: Iterable[bytes], keys: KeyRing, compression: Compression, encryption: Encryption
+    chunks: Iterable[bytes], keys: KeyRing, compression: Compression, encryption: Cipher
 ) -> Iterator[bytes]:
     source = _Source(chunks)
     header = Header.parse(source.at_most(HEADER_SIZE))

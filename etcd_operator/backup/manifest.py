@@ -27,10 +27,10 @@ ID = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{1,16}\Z")]
 SHA256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 SERIES_PATTERN = r"[A-Za-z0-9._/-]{0,256}"
-Series = Annotated[str, msgspec.Meta(pattern=rf"^{SERIES_PATTERN}\Z")]
+SeriesName = Annotated[str, msgspec.Meta(pattern=rf"^{SERIES_PATTERN}\Z")]
 
 Compression = Literal["", "zstd"]
-Encryption = Literal["", "AES-256-GCM"]
+Cipher = Literal["", "AES-256-GCM"]
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -63,10 +63,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     stored_sha256: SHA256 = msgspec.field(name="storedSHA256")
     time: Instant
     compression: Compression = ""
-    encryption: Encryption = ""
+    encryption: Cipher = ""
     key_id: KeyID = msgspec.field(default="", name="keyID")
     quorum: bool = True
-    series: Series = ""
+    series: SeriesName = ""
 
     def __post_init__(self) -> None:
         """Refuse what no backup can be."""

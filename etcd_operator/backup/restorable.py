@@ -17,7 +17,7 @@ from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup.manifest import Manifest
 from etcd_operator.backup.progress import OnProgress, counted, ignore_progress
 from etcd_operator.backup.verify import same, snapshot
-from etcd_operator.storage.errors import NotFound
+from etcd_operator.storage.errors import ObjectMissing
 from etcd_operator.storage.protocol import Store
 
 
@@ -92,7 +92,7 @@ class Restorable:
         try:
             for chunk in _scanned(self.store.read(self.name), self.name, scan, on_progress):
                 write(chunk)
-        except NotFound as error:
+        except ObjectMissing as error:
             raise Damaged(f"the object {self.name} was deleted while it was read") from error
         found = scan.finish()
         if not found.has_hash and not is_whole(found.size):

@@ -18,7 +18,7 @@ from etcd_operator.errors import OperatorError, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.errors import AuthNotEnabled, AuthRequired, PermissionDenied, Timeout
-from etcd_operator.etcd.probe import Answered, NoAnswer, Reply, probe
+from etcd_operator.etcd.probe import Answered, MemberReply, NoAnswer, probe
 from etcd_operator.etcd.values import AlarmKind, Status
 from etcd_operator.etcd_ids import hex_id
 
@@ -96,7 +96,7 @@ def choose(
     return Source(endpoint=endpoint, status=_status(client), has_quorum=False)
 
 
-def rank(replies: Mapping[str, Reply]) -> list[str]:
+def rank(replies: Mapping[str, MemberReply]) -> list[str]:
     """The endpoints that can be the source, best first; raises `SourceError` if there is none."""
     answers = {endpoint: reply.status for endpoint, reply in replies.items() if isinstance(reply, Answered)}
     if not answers:
@@ -164,13 +164,13 @@ def _status(client: EtcdClient) -> Status:
         raise explain(client.endpoint, error) from error
 
 
-def _progress_of(reply: Reply) -> tuple[int, int]:
+def _progress_of(reply: MemberReply) -> tuple[int, int]:
     if not isinstance(reply, Answered):
         return (0, 0)
     return (reply.status.revision, reply.status.raft_applied_index)
 
 
-def _nobody(replies: Mapping[str, Reply]) -> SourceError:
+def _nobody(replies: Mapping[str, MemberReply]) -> SourceError:
     refused = [endpoint for endpoint, reply in replies.items() if not isinstance(reply, NoAnswer)]
     if refused:
         return explain(refused[0], AuthRequired())

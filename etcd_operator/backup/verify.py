@@ -13,7 +13,7 @@ from etcd_operator.backup.errors import Damaged
 from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup.manifest import Manifest
 from etcd_operator.backup.progress import OnProgress, counted, ignore_progress
-from etcd_operator.storage.errors import NotFound
+from etcd_operator.storage.errors import ObjectMissing
 from etcd_operator.storage.protocol import Store
 
 
@@ -57,7 +57,7 @@ def _read(store: Store, name: str, manifest: Manifest) -> Iterator[bytes]:
     contents.require(store, name, manifest)
     try:
         yield from store.read(name)
-    except NotFound as error:
+    except ObjectMissing as error:
         raise Damaged(f"the object {name} was deleted while it was read") from error
 
 

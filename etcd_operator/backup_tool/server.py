@@ -50,7 +50,7 @@ _BLOCK = 1 << 18
 log = structlog.get_logger()
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is answered with a status and a sentence."""
 
     def __init__(self, status: HTTPStatus, message: str) -> None:
@@ -123,16 +123,16 @@ class _Handler(Handler):
         try:
             self._authorize()
             if urlsplit(self.path).path != "/v1/backups":
-                raise Refused(HTTPStatus.NOT_FOUND, "not found")
+                raise RequestRefused(HTTPStatus.NOT_FOUND, "not found")
             self._wait_for(self.server.api.worker.ask(cleanup=True))
-        except Refused as refusal:
+        except RequestRefused as refusal:
             self._text(refusal.status, str(refusal))
 
     def _answer(self, *, has_body: bool) -> None:
         url = urlsplit(self.path)
         try:
             self._route(url.path, url.query, has_body=has_body)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             self._text(refusal.status, str(refusal))
         except OperatorError as error:
             self._text(HTTPStatus.BAD_GATEWAY, " ".join(str(error).split()))
@@ -146,9 +146,9 @@ class _Handler(Handler):
         if path in ("/backup", "/v1/backup"):
             self._backup(_one(query, "etcdVersion"), _one(query, "name"), has_body=has_body)
         elif path not in ("/backupnow", "/v1/backupnow", "/v1/status", "/v1/restorable"):
-            raise Refused(HTTPStatus.NOT_FOUND, "not found")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "not found")
         elif not has_body:
-            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "use GET")
+            raise RequestRefused(HTTPStatus.METHOD_NOT_ALLOWED, "use GET")
         elif path == "/v1/status":
             self._document(self.server.api.worker.report())
         elif path == "/v1/restorable":
@@ -158,29 +158,29 @@ class _Handler(Handler):
 
     def _authorize(self) -> None:
         if not self.server.api.allows(self.headers.get("Authorization", "")):
-            raise Refused(HTTPStatus.UNAUTHORIZED, "the token of this cluster's Secret is required")
+            raise RequestRefused(HTTPStatus.UNAUTHORIZED, "the token of this cluster's Secret is required")
 
     def _wait_for(self, ticket: Ticket) -> None:
         worker = self.server.api.worker
         if not ticket.has_begun.wait(TURN_SECONDS) and worker.withdraw(ticket):
-            raise Refused(
+            raise RequestRefused(
                 HTTPStatus.SERVICE_UNAVAILABLE, "another backup is being taken: try again when it has ended"
             )
         ticket.has_ended.wait()  # a turn ends by itself once nothing moves
         if ticket.failure:
-            raise Refused(HTTPStatus.BAD_GATEWAY, ticket.failure)
+            raise RequestRefused(HTTPStatus.BAD_GATEWAY, ticket.failure)
         self._document(worker.report())
 
     def _backup(self, version: str, name: str, *, has_body: bool) -> None:
         newest = self.server.api.find(name) if name else self.server.api.load().newest
         if newest is None:
-            raise Refused(
+            raise RequestRefused(
                 HTTPStatus.NOT_FOUND, f"there is no backup {name}" if name else "there is no backup yet"
             )
         try:
             check_usable(newest.name.etcd_version, version)
         except NotUsable as error:
-            raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from error
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, str(error)) from error
         if not has_body:
             self._describe(newest)
             return
@@ -190,7 +190,7 @@ class _Handler(Handler):
     @contextmanager
     def _download(self) -> Iterator[None]:
         if not self.server.downloads.acquire(blocking=False):
-            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many downloads: try again later")
+            raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "too many downloads: try again later")
         try:
             yield
         finally:

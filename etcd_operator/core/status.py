@@ -135,11 +135,11 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     )
 
 
-Verdict = tuple[bool | None, str, str]
+ConditionValue = tuple[bool | None, str, str]
 """Whether a condition holds, None where that is not known; reason and message."""
 
 
-def available(state: ClusterState) -> Verdict:
+def available(state: ClusterState) -> ConditionValue:
     """Whether clients are served; reason and message. `QuorumLost` only after the cluster has served."""
     if state.persisted.is_restoring:
         return False, "Creating", "a backup is being restored: the cluster has not served yet"
@@ -168,7 +168,7 @@ def is_adopting(state: ClusterState) -> bool:
     return is_next or state.persisted.is_adopting
 
 
-def _loss(state: ClusterState) -> Verdict | None:
+def _loss(state: ClusterState) -> ConditionValue | None:
     recovery, bootstrap = state.persisted.recovery, state.persisted.bootstrap
     if recovery is None:
         return _first_loss(state)
@@ -189,14 +189,14 @@ def _loss(state: ClusterState) -> Verdict | None:
     return True, reason, f"{restored}: {missing(recovery)}{origin(recovery)}"
 
 
-def _first_loss(state: ClusterState) -> Verdict | None:
+def _first_loss(state: ClusterState) -> ConditionValue | None:
     bootstrap = state.persisted.bootstrap
     if bootstrap is None or not is_repeated(bootstrap.token):
         return None
     return True, "BootstrapRepeated", f"all members failed before the cluster ID was recorded: {ONLY_LOST}"
 
 
-def _degraded(state: ClusterState, plan: Plan) -> Verdict:
+def _degraded(state: ClusterState, plan: Plan) -> ConditionValue:
     if plan.stage is Stage.HELD and plan.reason not in QUIET_HOLDS:
         return True, plan.reason, plan.message
     if state.persisted.is_recovering and not state.persisted.is_restoring:

@@ -33,10 +33,10 @@ from etcd_operator.etcd.client import QUORUM_READ, OnCall, ignore_call
 from etcd_operator.etcd.errors import NotForLearner, NotProbed, is_connection_lost, is_own_lack, translate
 from etcd_operator.etcd.methods import Method, Request, Response
 from etcd_operator.etcd.probe_target import PendingCall, Target
-from etcd_operator.etcd.values import Answered, NoAnswer, Refused, Reply
+from etcd_operator.etcd.values import Answered, MemberReply, NoAnswer, Refused
 from etcd_operator.pages import MetricsPage
 
-__all__ = ["Answered", "NoAnswer", "Probe", "Refused", "Reply", "probe"]
+__all__ = ["Answered", "MemberReply", "NoAnswer", "Probe", "Refused", "probe"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Probe:
     silent_for: seconds since a silent member was heard, or first asked; added by the prober, which remembers.
     """
 
-    replies: Mapping[str, Reply]
+    replies: Mapping[str, MemberReply]
     quorum: bool | None
     is_cut_short: bool = False
     pages: Mapping[str, MetricsPage] = field(default_factory=dict)
@@ -170,7 +170,7 @@ class _Round:
             call.target.record(call.future.result())
             return
         if code not in _SILENCE and not is_connection_lost(code, details):
-            call.target.is_heard = True
+            call.target.has_answered = True
         if is_own_lack(details):
             self._not_asked = call.target.connection.endpoint
         where = f"{call.name} at {call.target.connection.endpoint}"
@@ -242,5 +242,5 @@ class _Round:
             self.on_call(call.name, grpc.StatusCode.CANCELLED.name, time.monotonic() - call.sent)
             call.future.cancel()
         for target in self._targets.values():
-            if not target.is_heard:
+            if not target.has_answered:
                 self.channels.discard(target.connection)

@@ -12,9 +12,9 @@ from etcd_operator.etcd.channel import Connection
 from etcd_operator.etcd.values import (
     Answered,
     MemberEntry,
+    MemberReply,
     NoAnswer,
     Refused,
-    Reply,
     Status,
     members_of,
     status_of,
@@ -45,7 +45,7 @@ class Target:
     status: Status | None = None
     members: tuple[MemberEntry, ...] | None = None
     error: OperatorError | None = None
-    is_heard: bool = False
+    has_answered: bool = False
     proof_sent: bool = False
     gave_proof: bool = False
     is_no_voter: bool = False
@@ -82,7 +82,7 @@ class Target:
 
     def record(self, response: Message) -> None:
         """Keep what it has replied."""
-        self.is_heard = True
+        self.has_answered = True
         if isinstance(response, pb.StatusResponse):
             self.status = status_of(response)
         elif isinstance(response, pb.MemberListResponse):
@@ -90,7 +90,7 @@ class Target:
         else:
             self.gave_proof = True
 
-    def reply(self) -> Reply:
+    def reply(self) -> MemberReply:
         """What became of it in the end."""
         if self.status is not None:
             return Answered(status=self.status, members=self.members)

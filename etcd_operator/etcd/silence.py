@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import grpc
 
-Reply = TypeVar("Reply")
+Message = TypeVar("Message")
 
 
 class StreamStalled(grpc.RpcError):
@@ -29,7 +29,9 @@ class StreamStalled(grpc.RpcError):
         return f"no data for {self._seconds:g} s"
 
 
-def limit_silence(replies: Iterator[Reply], seconds: float, cancel: Callable[[], object]) -> Iterator[Reply]:
+def limit_silence(
+    replies: Iterator[Message], seconds: float, cancel: Callable[[], object]
+) -> Iterator[Message]:
     """Yield the replies; `cancel` the stream and raise `StreamStalled` if none arrives for `seconds`.
 
     Only the time spent waiting for a reply counts, not the time that the caller takes to process one.

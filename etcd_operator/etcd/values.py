@@ -107,7 +107,7 @@ class NoAnswer:
     reason: str
 
 
-Reply = Answered | Refused | NoAnswer
+MemberReply = Answered | Refused | NoAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

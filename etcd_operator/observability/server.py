@@ -33,7 +33,7 @@ from etcd_operator.sockets import listening_socket
 
 log = structlog.get_logger()
 
-Check = Callable[[], tuple[bool, str]]
+HealthCheck = Callable[[], tuple[bool, str]]
 """Returns at once whether something is well, and a message for people."""
 Render = Callable[[str], tuple[bytes, str]]
 """Takes an Accept header, returns body and content type."""
@@ -57,8 +57,8 @@ class StatusServer:
         listen: str,
         *,
         metrics: Render,
-        health: Mapping[str, Check],
-        ready: Mapping[str, Check],
+        health: Mapping[str, HealthCheck],
+        ready: Mapping[str, HealthCheck],
         client_timeout: float = 5.0,
     ) -> None:
         page = partial(_page, metrics, {"/healthz": health, "/readyz": ready})
@@ -105,7 +105,7 @@ class StatusServer:
 
 
 def _page(
-    metrics: Render, checks: Mapping[str, Mapping[str, Check]], target: str, accept: str
+    metrics: Render, checks: Mapping[str, Mapping[str, HealthCheck]], target: str, accept: str
 ) -> tuple[HTTPStatus, bytes, str]:
     url = urlsplit(target)
     if url.path == "/metrics":
@@ -117,7 +117,7 @@ def _page(
     return status, text.encode(), TEXT
 
 
-def _run(page: str, checks: Mapping[str, Check], *, verbose: bool) -> tuple[HTTPStatus, str]:
+def _run(page: str, checks: Mapping[str, HealthCheck], *, verbose: bool) -> tuple[HTTPStatus, str]:
     found = {name: _ask(name, check) for name, check in checks.items()}
     passed = all(ok for ok, _ in found.values())
     if passed and not verbose:
@@ -127,7 +127,7 @@ def _run(page: str, checks: Mapping[str, Check], *, verbose: bool) -> tuple[HTTP
     return HTTPStatus.OK if passed else HTTPStatus.SERVICE_UNAVAILABLE, "\n".join(lines)
 
 
-def _ask(name: str, check: Check) -> tuple[bool, str]:
+def _ask(name: str, check: HealthCheck) -> tuple[bool, str]:
     try:
         return check()
     except Exception as error:  # a broken check is a failed check

@@ -52,7 +52,7 @@ from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.labels import assert_gone_as_seen
 from etcd_operator.reconcile.members.protocol import NewMembers, Scope
 from etcd_operator.reconcile.membership import Membership
-from etcd_operator.reconcile.objects import CHANGED, Overridden, Report
+from etcd_operator.reconcile.objects import CHANGED, Overridden, RecordEvent
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.readers import Readers, located
 from etcd_operator.reconcile.recovery import Recoverer
@@ -76,7 +76,7 @@ class Actor(Generic[Cluster]):
     may_act: Callable[[], bool]
     leads_for: Callable[[float], bool]
 
-    def act(self, state: ClusterState, action: Action, report: Report) -> None:
+    def act(self, state: ClusterState, action: Action, report: RecordEvent) -> None:
         """Carry out one action other than `Remember`, which is a status write.
 
         Raises NotLeading if this process does not lead right before it.

@@ -31,7 +31,7 @@ from etcd_operator.object_metrics import ClusterMetrics
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.failures import Failures, IndependentWrites, attempt, is_waited_for, reason_of
-from etcd_operator.reconcile.objects import NameTaken, Overridden
+from etcd_operator.reconcile.objects import NameConflict, Overridden
 from etcd_operator.reconcile.observe import Observer
 from etcd_operator.reconcile.peers.status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
@@ -232,7 +232,7 @@ class _Pass(Generic[Cluster]):
 
 def held_by(error: Exception, message: str) -> Plan:
     """What status reports of a failure."""
-    if isinstance(error, NameTaken) and error.is_passing:
+    if isinstance(error, NameConflict) and error.is_passing:
         return Plan.wait("PredecessorTerminating", message, requeue_after=0.5)
     if isinstance(error, NamespaceTerminating):
         return Plan.hold("Deleting", "the namespace is being deleted", requeue_after=RETRY_HELD)

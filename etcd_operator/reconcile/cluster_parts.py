@@ -28,7 +28,7 @@ from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.readings import Readings
 from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.reconcile.unreadable import Unreadables
-from etcd_operator.reconcile.upgrade import Awaited, UpgradeWatch
+from etcd_operator.reconcile.upgrade import UpgradeWaits, UpgradeWatch
 from etcd_operator.reconcile.writes import Writes
 
 
@@ -107,7 +107,7 @@ class Parts(Generic[Cluster]):
                 epoch=wiring.epoch,
                 may_act=wiring.may_act,
             ),
-            awaited=Awaited(clock=wiring.clock),
+            awaited=UpgradeWaits(clock=wiring.clock),
             tool_backups_of=self.tool_backups_of,
             backups_of=self.backups_of,
             readings=self.readings,

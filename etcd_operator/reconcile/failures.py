@@ -19,7 +19,7 @@ from etcd_operator.api.meta import without_numbers
 from etcd_operator.clock import Clock
 from etcd_operator.errors import Conflict, Forbidden, OperatorError, TerminalError, Unavailable
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.objects import NameTaken, Overridden
+from etcd_operator.reconcile.objects import NameConflict, Overridden
 from etcd_operator.reconcile.waits import Epoch
 
 PATIENCE = 2
@@ -87,7 +87,7 @@ def describe(error: Exception) -> str:
 def reason_of(error: Exception) -> str:
     """The reason under which a failure is reported."""
     match error:
-        case NameTaken():
+        case NameConflict():
             return "NameConflict"
         case Forbidden():
             return "Forbidden"
@@ -104,7 +104,7 @@ def is_waited_for(error: Exception) -> bool:
 
     The engine does not repeat a pass that ends with a `TerminalError`; but rights come back without an event.
     """
-    return isinstance(error, (NameTaken, TerminalError))
+    return isinstance(error, (NameConflict, TerminalError))
 
 
 def attempt(call: Callable[[], None]) -> Exception | None:
@@ -149,7 +149,7 @@ class IndependentWrites:
 
 def _patience(error: Exception) -> int:
     match error:
-        case NameTaken() | TerminalError() | Overridden():
+        case NameConflict() | TerminalError() | Overridden():
             return 1
         case Conflict():
             return CONFLICT_PATIENCE

@@ -27,8 +27,8 @@ from etcd_operator.reconcile.inquiries import (
     AskRestorable,
     AskSurvivor,
     Inquiries,
+    PodReport,
     PodServer,
-    Report,
     Submit,
 )
 from etcd_operator.reconcile.prober import Prober
@@ -94,8 +94,8 @@ class Wiring:
         return Failures(self.clock, self.epoch)
 
     def inquiries(
-        self, name: str, *, on_answer: Callable[[Key], None], ask: Callable[[PodServer], Report]
-    ) -> Inquiries[Report]:
+        self, name: str, *, on_answer: Callable[[Key], None], ask: Callable[[PodServer], PodReport]
+    ) -> Inquiries[PodReport]:
         """Inquiries of pods of one kind; see there."""
         return Inquiries(
             name,

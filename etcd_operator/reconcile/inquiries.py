@@ -23,7 +23,7 @@ from etcd_operator.reconcile.waits import Epoch
 
 THREADS = 8
 
-Report = TypeVar("Report", ToolReport, RestorableBackups, Progress, SurvivorReport)
+PodReport = TypeVar("PodReport", ToolReport, RestorableBackups, Progress, SurvivorReport)
 
 Ask = Callable[[tuple[str, int], str], ToolReport]
 """Asks the tool at (host, port) with a token. Raises `NoReport`."""
@@ -59,7 +59,7 @@ class PodServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard(Generic[Report]):
+class LastAnswer(Generic[PodReport]):
     """What is known of one server.
 
     report: the last one; age: seconds since it came. server_age: seconds since this pod was first asked.
@@ -67,7 +67,7 @@ class Heard(Generic[Report]):
     that reported.
     """
 
-    report: Report | None = None
+    report: PodReport | None = None
     uid: str = ""
     age: float = 0.0
     server_age: float = 0.0
@@ -76,25 +76,25 @@ class Heard(Generic[Report]):
 
 
 @dataclass(slots=True)
-class _Slot(Generic[Report]):
+class _Slot(Generic[PodReport]):
     owner: str
     epoch: int
     uid: str = ""
     since: float = 0.0
     asked_at: float = 0.0
     is_under_way: bool = False
-    report: Report | None = None
-    heard_from: str = ""
-    heard_at: float = 0.0
+    report: PodReport | None = None
+    answered_by: str = ""
+    answered_at: float = 0.0
     problem: str = ""
     is_token_refused: bool = False
 
 
-class Inquiries(Generic[Report]):
+class Inquiries(Generic[PodReport]):
     """One slot for each key, of a cluster, a member or a pod of a restore.
 
     name: of its threads. on_answer: called with the key when an answer, or none, has come. ask: may raise
-    `NoReport`. What was heard in another epoch is forgotten: it is outdated, and nobody asked meanwhile.
+    `NoReport`. What was answered in another epoch is forgotten: it is outdated, and nobody asked meanwhile.
     """
 
     def __init__(
@@ -104,29 +104,29 @@ class Inquiries(Generic[Report]):
         on_answer: Callable[[Key], None],
         clock: Clock,
         epoch: Epoch,
-        ask: Callable[[PodServer], Report],
+        ask: Callable[[PodServer], PodReport],
         submit: Submit | None = None,
     ) -> None:
         self._on_answer = on_answer
         self._clock = clock
-        self._ask: Callable[[PodServer], Report] = ask
+        self._ask: Callable[[PodServer], PodReport] = ask
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix=name)
         self._submit = submit or self._in_thread
         self._epoch = epoch
         self._lock = threading.Lock()
-        self._slots: dict[Key, _Slot[Report]] = {}
+        self._slots: dict[Key, _Slot[PodReport]] = {}
 
-    def heard(self, key: Key, owner: str) -> Heard[Report]:
+    def last_answer(self, key: Key, owner: str) -> LastAnswer[PodReport]:
         """What is known now of the server under this key, of the object with the UID `owner`."""
         with self._lock:
             slot = self._current(key, owner)
             if slot is None:
-                return Heard()
+                return LastAnswer()
             now = self._clock.monotonic()
-            return Heard(
+            return LastAnswer(
                 report=slot.report,
-                uid=slot.heard_from,
-                age=now - slot.heard_at,
+                uid=slot.answered_by,
+                age=now - slot.answered_at,
                 server_age=now - slot.since,
                 problem=slot.problem,
                 is_token_refused=slot.is_token_refused,
@@ -158,11 +158,11 @@ class Inquiries(Generic[Report]):
         """End; questions under way end within their deadline."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
-    def _current(self, key: Key, owner: str) -> _Slot[Report] | None:
+    def _current(self, key: Key, owner: str) -> _Slot[PodReport] | None:
         slot = self._slots.get(key)
         return slot if slot is not None and (slot.owner, slot.epoch) == (owner, self._epoch()) else None
 
-    def _begin(self, key: Key, slot: _Slot[Report], server: PodServer) -> None:
+    def _begin(self, key: Key, slot: _Slot[PodReport], server: PodServer) -> None:
         try:
             self._submit(lambda: self._inquire(key, slot, server))
         except RuntimeError as error:
@@ -171,7 +171,7 @@ class Inquiries(Generic[Report]):
     def _in_thread(self, work: Callable[[], None]) -> None:
         self._threads.submit(work)
 
-    def _inquire(self, key: Key, slot: _Slot[Report], server: PodServer) -> None:
+    def _inquire(self, key: Key, slot: _Slot[PodReport], server: PodServer) -> None:
         try:
             self._finish(slot, self._ask(server), "", uid=server.uid)
         except NoReport as error:
@@ -183,8 +183,8 @@ class Inquiries(Generic[Report]):
 
     def _finish(
         self,
-        slot: _Slot[Report],
-        report: Report | None,
+        slot: _Slot[PodReport],
+        report: PodReport | None,
         problem: str,
         *,
         uid: str = "",
@@ -194,4 +194,4 @@ class Inquiries(Generic[Report]):
             slot.is_under_way = False
             slot.problem, slot.is_token_refused = problem, is_token_refused
             if report is not None:
-                slot.report, slot.heard_from, slot.heard_at = report, uid, self._clock.monotonic()
+                slot.report, slot.answered_by, slot.answered_at = report, uid, self._clock.monotonic()

@@ -1,7 +1,7 @@
 """Writes of one cluster's (or peer's) objects; each can be interrupted after any write and run again.
 
 A create that finds an object of its name checks whose it is: ours means that an earlier
-reply was lost, anybody else's is `NameTaken` and is not changed. Each write is reported to
+reply was lost, anybody else's is `NameConflict` and is not changed. Each write is reported to
 `wrote`, so that the next pass waits until the caches show it.
 """
 
@@ -27,11 +27,11 @@ log = structlog.get_logger()
 Wrote = Callable[[Resource, Key, str], None]
 """Called after every write but deletions: resource, key, the new resourceVersion."""
 
-Report = Callable[[str, str], None]
+RecordEvent = Callable[[str, str], None]
 """`(reason, message)` of an operation done, for an Event on the cluster."""
 
 
-class NameTaken(RetryableError):
+class NameConflict(RetryableError):
     """Somebody else's object has the name; `is_passing` when it is about to be deleted."""
 
     def __init__(self, message: str, *, is_passing: bool) -> None:
@@ -46,7 +46,7 @@ class Overridden(RetryableError):
 CHANGED = "an admission policy or webhook changes it back"
 """Why a write is accepted and has no effect."""
 
-Stored = TypeVar("Stored", bound=HasMetadata)
+Existing = TypeVar("Existing", bound=HasMetadata)
 
 Labels = Mapping[str, str | None]
 """Labels or annotations to set; None removes one."""
@@ -76,7 +76,7 @@ class Objects:
     wrote: Wrote
 
     def create(self, resource: Resource, body: RawObject) -> bool:
-        """Make the object; false if an earlier attempt already had. Raises NameTaken."""
+        """Make the object; false if an earlier attempt already had. Raises NameConflict."""
         metadata = convert(body["metadata"], ObjectMeta)
         try:
             written = self.client.create(resource, self.namespace, body, Written)
@@ -127,10 +127,10 @@ class Objects:
         resource: Resource,
         seen: Seen,
         *changes: RawObject,
-        kind: type[Stored],
+        kind: type[Existing],
         version: str = "",
         subresource: str = "",
-    ) -> Stored:
+    ) -> Existing:
         """Apply operations of a JSON patch to the object that was seen; what is stored then.
 
         Raises Invalid if another one has its name. version: raises Conflict if the object has another one.
@@ -160,8 +160,8 @@ class Objects:
             self.change(resource, found, *changes, kind=Written, version=found.resource_version)
 
     def write_status(
-        self, resource: Resource, read: ObjectMeta, status: Value | RawObject, kind: type[Stored]
-    ) -> Stored | None:
+        self, resource: Resource, read: ObjectMeta, status: Value | RawObject, kind: type[Existing]
+    ) -> Existing | None:
         """Replace the status of an object as it was read; what is stored then, None if it was deleted.
 
         Raises Conflict if it has changed since.
@@ -199,7 +199,7 @@ class Objects:
     def _note(self, resource: Resource, name: str, written: HasMetadata) -> None:
         self.wrote(resource, self.key(name), written.metadata.resource_version)
 
-    def find(self, resource: Resource, name: str, kind: type[Stored]) -> Stored | None:
+    def find(self, resource: Resource, name: str, kind: type[Existing]) -> Existing | None:
         """The object, read live; None if it does not exist."""
         try:
             return self.client.get(resource, self.key(name), kind)
@@ -229,21 +229,21 @@ class Objects:
         name = f"{resource.kind} {wanted.name}"
         found = self.find(resource, wanted.name, Written)
         if found is None:
-            raise NameTaken(f"{name} is being deleted", is_passing=True)
+            raise NameConflict(f"{name} is being deleted", is_passing=True)
         if not found.metadata.is_deleting and _is_ours(found.metadata, wanted):
             return self._labelled(resource, found, wanted)
-        raise name_taken(name, found.metadata, wanted)
+        raise name_conflict(name, found.metadata, wanted)
 
 
-def name_taken(name: str, found: ObjectMeta, wanted: ObjectMeta) -> NameTaken:
+def name_conflict(name: str, found: ObjectMeta, wanted: ObjectMeta) -> NameConflict:
     """Why an object cannot be made: `found` has its name, and is not ours, or is being deleted.
 
     name: with the kind, for the message.
     """
     is_former = wanted.controller_uid and _owners(found) == _owners(wanted)
     if found.is_deleting or is_former:
-        return NameTaken(f"waiting until the former {name} is deleted", is_passing=True)
-    return NameTaken(
+        return NameConflict(f"waiting until the former {name} is deleted", is_passing=True)
+    return NameConflict(
         f"{name} belongs to somebody else: delete it, or give the cluster another name", is_passing=False
     )
 

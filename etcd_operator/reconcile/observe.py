@@ -34,7 +34,7 @@ from etcd_operator.reconcile.readings import Readings
 from etcd_operator.reconcile.replies import reply_of
 from etcd_operator.reconcile.slots import PagesNeeded
 from etcd_operator.reconcile.unreadable import UNREADABLE
-from etcd_operator.reconcile.upgrade import Awaited
+from etcd_operator.reconcile.upgrade import UpgradeWaits
 from etcd_operator.render.budget import is_as_desired
 from etcd_operator.render.urls import host_of
 from etcd_operator.timestamps import instant
@@ -74,7 +74,7 @@ class Observer(Generic[Cluster]):
     is_node_lost: IsNodeLost
     owns_pod: OwnsPod
     absences: Absences
-    awaited: Awaited
+    awaited: UpgradeWaits
     readings: Readings
     tool_backups_of: Callable[[Cluster, ClusterState], ToolBackups] = no_tool_backups
     backups_of: Callable[[Cluster, ClusterState], BackupFacts] = no_backups

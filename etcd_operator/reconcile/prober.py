@@ -248,7 +248,7 @@ class Prober:
     def _ask_silent(self, key: Key, slot: Slot) -> None:
         result = self._probe(slot, deadline=PATIENCE, patience=PATIENCE)
         is_recent = self._clock.monotonic() - slot.fully_probed_at < FULL_PROBE_SECONDS
-        if self._is_final(slot, result) or (is_recent and answering(result) == slot.heard):
+        if self._is_final(slot, result) or (is_recent and answering(result) == slot.answered):
             self._finish(key, slot, result)
         elif is_recent:  # something has changed: it may be on its way back
             self._submit(Lane.CONFIRM, self._ask_fully, key, slot)
@@ -257,7 +257,7 @@ class Prober:
 
     def _is_final(self, slot: Slot, result: Probe) -> bool:
         if result.quorum:
-            return not slot.heard & slot.endpoints - slot.leaving - answering(result)
+            return not slot.answered & slot.endpoints - slot.leaving - answering(result)
         return not result.is_cut_short or self._deadline <= PATIENCE
 
     def _finish(self, key: Key, slot: Slot, result: Probe) -> None:
@@ -268,7 +268,7 @@ class Prober:
         with self._lock:
             slot.is_under_way = False
             slot.result, slot.made_at = None if slot.is_outdated else result, self._clock.monotonic()
-            slot.heard, slot.voters = answering(result), voters(result)
+            slot.answered, slot.voters = answering(result), voters(result)
             slot.has_no_quorum = not result.quorum
             is_stopped = self._is_stopped
         if not is_stopped:

@@ -124,10 +124,12 @@ class Readings:
             token=reader.token,
         )
         self.inquiries.renew(name, server, ASK_AGAIN)
-        heard = self.inquiries.heard(name, state.desired.uid)
-        if heard.report is None or heard.problem or heard.uid != server.uid:
-            return SurvivorReport(problem=heard.problem or "its reader has not answered yet", is_passing=True)
-        return heard.report
+        answer = self.inquiries.last_answer(name, state.desired.uid)
+        if answer.report is None or answer.problem or answer.uid != server.uid:
+            return SurvivorReport(
+                problem=answer.problem or "its reader has not answered yet", is_passing=True
+            )
+        return answer.report
 
 
 def _reading(report: SurvivorReport, member: Member) -> Reading:

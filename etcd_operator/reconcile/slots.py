@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.probe import Probe
-from etcd_operator.etcd.values import Answered, NoAnswer, Refused, Reply
+from etcd_operator.etcd.values import Answered, MemberReply, NoAnswer, Refused
 
 EMPTY = Probe(replies={}, quorum=None)
 """The result of a probe that asked nobody."""
@@ -25,7 +25,7 @@ class Slot:
     """The probes of one cluster: at most one under way, at most one result waiting.
 
     turn: of what was queued for it, only the last is done. failure: why the last probe failed.
-    heard, voters: of the last result. leaving: endpoints expected to fall silent; removed: of no members.
+    answered, voters: of the last result. leaving: endpoints expected to fall silent; removed: of no members.
     is_doubted: whether a quorum check was not answered since. unproven_since, fully_probed_at: monotonic.
     """
 
@@ -37,7 +37,7 @@ class Slot:
     failure: str = ""
     result: Probe | None = None
     made_at: float = 0.0
-    heard: frozenset[str] = frozenset()
+    answered: frozenset[str] = frozenset()
     leaving: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
     voters: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ def voters(result: Probe) -> tuple[str, ...]:
     return tuple(sorted(at for at, reply in replies if _may_prove(reply)))
 
 
-def _may_prove(reply: Reply) -> bool:
+def _may_prove(reply: MemberReply) -> bool:
     match reply:
         case Answered():
             return not reply.status.is_learner

@@ -64,7 +64,7 @@ class UpgradeWatch:
 
 
 @dataclass(eq=False, kw_only=True)
-class Awaited:
+class UpgradeWaits:
     """For how long the upgrading member of each cluster has been waited for; in memory, as in `Waits`."""
 
     clock: Clock

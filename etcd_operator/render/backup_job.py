@@ -24,7 +24,7 @@ from etcd_operator.render.command import (
     SCRATCH,
     SCRATCH_VOLUME,
     SECRETS,
-    Volume,
+    PodVolume,
     secret_volume,
 )
 from etcd_operator.render.security import RESTRICTED
@@ -163,7 +163,7 @@ def _env(spec: BackupSpec) -> Iterator[RawObject]:
         yield {"name": "GOOGLE_APPLICATION_CREDENTIALS", "value": f"{SECRETS}/google/credentials.json"}
 
 
-def _volumes(spec: BackupSpec, *, reads_only: bool = False) -> Iterator[Volume]:
+def _volumes(spec: BackupSpec, *, reads_only: bool = False) -> Iterator[PodVolume]:
     """reads_only: the claim with backups is mounted for reading only."""
     yield SCRATCH_VOLUME
     destination = spec.destination
@@ -180,7 +180,7 @@ def _volumes(spec: BackupSpec, *, reads_only: bool = False) -> Iterator[Volume]:
         yield "backups", {"persistentVolumeClaim": claim}, mount
 
 
-def _file(name: str, path: str, key: SecretKey) -> Volume:
+def _file(name: str, path: str, key: SecretKey) -> PodVolume:
     """One key of a Secret as a file."""
     secret: RawObject = {
         "secretName": key.name,

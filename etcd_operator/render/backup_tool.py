@@ -16,7 +16,7 @@ from etcd_operator.api.s3 import S3Target
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.pod_contract import BACKUP_TOOL_PORT
 from etcd_operator.render import command
-from etcd_operator.render.command import SCRATCH, SCRATCH_VOLUME, SECRETS, Volume, secret_volume
+from etcd_operator.render.command import SCRATCH, SCRATCH_VOLUME, SECRETS, PodVolume, secret_volume
 from etcd_operator.render.digest import digest
 from etcd_operator.render.owner import metadata_of
 from etcd_operator.render.security import security
@@ -194,7 +194,7 @@ def s3_env(target: S3Target) -> Iterator[RawObject]:
         yield {"name": "AWS_CONFIG_FILE", "value": f"{AWS_FOLDER}/config"}
 
 
-def _volumes(tool: ToolSettings) -> Iterator[Volume]:
+def _volumes(tool: ToolSettings) -> Iterator[PodVolume]:
     yield SCRATCH_VOLUME
     yield "token", secret_volume(tool_name(tool.cluster.name)), {"mountPath": TOKEN_FOLDER, "readOnly": True}
     target = tool.policy.s3
@@ -205,7 +205,7 @@ def _volumes(tool: ToolSettings) -> Iterator[Volume]:
         yield from s3_volumes(target)
 
 
-def s3_volumes(target: S3Target) -> Iterator[Volume]:
+def s3_volumes(target: S3Target) -> Iterator[PodVolume]:
     """The credentials, as `_volumes`."""
     if target.aws_secret:
         yield "aws", secret_volume(target.aws_secret), {"mountPath": AWS_FOLDER, "readOnly": True}

@@ -14,14 +14,14 @@ STOP_SECONDS = 60
 
 READ_ONLY_BY_OWNER = 0o440
 
-Volume = tuple[str, RawObject, RawObject]
+PodVolume = tuple[str, RawObject, RawObject]
 """Name, source and mount."""
 
-SCRATCH_VOLUME: Volume = ("scratch", {"emptyDir": {}}, {"mountPath": SCRATCH})
+SCRATCH_VOLUME: PodVolume = ("scratch", {"emptyDir": {}}, {"mountPath": SCRATCH})
 
 
 def container(
-    name: str, image: str, arguments: Iterable[str], env: Iterable[RawObject], volumes: Iterable[Volume]
+    name: str, image: str, arguments: Iterable[str], env: Iterable[RawObject], volumes: Iterable[PodVolume]
 ) -> RawObject:
     """The container, without resources and security context."""
     return {
@@ -36,7 +36,7 @@ def container(
     }
 
 
-def pod(container: RawObject, volumes: Iterable[Volume], security: Security) -> RawObject:
+def pod(container: RawObject, volumes: Iterable[PodVolume], security: Security) -> RawObject:
     """The spec of a pod with that container."""
     return {
         "containers": [container],

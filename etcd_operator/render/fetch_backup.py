@@ -23,7 +23,7 @@ from etcd_operator.render.backup_tool import (
     s3_volumes,
     tool_name,
 )
-from etcd_operator.render.command import Volume, secret_volume
+from etcd_operator.render.command import PodVolume, secret_volume
 from etcd_operator.render.fetch_step import fetch_step
 
 
@@ -42,14 +42,14 @@ class _Source:
     """Where a backup comes from."""
 
     arguments: list[str]
-    volumes: list[Volume]
+    volumes: list[PodVolume]
     env: list[RawObject] = field(default_factory=list)
 
 
 def _tool(cluster: DesiredCluster, backup: RestoredBackup) -> _Source:
     del cluster
     name = tool_name(backup.cluster)
-    token: Volume = ("backup-token", secret_volume(name), {"mountPath": TOKEN_FOLDER, "readOnly": True})
+    token: PodVolume = ("backup-token", secret_volume(name), {"mountPath": TOKEN_FOLDER, "readOnly": True})
     return _Source(
         arguments=[f"--tool={name}:{BACKUP_TOOL_PORT}", f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}"],
         volumes=[token],

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.pod_contract import SEED_COMMAND_VARIABLE
-from etcd_operator.render.command import REPORT_PATH, Volume, container
+from etcd_operator.render.command import REPORT_PATH, PodVolume, container
 from etcd_operator.render.options import from_annotation
 from etcd_operator.render.security import as_etcd
 from etcd_operator.render.steps import (
@@ -22,13 +22,13 @@ def fetch_step(
     *,
     image: str,
     env: Iterable[RawObject] = (),
-    volumes: Iterable[Volume] = (),
+    volumes: Iterable[PodVolume] = (),
 ) -> RawObject:
     """The container. spec: of the pod of the seed. arguments: where to fetch from, and what."""
     (main,) = spec["containers"]
     words = ["seed", *arguments, f"--file={SNAPSHOT_FILE}", f"--report={REPORT_PATH}", "--json"]
     skips = from_annotation(SEED_COMMAND_VARIABLE, COMMAND_ANNOTATION)
-    snapshot: Volume = (SNAPSHOT_VOLUME, {}, {"mountPath": SNAPSHOT_PATH})
+    snapshot: PodVolume = (SNAPSHOT_VOLUME, {}, {"mountPath": SNAPSHOT_PATH})
     pod = spec.get("securityContext", {})
     as_root = {"runAsUser": 0} if as_etcd(pod) != pod else {}
     return {

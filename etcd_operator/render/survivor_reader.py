@@ -9,7 +9,7 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.core.starts import OfflineSurvivor
 from etcd_operator.core.survivor_report import NAME
 from etcd_operator.pod_contract import METRICS_PORT, READER_PORT, READER_TOKEN_VARIABLE, SEED_TOKEN_VARIABLE
-from etcd_operator.render.command import Volume, container
+from etcd_operator.render.command import PodVolume, container
 from etcd_operator.render.fetch_step import fetch_step
 from etcd_operator.render.pod import DATA_VOLUME
 from etcd_operator.render.urls import endpoint
@@ -29,7 +29,7 @@ def reader(*, number: int, image: str, folder: str, token: str, security: RawObj
         f"--port={READER_PORT}",
     ]
     env = [{"name": READER_TOKEN_VARIABLE, "value": token}]
-    data: Volume = (DATA_VOLUME, {}, {"mountPath": MOUNT_PATH, "readOnly": True})
+    data: PodVolume = (DATA_VOLUME, {}, {"mountPath": MOUNT_PATH, "readOnly": True})
     return {
         **container(f"{READER}-{number}", image, arguments, env, [data]),
         "securityContext": security,

@@ -14,7 +14,14 @@ from etcd_operator.storage import failures
 from etcd_operator.storage.azure_client import connect
 from etcd_operator.storage.azure_errors import translated
 from etcd_operator.storage.body import Body
-from etcd_operator.storage.errors import AccessDenied, NameTaken, NotFound, Stalled, StoreError, Unreachable
+from etcd_operator.storage.errors import (
+    AccessDenied,
+    NameTaken,
+    ObjectMissing,
+    Stalled,
+    StoreError,
+    Unreachable,
+)
 from etcd_operator.storage.names import check_name, check_prefix
 from etcd_operator.storage.parts import PART_BYTES, Part, cut, transfer
 from etcd_operator.storage.protocol import Stored
@@ -70,13 +77,13 @@ class Azure:
         """See `Store.stat`."""
         try:
             return _stored(self._properties(check_name(name)))
-        except NotFound:
+        except ObjectMissing:
             return None
 
     def delete(self, name: str) -> None:
         """See `Store.delete`; its snapshots go with it."""
         blob = self._blob(check_name(name))
-        with suppress(NotFound):
+        with suppress(ObjectMissing):
             self._run(name, partial(blob.delete_blob, delete_snapshots="include"))
 
     def _blob(self, key: str) -> Any:
@@ -130,7 +137,7 @@ class Azure:
         try:
             with translated(self._url(key), self._attempts.stall):
                 block = bytes(self._blob(key).download_blob(offset, end - offset, **same).readall())
-        except (NotFound, NameTaken):  # a condition that failed looks like a taken name
+        except (ObjectMissing, NameTaken):  # a condition that failed looks like a taken name
             raise failures.replaced(self._url(key)) from None
         if len(block) != end - offset:
             raise failures.broken(self._url(key), "the answer is too short", self._attempts.stall)

@@ -12,7 +12,7 @@ from functools import partial
 from io import FileIO
 from pathlib import Path
 
-from etcd_operator.storage.errors import InvalidURL, NameTaken, NotFound
+from etcd_operator.storage.errors import InvalidURL, NameTaken, ObjectMissing
 from etcd_operator.storage.names import PARTIAL_PREFIX, check_name, check_prefix
 from etcd_operator.storage.partial import sync_folder, taken, translated, writing
 from etcd_operator.storage.protocol import Stored
@@ -48,7 +48,9 @@ class Directory:
         """See `Store.read`."""
         path = self._path(name)
         if self.stat(name) is None:
-            raise NotFound(f"The file {path} does not exist. List the folder to see which files there are.")
+            raise ObjectMissing(
+                f"The file {path} does not exist. List the folder to see which files there are."
+            )
         with translated(path):
             file = path.open("rb", buffering=0)
         with file:

@@ -6,7 +6,7 @@
       BucketMissing   the bucket, container or folder does not exist
       AccessDenied    no credentials, wrong ones, or no right to do that
       NameTaken       an object of that name exists
-      NotFound        no object has that name
+      ObjectMissing   no object has that name
       StoreFull       no space or quota is left
       Unreachable     no connection to the store within the time limit
       Stalled         connected, but no progress for the time limit
@@ -42,7 +42,7 @@ class NameTaken(StoreError):
     """An object of that name exists; it was not changed."""
 
 
-class NotFound(StoreError):
+class ObjectMissing(StoreError):
     """No object has that name."""
 
 

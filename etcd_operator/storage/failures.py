@@ -4,7 +4,7 @@ from etcd_operator.storage.errors import (
     AccessDenied,
     BucketMissing,
     NameTaken,
-    NotFound,
+    ObjectMissing,
     Stalled,
     StoreError,
     StoreFull,
@@ -33,9 +33,9 @@ def name_taken(subject: str) -> NameTaken:
     return NameTaken(f"{subject} exists already and was not changed. Choose another name, or remove it.")
 
 
-def not_found(subject: str) -> NotFound:
+def not_found(subject: str) -> ObjectMissing:
     """No object has that name."""
-    return NotFound(f"{subject} does not exist. List the bucket to see which objects there are.")
+    return ObjectMissing(f"{subject} does not exist. List the bucket to see which objects there are.")
 
 
 def replaced(subject: str) -> StoreError:

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from etcd_operator.storage import failures
-from etcd_operator.storage.errors import AccessDenied, MissingSDK, NameTaken, NotFound
+from etcd_operator.storage.errors import AccessDenied, MissingSDK, NameTaken, ObjectMissing
 from etcd_operator.storage.gcs_errors import translated
 from etcd_operator.storage.gcs_upload import Upload
 from etcd_operator.storage.names import check_name, check_prefix
@@ -57,13 +57,13 @@ class GCS:
         """See `Store.stat`."""
         try:
             return _stored(self._loaded(check_name(name)))
-        except NotFound:
+        except ObjectMissing:
             return None
 
     def delete(self, name: str) -> None:
         """See `Store.delete`."""
         blob = self._blob(check_name(name))
-        with suppress(NotFound):
+        with suppress(ObjectMissing):
             self._run(name, partial(blob.delete, **self._options))
 
     @cached_property
@@ -87,11 +87,11 @@ class GCS:
         return self._client.bucket(self._name).blob(key, generation=generation)
 
     def _loaded(self, key: str) -> Any:
-        """The object with its size and generation; raises `NotFound` or `BucketMissing`."""
+        """The object with its size and generation; raises `ObjectMissing` or `BucketMissing`."""
         blob = self._blob(key)
         try:
             self._run(key, partial(blob.reload, **self._options))
-        except NotFound:
+        except ObjectMissing:
             self._check_bucket(key)
             raise
         return blob
@@ -114,7 +114,7 @@ class GCS:
         try:
             with translated(self._url(name), self._attempts.stall):
                 block = bytes(blob.download_as_bytes(start=offset, end=end - 1, **options))
-        except (NotFound, NameTaken):  # a condition that failed looks like a taken name
+        except (ObjectMissing, NameTaken):  # a condition that failed looks like a taken name
             raise failures.replaced(self._url(name)) from None
         if len(block) != end - offset:
             raise failures.broken(self._url(name), "the answer is too short", self._attempts.stall)
@@ -128,7 +128,7 @@ class GCS:
         try:
             with translated(self._url(prefix), self._attempts.stall):
                 return tuple(next(found.pages, ())), found.next_page_token
-        except NotFound:
+        except ObjectMissing:
             raise failures.bucket_missing(self._url(prefix)) from None
 
     def _check_bucket(self, name: str) -> None:

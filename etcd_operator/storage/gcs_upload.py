@@ -14,7 +14,7 @@ from typing import Any
 
 from etcd_operator.storage import failures
 from etcd_operator.storage.body import Body
-from etcd_operator.storage.errors import NotFound, StoreError
+from etcd_operator.storage.errors import ObjectMissing, StoreError
 from etcd_operator.storage.gcs_errors import answered, translated
 from etcd_operator.storage.parts import PART_BYTES, Part, cut, transfer
 from etcd_operator.storage.retries import Attempts
@@ -56,7 +56,7 @@ class Upload:
                     _CONTENT, if_generation_match=0, checksum=None, retry=None, timeout=self._timeout
                 )
                 return str(url)
-        except NotFound:
+        except ObjectMissing:
             raise failures.bucket_missing(self._subject) from None
 
     def _send(self, part: Part) -> None:

@@ -40,7 +40,7 @@ class Store(Protocol):
         ...
 
     def read(self, name: str, offset: int = 0) -> Iterator[bytes]:
-        """The bytes from `offset` on; nothing if there are none. Raises `NotFound`.
+        """The bytes from `offset` on; nothing if there are none. Raises `ObjectMissing`.
 
         Continues by itself where a connection broke, and never mixes two objects of one name.
         """

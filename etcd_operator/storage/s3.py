@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from etcd_operator.storage import failures
-from etcd_operator.storage.errors import AccessDenied, NotFound
+from etcd_operator.storage.errors import AccessDenied, ObjectMissing
 from etcd_operator.storage.names import check_name, check_prefix
 from etcd_operator.storage.protocol import Stored
 from etcd_operator.storage.retries import Attempts
@@ -71,7 +71,7 @@ class S3:
         """See `Store.stat`."""
         try:
             found = self._run(name, "head_object", Key=check_name(name))
-        except NotFound:
+        except ObjectMissing:
             self._check_bucket(name)
             return None
         modified = expect(found, "LastModified", self._url(name))
@@ -80,14 +80,14 @@ class S3:
 
     def delete(self, name: str) -> None:
         """See `Store.delete`."""
-        with suppress(NotFound):
+        with suppress(ObjectMissing):
             self._run(name, "delete_object", Key=check_name(name))
 
     def _check_bucket(self, name: str) -> None:
         """Raises `BucketMissing`: HEAD does not distinguish a missing object from a missing bucket."""
         try:
             self._run(name, "head_bucket")
-        except NotFound:
+        except ObjectMissing:
             raise failures.bucket_missing(self._url(name)) from None
         except AccessDenied:  # a right of its own, which the user of one prefix may lack
             return

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from etcd_operator.storage import failures
-from etcd_operator.storage.errors import NameTaken, NotFound
+from etcd_operator.storage.errors import NameTaken, ObjectMissing
 from etcd_operator.storage.retries import Transient
 from etcd_operator.storage.s3_errors import BehindEnd, expect, translated
 
@@ -55,7 +55,7 @@ class Reader:
         rest = {"Range": f"bytes={self._offset}-"} if self._offset else {}
         try:
             reply = self._get(**rest, **self._version)
-        except (NameTaken, NotFound):  # a condition on the version that failed looks like a taken name
+        except (NameTaken, ObjectMissing):  # a condition on the version that failed looks like a taken name
             if self._version:
                 raise failures.replaced(self._subject) from None
             raise

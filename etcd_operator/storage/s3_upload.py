@@ -16,7 +16,7 @@ from typing import Any
 
 from etcd_operator.storage import failures
 from etcd_operator.storage.body import Body
-from etcd_operator.storage.errors import AccessDenied, BucketMissing, NotFound, StoreError, StoreFull
+from etcd_operator.storage.errors import AccessDenied, BucketMissing, ObjectMissing, StoreError, StoreFull
 from etcd_operator.storage.parts import PART_BYTES, Part, cut, transfer
 from etcd_operator.storage.retries import Attempts
 from etcd_operator.storage.s3_errors import DigestRequired, Unsupported, expect, translated
@@ -90,7 +90,7 @@ class Upload:
         """Raises `NameTaken`. Credentials that may only write cannot ask: then the condition decides."""
         try:
             self._run("head_object")
-        except (NotFound, AccessDenied):
+        except (ObjectMissing, AccessDenied):
             return
         raise failures.name_taken(self._subject)
 

@@ -7,12 +7,12 @@ import pytest
 
 from etcd_operator.backup import frames
 from etcd_operator.backup.keys import EncryptionKey, KeyRing
-from etcd_operator.backup.manifest import Compression, Encryption
+from etcd_operator.backup.manifest import Cipher, Compression
 
 KEY, OTHER = EncryptionKey(bytes(range(32))), EncryptionKey(bytes(range(100, 132)))
 RING = KeyRing([KEY])
 
-Form = tuple[Compression, Encryption]
+Form = tuple[Compression, Cipher]
 FRAMED: list[Form] = [("zstd", ""), ("", "AES-256-GCM"), ("zstd", "AES-256-GCM")]
 FORMS: list[Form] = [("", ""), *FRAMED]
 each_form = pytest.mark.parametrize("form", FORMS, ids="-".join)

@@ -10,7 +10,7 @@ from etcd_operator.backup.errors import AccessRefused, NoQuorum, NotReachable, S
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.errors import PermissionDenied, Timeout
-from etcd_operator.etcd.probe import Answered, NoAnswer, Refused, Reply
+from etcd_operator.etcd.probe import Answered, MemberReply, NoAnswer, Refused
 from unit.backup.samples import STATUS
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 
@@ -64,7 +64,7 @@ def endpoints(fake: FakeEtcdCluster) -> list[str]:
         ),
     ],
 )
-def test_the_order_of_preference(replies: dict[str, Reply], order: str) -> None:
+def test_the_order_of_preference(replies: dict[str, MemberReply], order: str) -> None:
     assert "".join(source.rank(replies)) == order
 
 
@@ -90,7 +90,7 @@ def test_the_order_of_preference(replies: dict[str, Reply], order: str) -> None:
         ({"a": NoAnswer(reason="something\nelse")}, "no endpoint answers: a: something else"),
     ],
 )
-def test_no_source_is_one_sentence(replies: dict[str, Reply], says: str) -> None:
+def test_no_source_is_one_sentence(replies: dict[str, MemberReply], says: str) -> None:
     with pytest.raises(SourceError, match=says):
         source.rank(replies)
 

@@ -32,7 +32,7 @@ def offered(count: int = 3, mode: Any = "Complete", cluster: DesiredCluster | No
     return replace(state, endpoints=replies, has_quorum=True)
 
 
-def heard(state: ClusterState, number: int, **changes: Any) -> ClusterState:
+def answering(state: ClusterState, number: int, **changes: Any) -> ClusterState:
     """`state` with another answer of one external member; `reply` replaces it."""
     at = endpoint(number)
     other = changes.pop("reply", None)

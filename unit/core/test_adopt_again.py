@@ -53,13 +53,13 @@ def resumed(
     desired = replace(offered(3).desired, persisted=UNCLEAR, **changes)
     names = NAMES[:ours]
     listed = (*theirs(left), *also, *map(entry, names))
-    heard = {n: answer(f"old-{n}", listed) if n < left else SILENT for n in range(3)} | (replies or {})
+    answering = {n: answer(f"old-{n}", listed) if n < left else SILENT for n in range(3)} | (replies or {})
     found = observed(
         desired,
         {name: replace(serving(desired, name, listed), entry=None, answer=None) for name in names},
         {name: SILENT if name in silent else answer(name, listed) for name in names},
         {},
-        external={endpoint(n): reply for n, reply in heard.items()},
+        external={endpoint(n): reply for n, reply in answering.items()},
         url_of=lambda name: f"http://{name}:2380",
         name_at=lambda url: url.removeprefix("http://").removesuffix(":2380") if "db-" in url else "",
     )

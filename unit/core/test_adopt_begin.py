@@ -16,7 +16,7 @@ from etcd_operator.core.replies import Refusal, Silence
 from etcd_operator.core.rules.adoptable import LARGEST
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from unit.core.adoptions import endpoint, heard, offered, theirs
+from unit.core.adoptions import answering, endpoint, offered, theirs
 from unit.core.builders import (
     CLUSTER_ID,
     FULL_STORE,
@@ -63,7 +63,7 @@ FOUR = theirs(4)
 
 def listing(state: ClusterState, listed: tuple[object, ...]) -> ClusterState:
     for number in range(3):
-        state = heard(state, number, members=listed)
+        state = answering(state, number, members=listed)
     return state
 
 
@@ -73,43 +73,49 @@ def with_peer_url(url: str) -> ClusterState:
 
 REFUSED = [
     pytest.param(
-        heard(offered(), 1, reply=Silence()), "no member of etcd answers at old-1.there:2379", id="silent"
+        answering(offered(), 1, reply=Silence()), "no member of etcd answers at old-1.there:2379", id="silent"
     ),
-    pytest.param(heard(offered(), 1, reply=Refusal()), "requires authentication", id="auth"),
+    pytest.param(answering(offered(), 1, reply=Refusal()), "requires authentication", id="auth"),
     pytest.param(
-        heard(offered(), 1, cluster_id="other"), "belong to different clusters (cdf8", id="two clusters"
+        answering(offered(), 1, cluster_id="other"), "belong to different clusters (cdf8", id="two clusters"
     ),
-    pytest.param(heard(offered(), 1, is_learner=True, members=()), "has a learner", id="a learner answers"),
+    pytest.param(
+        answering(offered(), 1, is_learner=True, members=()), "has a learner", id="a learner answers"
+    ),
     pytest.param(listing(offered(), LEARNER), "has a learner", id="a learner is listed"),
-    pytest.param(heard(offered(), 1, members=FOUR), "list different members", id="lists differ"),
+    pytest.param(answering(offered(), 1, members=FOUR), "list different members", id="lists differ"),
     pytest.param(listing(offered(), FOUR), "no endpoint leads to old-3", id="a member is not named"),
-    pytest.param(heard(offered(), 1, member_id="id-old-0"), "lead to the same member", id="named twice"),
-    pytest.param(heard(offered(), 1, leader=""), "old-1.there:2379 report errors", id="no leader"),
+    pytest.param(answering(offered(), 1, member_id="id-old-0"), "lead to the same member", id="named twice"),
+    pytest.param(answering(offered(), 1, leader=""), "old-1.there:2379 report errors", id="no leader"),
     pytest.param(
-        heard(offered(), 1, **FULL_STORE),
+        answering(offered(), 1, **FULL_STORE),
         "quota is used up (alarm NOSPACE)",
         id="full",
     ),
     pytest.param(
-        heard(offered(), 1, db_size=LARGEST + 1),
+        answering(offered(), 1, db_size=LARGEST + 1),
         "old-1.there:2379 has 1843 MiB, and members of this resource accept no writes once their database "
         "has 2048 MiB",
         id="more than our quota takes",
     ),
-    pytest.param(heard(offered(), 1, corrupt=frozenset({"0"})), "report errors or an alarm", id="corrupt"),
-    pytest.param(heard(offered(), 1, version="3.5.35"), "different versions (3.5.35, 3.6.16)", id="mixed"),
     pytest.param(
-        heard(offered(1), 0, version="3.3.27"),
+        answering(offered(), 1, corrupt=frozenset({"0"})), "report errors or an alarm", id="corrupt"
+    ),
+    pytest.param(
+        answering(offered(), 1, version="3.5.35"), "different versions (3.5.35, 3.6.16)", id="mixed"
+    ),
+    pytest.param(
+        answering(offered(1), 0, version="3.3.27"),
         "version 3.3.27 of the cluster to adopt is not supported",
         id="too old",
     ),
     pytest.param(
-        heard(offered(1), 0, version="dev"),
+        answering(offered(1), 0, version="dev"),
         "version dev of the cluster to adopt is not supported",
         id="no version",
     ),
-    pytest.param(heard(offered(1), 0, version="3.7.0"), "cannot go back from 3.7.0", id="newer"),
-    pytest.param(heard(offered(1), 0, version="3.4.34"), "one minor version at a time", id="two minors"),
+    pytest.param(answering(offered(1), 0, version="3.7.0"), "cannot go back from 3.7.0", id="newer"),
+    pytest.param(answering(offered(1), 0, version="3.4.34"), "one minor version at a time", id="two minors"),
     pytest.param(replace(offered(), has_quorum=False), "no quorum of the cluster to adopt", id="no quorum"),
     pytest.param(offered(5), "the cluster to adopt has 5 members, and this resource asks for 3", id="larger"),
     pytest.param(with_peer_url("http://localhost:2380"), "other machines cannot reach", id="localhost"),

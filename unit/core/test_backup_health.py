@@ -128,9 +128,9 @@ def test_a_tool_that_was_just_started_changes_nothing_for_a_minute() -> None:
 def test_an_operator_that_was_just_started_waits_for_the_first_report() -> None:
     """A cluster that does not change has an old backup, and is healthy."""
     before = Condition(type=HEALTHY, status="True", reason="BackedUp", message="fine")
-    unheard = ToolFacts(since_success=10 * LIMIT, waited=SETTLING_SECONDS)
-    assert judged(SETTLED, unheard, before) == ("True", "BackedUp", "fine")
-    assert judged(SETTLED, replace(unheard, waited=SETTLING_SECONDS + 1), before)[0] == "False"
+    silent = ToolFacts(since_success=10 * LIMIT, waited=SETTLING_SECONDS)
+    assert judged(SETTLED, silent, before) == ("True", "BackedUp", "fine")
+    assert judged(SETTLED, replace(silent, waited=SETTLING_SECONDS + 1), before)[0] == "False"
 
 
 def test_an_invalid_policy_is_reported_and_none_is_not() -> None:

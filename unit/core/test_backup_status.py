@@ -135,7 +135,7 @@ def test_every_kind_of_error_of_stores_and_sources_has_a_reason() -> None:
     modules = {StoreError.__module__, SourceError.__module__}  # stores handle others of their own
     kinds = {kind.__name__ for kind in found if kind.__module__ in modules}
     assert len(kinds) > 10
-    assert kinds - set(REASONS) <= {"NotFound"}, "a backup reads nothing that it did not store"
+    assert kinds - set(REASONS) <= {"ObjectMissing"}, "a backup reads nothing that it did not store"
 
 
 @pytest.mark.parametrize(

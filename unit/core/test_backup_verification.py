@@ -15,7 +15,7 @@ from etcd_operator.core.backups.plan import (
     BackupPlan,
 )
 from etcd_operator.core.backups.plan import plan as plan_to_store
-from etcd_operator.core.backups.result import BackupReport, Trial
+from etcd_operator.core.backups.result import BackupReport, TrialReport
 from etcd_operator.core.backups.state import BackupJobState, BackupState
 from etcd_operator.core.backups.status import status
 from etcd_operator.core.backups.verification import plan
@@ -24,7 +24,7 @@ from unit.core.test_backups import MANIFEST, URL, job, pod
 from unit.core.test_backups import state as any_state
 
 NOW = "2026-11-22T15:00:09Z"
-TRIAL = Trial(etcd_version="3.6.16", revision=7, has_compared_hash=True)
+TRIAL = TrialReport(etcd_version="3.6.16", revision=7, has_compared_hash=True)
 READ = BackupReport(manifest=MANIFEST, seconds=0.25)
 RESTORED = BackupReport(manifest=MANIFEST, restore=TRIAL, seconds=1.5)
 FOREIGN = BackupReport(manifest=msgspec.structs.replace(MANIFEST, sha256="cd" * 32), seconds=0.25)
@@ -256,7 +256,7 @@ def test_before_the_job_is_seen_nothing_is_recorded_of_it() -> None:
 
 
 def test_a_hash_that_etcdutl_cannot_compute_is_said() -> None:
-    old = Trial(etcd_version="3.5.35", revision=7, has_compared_hash=False)
+    old = TrialReport(etcd_version="3.5.35", revision=7, has_compared_hash=False)
     report = msgspec.structs.replace(RESTORED, restore=old)
     assert "HashKV not compared" in planned(state(ended(report))).message
 

@@ -3,7 +3,14 @@
 import pytest
 
 from etcd_operator.backup.errors import BackupError
-from etcd_operator.core.backups.result import VERIFIES, VERIFY_REASONS, BackupReport, Trial, failure, read
+from etcd_operator.core.backups.result import (
+    VERIFIES,
+    VERIFY_REASONS,
+    BackupReport,
+    TrialReport,
+    failure,
+    read,
+)
 from etcd_operator.core.versions import restoring
 
 
@@ -58,4 +65,4 @@ def test_a_report_of_the_command_is_read() -> None:
     )
     report = read(text)
     assert report is not None
-    assert report.restore == Trial(etcd_version="3.6.16", revision=7, has_compared_hash=True)
+    assert report.restore == TrialReport(etcd_version="3.6.16", revision=7, has_compared_hash=True)

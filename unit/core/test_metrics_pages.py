@@ -21,7 +21,7 @@ def objects(*names: str) -> dict[str, Member]:
     return {name: Member(name=name, pod=pod(name)) for name in names}
 
 
-def heard(version: str = "3.6.16", **changes: object) -> dict[str, Reply]:
+def answering(version: str = "3.6.16", **changes: object) -> dict[str, Reply]:
     return {name: answer(name, THREE, version=version, **changes) for name in NAMES}
 
 
@@ -36,7 +36,7 @@ def upgrading(*, initially: str = "3.5.35", **changes: object) -> DesiredCluster
 
 
 def test_before_3_7_the_members_that_run_an_older_version_show_who_saved_a_snapshot() -> None:
-    replies = heard() | {"db-1": answer("db-1", THREE, version="3.7.0"), "db-2": Silence()}
+    replies = answering() | {"db-1": answer("db-1", THREE, version="3.7.0"), "db-2": Silence()}
 
     assert needed(upgrading(), objects(*NAMES), replies, has_quorum=True) == {"db-0"}
 
@@ -54,7 +54,7 @@ def test_before_3_7_the_members_that_run_an_older_version_show_who_saved_a_snaps
 def test_no_snapshot_is_counted_where_no_decision_depends_on_it(desired: DesiredCluster) -> None:
     members = tuple(objects(*NAMES).values())
 
-    assert needed(desired, objects(*NAMES), heard(), has_quorum=True) == frozenset()
+    assert needed(desired, objects(*NAMES), answering(), has_quorum=True) == frozenset()
     assert with_pages(desired, members, {"db-0": MetricsPage(snapshots_saved=1)}) == members
 
 
@@ -152,7 +152,7 @@ def test_a_member_that_answers_has_led() -> None:
 
 
 def test_the_cluster_version_is_read_from_the_voter_that_has_applied_the_most() -> None:
-    replies = heard(applied=7) | {
+    replies = answering(applied=7) | {
         "db-1": answer("db-1", THREE, applied=8),
         "db-2": answer("db-2", (), is_learner=True, applied=9),
     }
@@ -168,7 +168,7 @@ def test_the_cluster_version_is_read_from_the_voter_that_has_applied_the_most() 
 def test_it_is_not_read_where_it_is_final_or_of_no_use(known: str | None, has_quorum: bool) -> None:
     desired = persistent(cluster_version=known)
 
-    assert needed(desired, objects(*NAMES), heard(), has_quorum=has_quorum) == frozenset()
+    assert needed(desired, objects(*NAMES), answering(), has_quorum=has_quorum) == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ EARLIER = alone("db-2", EARLIER_ID)
 
 
 @pytest.mark.parametrize(
-    ("replies", "heard_from", "listed"),
+    ("replies", "names_answering", "listed"),
     [
         pytest.param({"db-1": SURVIVOR}, {"db-1"}, set(NAMES), id="survivor"),
         pytest.param({"db-1": SURVIVOR, "db-3": SEED}, {"db-1", "db-3"}, {"db-3"}, id="survivor and seed"),
@@ -231,11 +231,11 @@ EARLIER = alone("db-2", EARLIER_ID)
     ],
 )
 def test_while_recovering_the_seed_is_authoritative_as_soon_as_it_answers(
-    replies: dict[str, Reply], heard_from: set[str], listed: set[str]
+    replies: dict[str, Reply], names_answering: set[str], listed: set[str]
 ) -> None:
     found = join(replies, desired=recorded(recovery=RECOVERY), names=("db-1", "db-2", "db-3"))
 
-    assert answering(found) == heard_from
+    assert answering(found) == names_answering
     assert {name for name, member_id in entries(found).items() if member_id} == listed
 
 

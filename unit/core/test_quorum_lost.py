@@ -270,7 +270,7 @@ def test_a_voter_that_nobody_knows_may_be_alive() -> None:
     assert recover(changed(state, "db-0002", answer=answer("db-0002", listed, leader=""))) is None
 
 
-def promoted_unheard(**seen: Any) -> ClusterState:
+def promoted_unknown(**seen: Any) -> ClusterState:
     """db-0000 was cut off when db-0003 was promoted by the two that are lost; db-0003 is silent."""
     state = lost(3, 1, 2)
     listed = (*(entry(name_of(number)) for number in range(3)), entry("db-0003", is_learner=True))
@@ -281,8 +281,8 @@ def promoted_unheard(**seen: Any) -> ClusterState:
 
 
 def test_a_voter_that_the_survivor_takes_for_a_learner_is_read_and_waited_for() -> None:
-    assert plan(promoted_unheard()).actions == (AddReader(name="db-0003"),)
-    crashed = plan(promoted_unheard(is_running=False))
+    assert plan(promoted_unknown()).actions == (AddReader(name="db-0003"),)
+    crashed = plan(promoted_unknown(is_running=False))
     assert (crashed.stage, crashed.actions) == (Stage.HELD, ())
     assert "db-0003 may have newer data and does not answer" in crashed.message
 
@@ -290,9 +290,9 @@ def test_a_voter_that_the_survivor_takes_for_a_learner_is_read_and_waited_for() 
 def test_one_that_never_voted_or_was_removed_is_not_waited_for() -> None:
     survivor = (("db-0000", "pod-db-0000"),)
     listed = tuple(entry(name_of(number)) for number in range(3))
-    removed = changed(promoted_unheard(is_terminating=True), "db-0003", has_service=False, entry=None)
+    removed = changed(promoted_unknown(is_terminating=True), "db-0003", has_service=False, entry=None)
     removed = changed(removed, "db-0000", answer=answer("db-0000", listed, leader=""))
-    for state in (promoted_unheard(serves=None), removed):
+    for state in (promoted_unknown(serves=None), removed):
         loss = plan(state).actions[0]
         assert isinstance(loss, ConfirmLoss)
         assert loss.survivors == survivor

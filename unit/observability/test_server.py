@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from etcd_operator.errors import OperatorError
 from etcd_operator.observability import server as module
 from etcd_operator.observability.metrics import Metrics
-from etcd_operator.observability.server import Check, StatusServer, bind
+from etcd_operator.observability.server import HealthCheck, StatusServer, bind
 from unit.waiting import eventually
 
 Answer = tuple[int, str, dict[str, str]]
@@ -28,8 +28,8 @@ def make() -> Iterator[Make]:
     def start(
         listen: str = "127.0.0.1:0",
         *,
-        health: Mapping[str, Check] | None = None,
-        ready: Mapping[str, Check] | None = None,
+        health: Mapping[str, HealthCheck] | None = None,
+        ready: Mapping[str, HealthCheck] | None = None,
         client_timeout: float = 5,
     ) -> StatusServer:
         server = StatusServer(

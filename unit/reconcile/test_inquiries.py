@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.keys import Key
 from etcd_operator.pod_client import NoReport
-from etcd_operator.reconcile.inquiries import Heard, Inquiries, PodServer
+from etcd_operator.reconcile.inquiries import Inquiries, LastAnswer, PodServer
 from unit.fakes.clock import FakeClock
 from unit.waiting import eventually
 
@@ -56,7 +56,7 @@ def bed() -> Iterator[Bed]:
 
 def test_a_caller_never_waits_and_one_question_is_under_way(bed: Bed) -> None:
     bed.gate.clear()
-    assert bed.inquiries.heard(KEY, OWNER) == Heard()
+    assert bed.inquiries.last_answer(KEY, OWNER) == LastAnswer()
     assert bed.inquiries.renew(KEY, TOOL, 30.0) == 30.0
     bed.clock.advance(100.0)
     assert bed.inquiries.renew(KEY, TOOL, 30.0) == 1.0
@@ -75,9 +75,9 @@ def test_an_answer_is_kept_with_its_age_while_the_tool_is_silent(bed: Bed) -> No
     bed.problem = NoReport("Connection refused")
     bed.inquiries.renew(KEY, TOOL, 30.0)
     bed.answers(2)
-    heard = bed.inquiries.heard(KEY, OWNER)
-    assert heard.report == ToolReport(count=1)
-    assert (heard.age, heard.server_age, heard.problem) == (30.0, 30.0, "Connection refused")
+    answer = bed.inquiries.last_answer(KEY, OWNER)
+    assert answer.report == ToolReport(count=1)
+    assert (answer.age, answer.server_age, answer.problem) == (30.0, 30.0, "Connection refused")
 
 
 def test_another_pod_is_asked_at_once_and_another_cluster_begins_anew(bed: Bed) -> None:
@@ -87,30 +87,30 @@ def test_another_pod_is_asked_at_once_and_another_cluster_begins_anew(bed: Bed) 
     other = PodServer(uid="pod-2", owner=OWNER, address=("10.0.0.2", 19999), token="t")
     assert bed.inquiries.renew(KEY, other, 30.0) == 30.0
     bed.answers(2)
-    assert bed.inquiries.heard(KEY, OWNER).server_age == 0.0
-    assert bed.inquiries.heard(KEY, "another cluster") == Heard()
+    assert bed.inquiries.last_answer(KEY, OWNER).server_age == 0.0
+    assert bed.inquiries.last_answer(KEY, "another cluster") == LastAnswer()
     again = PodServer(uid="pod-3", owner="another cluster", address=("10.0.0.3", 19999), token="t")
     bed.inquiries.renew(KEY, again, 30.0)
-    assert bed.inquiries.heard(KEY, OWNER) == Heard()
+    assert bed.inquiries.last_answer(KEY, OWNER) == LastAnswer()
     bed.answers(3)
     bed.inquiries.forget(KEY)
-    assert bed.inquiries.heard(KEY, "another cluster") == Heard()
+    assert bed.inquiries.last_answer(KEY, "another cluster") == LastAnswer()
 
 
 def test_a_bug_frees_the_slot_and_is_shown(bed: Bed) -> None:
     bed.problem = ZeroDivisionError("by zero")
     bed.inquiries.renew(KEY, TOOL, 30.0)
     bed.answers(1)
-    assert bed.inquiries.heard(KEY, OWNER).problem == "ZeroDivisionError: by zero"
+    assert bed.inquiries.last_answer(KEY, OWNER).problem == "ZeroDivisionError: by zero"
     bed.problem = None
     bed.clock.advance(30.0)
     bed.inquiries.renew(KEY, TOOL, 30.0)
     bed.answers(2)
-    assert bed.inquiries.heard(KEY, OWNER).problem == ""
+    assert bed.inquiries.last_answer(KEY, OWNER).problem == ""
 
 
 def test_a_process_that_stops_asks_no_more(bed: Bed) -> None:
     bed.inquiries.stop()
     bed.inquiries.renew(KEY, TOOL, 30.0)
     assert bed.asked == []
-    assert "no thread" in bed.inquiries.heard(KEY, OWNER).problem
+    assert "no thread" in bed.inquiries.last_answer(KEY, OWNER).problem

@@ -11,7 +11,7 @@ from etcd_operator.decoding import convert
 from etcd_operator.errors import AlreadyExists, Conflict
 from etcd_operator.kube.resources import PODS, SECRETS, SERVICES
 from etcd_operator.kube.views import Written
-from etcd_operator.reconcile.objects import NameTaken, Objects, Overridden
+from etcd_operator.reconcile.objects import NameConflict, Objects, Overridden
 from unit.fakes.apiserver import ApiServer
 from unit.reconcile.harness import objects_of
 
@@ -66,7 +66,7 @@ def test_a_name_is_waited_for_only_if_its_owner_was_of_our_kind(api_version: str
 
     client: Any = Client()
     found = Objects(client=client, namespace="default", wrote=lambda *_: None)
-    with pytest.raises(NameTaken) as taken:
+    with pytest.raises(NameConflict) as taken:
         found.create(SERVICES, {"metadata": owned("coreos.com/v1", "2")})
     assert taken.value.is_passing is is_passing
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from etcd_operator.storage.errors import BucketMissing, InvalidURL, NameTaken, NotFound
+from etcd_operator.storage.errors import BucketMissing, InvalidURL, NameTaken, ObjectMissing
 from etcd_operator.storage.names import PARTIAL_PREFIX
 from unit.storage.cases import KINDS, SECRET, Case, Cases
 from unit.storage.real import REAL
@@ -144,7 +144,7 @@ def test_names_with_unusual_characters_are_kept(case: Case) -> None:
 
 def test_what_does_not_exist(case: Case) -> None:
     assert case.store.stat("a") is None
-    with pytest.raises(NotFound, match=r"a does not exist\. List"):
+    with pytest.raises(ObjectMissing, match=r"a does not exist\. List"):
         content(case, "a")
     case.store.delete("a")
 

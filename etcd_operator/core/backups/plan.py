@@ -8,7 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.core.backups.result import STORES, VERIFIES, Failure, StoredManifest, Trial, Work, failure
+from etcd_operator.core.backups.result import (
+    STORES,
+    VERIFIES,
+    Failure,
+    StoredManifest,
+    TrialReport,
+    Work,
+    failure,
+)
 from etcd_operator.core.backups.state import (
     BACKING_UP,
     COMPLETED,
@@ -61,7 +69,7 @@ class BackupPlan:
     act: Act = Act.NOTHING
     manifest: StoredManifest | None = None
     verdict: bool | None = None
-    trial: Trial | None = None
+    trial: TrialReport | None = None
     took: float = 0.0
     requeue_after: float | None = None
 

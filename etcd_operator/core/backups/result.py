@@ -22,7 +22,7 @@ class StoredManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     cluster_id: str = msgspec.field(name="clusterID")
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class TrialReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What is read of a test restore. has_compared_hash: false if its etcdutl cannot compute a HashKV."""
 
     etcd_version: str
@@ -37,7 +37,7 @@ class BackupReport(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     manifest: StoredManifest | None = None
-    restore: Trial | None = None
+    restore: TrialReport | None = None
     source: str = ""
     seconds: float = 0.0
     error: str = ""

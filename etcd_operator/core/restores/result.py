@@ -13,7 +13,7 @@ from etcd_operator.decoding import reported
 REASONS: Mapping[str, str] = {
     **STORE_REASONS,
     "NotABackup": "BackupMissing",
-    "NotFound": "BackupMissing",
+    "ObjectMissing": "BackupMissing",
     "Damaged": "BackupDamaged",
     "DamagedManifest": "BackupDamaged",
     "UnknownFormat": "UnknownFormat",

@@ -6,7 +6,7 @@ each of its passes, the same members silent, the others without a leader, and th
 """
 
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.rules.offline import heard_from
+from etcd_operator.core.rules.offline import names_answering
 from etcd_operator.core.rules.responders import is_majority, others_among, responders
 from etcd_operator.core.rules.seed import voters_of
 from etcd_operator.core.state import ClusterState
@@ -33,7 +33,7 @@ def missed(state: ClusterState) -> frozenset[str]:
     voters |= {member.name for member in state.members if left and member.has_voted}
     if voters.intersection(_followers(state)):
         return frozenset()
-    return frozenset(voters - heard_from(state))
+    return frozenset(voters - names_answering(state))
 
 
 def _followers(state: ClusterState) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.recovery_names import cluster_id_in
 from etcd_operator.core.status import RETRY_HELD
 
-Group = list[ClaimFacts]
+ClaimGroup = list[ClaimFacts]
 """The claims of one etcd cluster."""
 
 
@@ -58,9 +58,9 @@ def _copied(found: Sequence[ClaimFacts]) -> Plan | None:
     )
 
 
-def _by_cluster(claims: Sequence[ClaimFacts]) -> list[Group]:
+def _by_cluster(claims: Sequence[ClaimFacts]) -> list[ClaimGroup]:
     """By token and cluster ID; one that does not record its cluster yet is of its token's."""
-    groups: dict[tuple[str, str], Group] = {}
+    groups: dict[tuple[str, str], ClaimGroup] = {}
     for claim in claims:
         ids = {other.cluster_id for other in claims if other.token == claim.token and other.cluster_id}
         cluster_id = claim.cluster_id or min(ids, default="")
@@ -68,12 +68,12 @@ def _by_cluster(claims: Sequence[ClaimFacts]) -> list[Group]:
     return list(groups.values())
 
 
-def _whose(group: Group) -> str:
+def _whose(group: ClaimGroup) -> str:
     found = next((claim.cluster_id for claim in group if claim.cluster_id), "")
     return f"{_names(group)} of {f'the etcd cluster {found}' if found else 'a cluster that never served'}"
 
 
-def _step(groups: list[Group], kept: Sequence[ClaimFacts]) -> str:
+def _step(groups: list[ClaimGroup], kept: Sequence[ClaimFacts]) -> str:
     seed = _seed(groups)
     if seed is None:
         return "delete the claims that do not belong to this cluster"
@@ -99,7 +99,7 @@ def _taken_back(others: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> str:
     return f"remove the annotation {GIVEN_UP_ANNOTATION} from {_names(given_up)}, then "
 
 
-def _seed(groups: list[Group]) -> ClaimFacts | None:
+def _seed(groups: list[ClaimGroup]) -> ClaimFacts | None:
     """The claim of a seed whose members have not joined yet: it has a number that none had before."""
     last = max(groups, key=lambda group: max(ordinal_of(claim.name) for claim in group))
     return last[0] if len(last) == 1 and last[0].is_restored else None

@@ -22,9 +22,9 @@ def without_silent(left: Left) -> Left | None:
     """What is left without the members that do not answer; None where they may not be given up."""
     if not is_due(left.state):
         return None
-    heard = {name: member for name, member in left.remaining.items() if member.report is not None}
-    silent = tuple(name for name in left.remaining if name not in heard and name in left.all_voters)
-    given = replace(left, remaining=heard, silent=silent)
+    answering = {name: member for name, member in left.remaining.items() if member.report is not None}
+    silent = tuple(name for name in left.remaining if name not in answering and name in left.all_voters)
+    given = replace(left, remaining=answering, silent=silent)
     return given if given.able else None
 
 

@@ -128,8 +128,8 @@ def with_given_up(state: ClusterState, recovery: Recovery, left: list[Member]) -
         return recovery
     answers = [member.answer for member in left if member.answer is not None]
     found = [answer.revision for answer in answers if _takes_no_puts(answer)]
-    heard = {member.name for member in left if member.answer is not None}
-    silent_members = () if found else tuple(n for n in _voters(state, recovery, left) if n not in heard)
+    answering = {member.name for member in left if member.answer is not None}
+    silent_members = () if found else tuple(n for n in _voters(state, recovery, left) if n not in answering)
     last = max([recovery.given_up, *(found or (answer.revision for answer in answers))])
     return msgspec.structs.replace(recovery, given_up=last, silent_members=silent_members)
 

@@ -47,7 +47,7 @@ def _wanted(state: ClusterState) -> list[Member]:
     return [m for m in state.members if not listed or m.name in listed or m.has_voted]
 
 
-def heard_from(state: ClusterState) -> frozenset[str]:
+def names_answering(state: ClusterState) -> frozenset[str]:
     """The members that answer, or whose data was read, by name."""
     return frozenset(member.name for member in state.members if member.report is not None)
 

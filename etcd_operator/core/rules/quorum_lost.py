@@ -32,7 +32,7 @@ from etcd_operator.core.rules.automatic import is_recent
 from etcd_operator.core.rules.from_backup import backup_newer_than, newest_backup
 from etcd_operator.core.rules.given_up import loss_of, returned
 from etcd_operator.core.rules.loss import Left, is_gone
-from etcd_operator.core.rules.offline import heard_from
+from etcd_operator.core.rules.offline import names_answering
 from etcd_operator.core.rules.quorum_return import what_is_left
 from etcd_operator.core.rules.seed import (
     RECHECK,
@@ -188,7 +188,7 @@ def go_on(state: ClusterState, recovery: Recovery) -> Plan | Left | None:
         return ending
     seed = _seed_of(state, recovery)
     is_made = state.persisted.next_ordinal > ordinal_of(recovery.seed)
-    is_unread = bool(recovery.sha256) and recovery.survivor not in heard_from(state)
+    is_unread = bool(recovery.sha256) and recovery.survivor not in names_answering(state)
     if not is_made and is_unread and seed is None:
         return what_is_left(state)  # the seed would have nobody to fetch from
     if not is_made:

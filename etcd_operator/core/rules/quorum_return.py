@@ -30,11 +30,11 @@ def what_is_left(state: ClusterState) -> Plan | Left | None:
     left = left_of(state)
     if not left.remaining or state.persisted.is_restoring:
         return left
-    heard = without_silent(left)
-    if heard is not None:
-        return read_silent(state) or heard
+    rest = without_silent(left)
+    if rest is not None:
+        return read_silent(state) or rest
     if not left.responders:
-        return None if _is_for_the_upgrade(state, left) else read_silent(state) or _unheard(left)
+        return None if _is_for_the_upgrade(state, left) else read_silent(state) or _no_responders(left)
     electable = [responder for responder in left.responders if left.may_elect(responder)]
     if electable:
         return _await_election(left, electable)
@@ -49,7 +49,7 @@ def _is_for_the_upgrade(state: ClusterState, left: Left) -> bool:
     return any(is_blocked(state, member) for member in left.remaining.values())
 
 
-def _unheard(left: Left) -> Plan:
+def _no_responders(left: Left) -> Plan:
     """Nobody is left whose member list counts."""
     silent = [member for member in left.remaining.values() if member.report is None]
     partial = [m for m in left.remaining.values() if m.report is not None and m not in left.given_up]

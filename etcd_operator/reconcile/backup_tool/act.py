@@ -16,7 +16,7 @@ from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.backup_tool.caches import ToolCaches
 from etcd_operator.reconcile.backup_tool.observe import ObservedTool
 from etcd_operator.reconcile.backup_tool.tokens import Tokens, new_token
-from etcd_operator.reconcile.objects import NameTaken, Objects, Report
+from etcd_operator.reconcile.objects import NameConflict, Objects, RecordEvent
 from etcd_operator.render import backup_tool as render
 from etcd_operator.render.backup_tool import ToolSettings
 
@@ -34,8 +34,8 @@ class ToolActor:
     caches: ToolCaches
     tokens: Tokens
     storage_class: str
-    report: Report
-    warn: Report
+    report: RecordEvent
+    warn: RecordEvent
     clean_up: Callable[[], None]
 
     def act(self, action: ToolAction) -> None:
@@ -94,7 +94,7 @@ class ToolActor:
             if found is None or body["metadata"]["labels"].items() <= found.metadata.labels.items():
                 return  # it is being deleted, or the cache is behind
             wanted = ", ".join(f"{label}={value}" for label, value in body["metadata"]["labels"].items())
-            raise NameTaken(
+            raise NameConflict(
                 f"PersistentVolumeClaim {name} belongs to somebody else: delete it, or give it the labels "
                 f"{wanted} to use it for backups",
                 is_passing=False,

@@ -50,16 +50,16 @@ class KnownToolBackups:
         if asked.policy is None and not asked.problem:
             return NO_TOOL_BACKUPS
         problem = asked.problem or self._ask(key, state)
-        heard = self.inquiries.heard(key, state.desired.uid)
-        problem = problem or heard.problem
+        answer = self.inquiries.last_answer(key, state.desired.uid)
+        problem = problem or answer.problem
         return ToolBackups(
             is_kept=True,
-            report=heard.report if not (heard.problem or asked.problem) else None,
+            report=answer.report if not (answer.problem or asked.problem) else None,
             waited=self._waited(key, state.desired.uid, problem),
             problem=problem,
             known_revision=max(
                 _recorded(cluster.status.backup, state),
-                revision_named(heard.report, state.persisted.cluster_id),
+                revision_named(answer.report, state.persisted.cluster_id),
             ),
         )
 
@@ -95,7 +95,7 @@ class KnownToolBackups:
             token = self.tokens.get(key, state.desired.uid, self.writes.of(key))
         except OperatorError as error:
             return f"its token cannot be read: {error}"
-        if self.inquiries.heard(key, state.desired.uid).is_token_refused:
+        if self.inquiries.last_answer(key, state.desired.uid).is_token_refused:
             self.tokens.forget(key)
         tool = PodServer(
             uid=pod.metadata.uid,

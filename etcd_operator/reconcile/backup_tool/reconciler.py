@@ -30,7 +30,7 @@ from etcd_operator.reconcile.backup_tool.caches import ToolCaches
 from etcd_operator.reconcile.backup_tool.observe import ObservedTool, ToolObserver
 from etcd_operator.reconcile.cluster import ReportEvent
 from etcd_operator.reconcile.failures import Failures, attempt, is_waited_for, reason_of
-from etcd_operator.reconcile.inquiries import Heard, Inquiries, PodServer
+from etcd_operator.reconcile.inquiries import Inquiries, LastAnswer, PodServer
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
@@ -105,11 +105,11 @@ class ToolReconciler:
         self.on_metrics(KIND, key, None)
         if not observed.state.has_finalizer:
             return Result()
-        heard = self.cleanups.heard(key, observed.desired.uid)
+        answer = self.cleanups.last_answer(key, observed.desired.uid)
         cleanup = CleanupState(
-            is_done=heard.report is not None,
+            is_done=answer.report is not None,
             waited=self.waits.seconds(key, f"{observed.desired.uid} to be cleaned up"),
-            problem=heard.problem,
+            problem=answer.problem,
         )
         self._act(replace(observed, state=replace(observed.state, cleanup=cleanup)), objects)
         return Result(requeue_after=CLEANUP_RECHECK)
@@ -152,32 +152,32 @@ class ToolReconciler:
         pod = state.running
         if pod is None or not pod.address or not observed.token:
             return every
-        if self.inquiries.heard(key, observed.desired.uid).is_token_refused:
+        if self.inquiries.last_answer(key, observed.desired.uid).is_token_refused:
             self.observer.tokens.forget(key)
         return self.inquiries.renew(key, _asked(observed, pod), every)
 
     def _facts(self, key: Key, observed: ObservedTool, problem: Problem | None) -> ToolFacts:
         if observed.state.wanted.policy is None:
             return ToolFacts()
-        heard = self.inquiries.heard(key, observed.desired.uid)
+        answer = self.inquiries.last_answer(key, observed.desired.uid)
         refused = problem.message if problem is not None else ""
-        if problem is None and heard.problem:
+        if problem is None and answer.problem:
             problem = Problem(
-                reason=_unheard(heard), message=f"the backup tool gives no report: {heard.problem}"
+                reason=_unanswered(answer), message=f"the backup tool gives no report: {answer.problem}"
             )
         return ToolFacts(
-            report=heard.report,
-            since_success=self._since_success(observed.cluster, heard),
-            tool_age=heard.server_age,
+            report=answer.report,
+            since_success=self._since_success(observed.cluster, answer),
+            tool_age=answer.server_age,
             waited=self.waits.seconds(key, f"{observed.desired.uid} to be backed up"),
             problem=problem,
             refused=refused,
         )
 
-    def _since_success(self, cluster: EtcdCluster, heard: Heard[ToolReport]) -> float | None:
+    def _since_success(self, cluster: EtcdCluster, answer: LastAnswer[ToolReport]) -> float | None:
         """By the last report; before the first one, by the newest backup in the status."""
-        if heard.report is not None and heard.report.since_success is not None:
-            return heard.report.since_success + heard.age
+        if answer.report is not None and answer.report.since_success is not None:
+            return answer.report.since_success + answer.age
         known = cluster.status.backup
         if known is None or not known.time:
             return None
@@ -219,8 +219,8 @@ def _every(policy: BackupPolicy) -> float:
     return min(SLOWEST_QUESTIONS, max(FASTEST_QUESTIONS, policy.backup_interval_in_second / 2))
 
 
-def _unheard(heard: Heard[ToolReport]) -> str:
-    return "TokenRefused" if heard.is_token_refused else "ToolUnreachable"
+def _unanswered(answer: LastAnswer[ToolReport]) -> str:
+    return "TokenRefused" if answer.is_token_refused else "ToolUnreachable"
 
 
 def _asked(observed: ObservedTool, pod: ToolPodState) -> PodServer:

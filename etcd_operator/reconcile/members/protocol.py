@@ -15,7 +15,7 @@ from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Pod
-from etcd_operator.reconcile.objects import Objects, Report
+from etcd_operator.reconcile.objects import Objects, RecordEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Scope:
 
     objects: Objects
     state: ClusterState
-    report: Report
+    report: RecordEvent
     now: datetime
 
     @property

@@ -21,7 +21,7 @@ from etcd_operator.errors import NotFound, OperatorError
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
-from etcd_operator.reconcile.objects import Objects, name_taken
+from etcd_operator.reconcile.objects import Objects, name_conflict
 from etcd_operator.render import persistent
 
 PeerReport = Callable[[EtcdPeer, str, str], None]
@@ -87,7 +87,7 @@ class PeerActor:
         body = self.replica_set()
         if self.found is not None:
             name = f"ReplicaSet {self.state.name}"
-            raise name_taken(name, self.found, convert(body["metadata"], ObjectMeta))
+            raise name_conflict(name, self.found, convert(body["metadata"], ObjectMeta))
         self._create(resources.REPLICA_SETS, body, "ReplicaSetCreated")
 
     def _create(self, resource: Resource, body: RawObject, reason: str) -> bool:

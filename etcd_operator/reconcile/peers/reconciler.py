@@ -17,7 +17,7 @@ from etcd_operator.errors import TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.caches import cached
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures, reason_of
-from etcd_operator.reconcile.objects import NameTaken
+from etcd_operator.reconcile.objects import NameConflict
 from etcd_operator.reconcile.peers.act import CleanupFailed, PeerActor, PeerReport
 from etcd_operator.reconcile.peers.memory import PeerMemory
 from etcd_operator.reconcile.peers.observe import PeerObserver, cluster_of
@@ -52,7 +52,7 @@ class PeerReconciler:
             return Result(requeue_after=RETRY_HELD)
         try:
             return self._carry_out(key, peer)
-        except (NameTaken, TerminalError, CleanupFailed) as error:
+        except (NameConflict, TerminalError, CleanupFailed) as error:
             return self._held(peer, error)
         except Exception as error:
             self._report(peer, reason_of(error), error)
@@ -94,7 +94,7 @@ class PeerReconciler:
         match error:
             case CleanupFailed():
                 self._report(peer, REQUEST_FAILED, error.cause)
-            case NameTaken() if error.is_passing:
+            case NameConflict() if error.is_passing:
                 self._report(peer, "PredecessorTerminating", error)
                 return Result(requeue_after=RETRY_PASSING)
             case _:

@@ -36,7 +36,7 @@ class ProgressReader:
             self.inquiries.renew(
                 slot, PodServer(uid=uid, owner=uid, address=address, token=""), PROGRESS_POLL / 2
             )
-        return self.inquiries.heard(slot, uid).report
+        return self.inquiries.last_answer(slot, uid).report
 
     def forget(self, key: Key) -> None:
         """The EtcdRestore has ended."""

@@ -31,7 +31,7 @@ from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Job, Written
 from etcd_operator.reconcile.failures import Failures, is_waited_for, reason_of
 from etcd_operator.reconcile.jobs import JobCaches
-from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.reconcile.objects import NameConflict, Objects
 from etcd_operator.reconcile.restores.metrics import RestoreMetricsReporter
 from etcd_operator.reconcile.restores.observe import ObservedRestore, RestoreObserver
 from etcd_operator.reconcile.unreadable import Unreadables
@@ -112,7 +112,7 @@ class RestoreReconciler:
         """Act; or report why that is not possible."""
         try:
             self._act(observed, made.act, objects)
-        except NameTaken as error:
+        except NameConflict as error:
             if error.is_passing:
                 return Result(requeue_after=CATCH_UP)
             return self._fail(observed, made, RestoreFailure(reason="NameConflict", message=str(error)))

@@ -14,11 +14,11 @@ from etcd_operator.decoding import parsed
 from etcd_operator.kube import resources
 from etcd_operator.reconcile.objects import Objects
 
-Source = tuple[SourceState, BackupSpec | None]
+FoundSource = tuple[SourceState, BackupSpec | None]
 """Where it is, and how it is reached; None while that is not known."""
 
 
-def source_of(spec: RestoreSpec, status: RestoreStatus, objects: Objects) -> Source:
+def source_of(spec: RestoreSpec, status: RestoreStatus, objects: Objects) -> FoundSource:
     """The backup of a restore with this spec and status. Raises the errors of `Client`."""
     name = spec.source.backup_name
     if not name:
@@ -29,7 +29,7 @@ def source_of(spec: RestoreSpec, status: RestoreStatus, objects: Objects) -> Sou
     return _missing(name, status.url) if backup is None else _found(spec, status, backup)
 
 
-def _found(spec: RestoreSpec, status: RestoreStatus, backup: EtcdBackup) -> Source:
+def _found(spec: RestoreSpec, status: RestoreStatus, backup: EtcdBackup) -> FoundSource:
     name, found = backup.metadata.name, backup.status
     if found.phase == FAILED:
         return _none("BackupFailed", f"EtcdBackup {name} has failed: choose another one")
@@ -50,14 +50,14 @@ def _is_another(status: RestoreStatus, backup: EtcdBackup) -> bool:
     return is_other or status.url not in ("", backup.status.url)
 
 
-def _stored(spec: RestoreSpec, name: str, url: str, backup: RecordedBackup) -> Source:
+def _stored(spec: RestoreSpec, name: str, url: str, backup: RecordedBackup) -> FoundSource:
     stored, wrong = parsed(backup.spec, BackupSpec, lambda _: "")
     if stored is None:
         return _none("UnknownBackup", f"EtcdBackup {name}: {wrong}")
     return SourceState(url=url, backup=backup), specs.access_of_backup(spec, stored)
 
 
-def _missing(name: str, known: str) -> Source:
+def _missing(name: str, known: str) -> FoundSource:
     """known: where it was, if an earlier operator found it."""
     message = f"there is no EtcdBackup {name} in this namespace: check spec.source.backupName"
     if known:
@@ -69,5 +69,5 @@ def _instead(url: str) -> str:
     return f"to restore {url}, set spec.source.objectURL to it"
 
 
-def _none(reason: str, message: str) -> Source:
+def _none(reason: str, message: str) -> FoundSource:
     return SourceState(reason=reason, message=message, is_final=True), None

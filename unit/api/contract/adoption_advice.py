@@ -13,7 +13,7 @@ from etcd_operator.core.replies import EtcdMember, Reply
 from etcd_operator.core.state import ClusterState
 from unit.api.contract.case import ABSENT, EPHEMERAL, PERSISTENT, Changes, Manifest, changed
 from unit.core import manual_recoveries as persistents
-from unit.core.adoptions import adopting, heard, offered, theirs
+from unit.core.adoptions import adopting, answering, offered, theirs
 from unit.core.automatics import listing
 from unit.core.builders import (
     NAMES,
@@ -108,19 +108,19 @@ def _before(kind: DesiredCluster) -> dict[str, Advice]:
             edit={ADOPT: ABSENT},
         ),
         "several clusters": Advice(
-            state=heard(offer, 1, cluster_id="other"),
+            state=answering(offer, 1, cluster_id="other"),
             words="the endpoints belong to different clusters",
             edit=correct,
         ),
         "named twice": Advice(
-            state=heard(offer, 1, member_id="id-old-0"), words="name each member once", edit=correct
+            state=answering(offer, 1, member_id="id-old-0"), words="name each member once", edit=correct
         ),
         "not named": Advice(
             state=replace(offer, endpoints=listed), words="name the client URL of each member", edit=correct
         ),
         "too few": Advice(state=offered(5, cluster=kind), words="ask for 5 or more", edit={size: 5}),
         "too old": Advice(
-            state=heard(offered(1, cluster=kind), 0, version="3.7.0"),
+            state=answering(offered(1, cluster=kind), 0, version="3.7.0"),
             words="set spec.version to 3.7.0 or a later version",
             edit={"spec/version": "3.7.0"},
         ),
