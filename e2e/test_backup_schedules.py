@@ -209,6 +209,8 @@ def test_a_claim_that_is_gone_delays_no_backup_and_is_reported(space: Space) -> 
     )
     edit(space, template)
     edit(space, '{"retention": {"maxCount": 2}}')
-    wait_until(lambda: '"gone" not found' in pruned(space)[1], LONG, lambda: f"says why: {status_of(space)}")
+    wait_until(
+        lambda: '"gone" not found' in pruned(space)[1], LONG, lambda: f"reports why: {status_of(space)}"
+    )
     space.kubectl("delete", "etcdbackupschedule", "my-schedule", "--timeout=30s")
     assert (folder / left).exists()

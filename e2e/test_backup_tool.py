@@ -196,7 +196,7 @@ def test_every_two_seconds_the_last_three_are_kept(space: Space, operator: Opera
     wait_until(lambda: "backup" not in space.status(document), LONG, "the status has no backups")
 
 
-def test_backups_are_deleted_with_a_cluster_that_says_so(space: Space) -> None:
+def test_backups_are_deleted_with_a_cluster_that_requests_it(space: Space) -> None:
     backup = {"maxBackups": 1, "volumeSizeInMB": 50, "cleanupBackupsOnClusterDelete": True}
     document = space.created(ephemeral(size=1, backup=backup))
     wait_healthy(space, document)

@@ -63,7 +63,7 @@ def held_back(space: Space, name: str) -> Path:
     wait_until(
         lambda: verified(status_of(space, name)).get("reason") == "Forbidden",
         LONG,
-        lambda: f"the status says why: {status_of(space, name)}",
+        lambda: f"the status reports why: {status_of(space, name)}",
     )
     return claim_folder(space, "my-backups") / f"{name}.db"
 

@@ -157,7 +157,7 @@ def test_what_a_backup_waits_for_is_in_its_status_and_deleting_it_never_blocks(s
     wait_until(
         lambda: 'secret "not-made-yet" not found' in reason_of(space, "waits")[1],
         LONG,
-        lambda: f"the status says so: {status_of(space, 'waits')}",
+        lambda: f"the status reports so: {status_of(space, 'waits')}",
     )
     space.kubectl("delete", "etcdbackup", "waits", TIMEOUT, deadline=LONG + 30)
     wait_until(lambda: not space.names(resources.PODS), LONG, "its pod is deleted")

@@ -1,4 +1,4 @@
-"""Problems around a cluster are reported in its conditions, delay no other cluster and heal by themselves."""
+"""Problems around a cluster are reported in its conditions, delay no other cluster and end by themselves."""
 
 import json
 

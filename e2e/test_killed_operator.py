@@ -20,7 +20,7 @@ from e2e.support.waiting import LONG, hold_for, wait_until
 from e2e.support.writer import Writer
 from e2e.test_adopt import is_finished, listed
 from e2e.test_backups import ON_CLAIM, backup, wait_phase, with_a_key
-from e2e.test_losses import assert_said
+from e2e.test_losses import assert_reported
 from e2e.test_quorum_lost import NAME, names
 from e2e.test_restores import assert_restored, ended, lose_everything, restore
 from etcd_operator.kube import resources
@@ -63,7 +63,7 @@ def recovery_from_a_backup(space: Space) -> Iterator[None]:
         space.wait_serving(document)
         space.wait_settled(document)
     assert space.status(document)["recovery"]["revision"] == revision
-    assert_said(space, document, load, "RecoveredFromBackup")
+    assert_reported(space, document, load, "RecoveredFromBackup")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A client writes all the time while members are lost: what is missing afterwards is what the status says."""
+"""A client writes all the time while members are lost: what is missing then is what the status reports."""
 
 from contextlib import ExitStack
 
@@ -23,7 +23,7 @@ def writes(load: Load, number: int = 100) -> None:
     wait_until(lambda: len(load.acknowledged) >= before + number, LONG, "writes are acknowledged")
 
 
-def assert_said(space: Space, document: Document, load: Load, reason: str) -> None:
+def assert_reported(space: Space, document: Document, load: Load, reason: str) -> None:
     """The status names the source; each member has what that has, and what was written since."""
     recovery = space.status(document)["recovery"]
     reported = condition(space.stored(document), "DataLossPossible")
@@ -72,7 +72,7 @@ def test_the_newer_of_survivor_and_backup_is_the_source(space: Space, is_survivo
         assert (recovery["survivor"], recovery["revision"] > revision) == (survivor, True)
     else:
         assert (recovery["survivor"], recovery["revision"]) == ("", revision)
-    assert_said(
+    assert_reported(
         space, document, load, "RecoveredFromSurvivor" if is_survivor_newer else "RecoveredFromBackup"
     )
     watching.await_compacted()

@@ -127,16 +127,16 @@ def test_a_deleted_pod_comes_back_on_its_claim_without_a_lost_write(space: Space
     rounds = itertools.count()
 
     def quorum_loss_of_a_deletion() -> float:
-        victim = space.pods(document)[0]
+        target = space.pods(document)[0]
         with (
             QuorumWatch(lambda: space.addresses(document)) as quorum,
             Writer(lambda: space.addresses(document), prefix=f"round-{next(rounds)}") as writer,
         ):
             wait_until(lambda: writer.acknowledged >= 20, LONG, "20 writes are acknowledged")
-            space.kubectl("delete", "pod", victim["metadata"]["name"], "--wait=false")
+            space.kubectl("delete", "pod", target["metadata"]["name"], "--wait=false")
             wait_until(
                 lambda: (
-                    victim["metadata"]["uid"] not in [pod["metadata"]["uid"] for pod in space.pods(document)]
+                    target["metadata"]["uid"] not in [pod["metadata"]["uid"] for pod in space.pods(document)]
                 ),
                 LONG,
                 "the pod is another one",
@@ -159,9 +159,9 @@ def test_a_member_that_lost_its_volume_refuses_to_start_and_is_replaced_while_th
     space.wait_settled(document)
     put(space, document, b"foo", b"bar")
     cluster_id, old_id = assert_consistent(space, document), member_id(space, document, "my-cluster-1")
-    victim = "my-cluster-1"
-    empty_volume(space, victim)
-    selector = f"etcd.improbable.io/peer-name={victim}"
+    target = "my-cluster-1"
+    empty_volume(space, target)
+    selector = f"etcd.improbable.io/peer-name={target}"
     space.kubectl("delete", "pod", "-l", selector, "--grace-period=1")
 
     wait_until(
@@ -172,13 +172,13 @@ def test_a_member_that_lost_its_volume_refuses_to_start_and_is_replaced_while_th
     others = [
         pod["status"]["podIP"]
         for pod in space.pods(document)
-        if pod["metadata"]["labels"]["etcd.improbable.io/peer-name"] != victim
+        if pod["metadata"]["labels"]["etcd.improbable.io/peer-name"] != target
     ]
     with Members() as members:
         found = [value_of(members.client(address), b"foo") for address in others]
     assert found == [b"bar", b"bar"], found
     wait_until(
-        lambda: member_id(space, document, victim) not in ("", old_id), LONG, f"{victim} is another member"
+        lambda: member_id(space, document, target) not in ("", old_id), LONG, f"{target} is another member"
     )
     space.wait_serving(document)
     assert assert_consistent(space, document) == cluster_id

@@ -90,17 +90,17 @@ def test_members_from_before_stay_root_and_one_that_may_not_read_its_data_is_rep
     for pod in space.pods(document):
         give_to_root(space, pod)  # as if root had written it
 
-    victim = "my-cluster-1"
-    space.kubectl("annotate", "pvc", victim, f"{ANNOTATION}=true")
+    target = "my-cluster-1"
+    space.kubectl("annotate", "pvc", target, f"{ANNOTATION}=true")
     wait_until(lambda: template_users(space) == [None, USER, None], LONG, "the next pod is not root")
-    delete_pod(space, victim)
+    delete_pod(space, target)
     found = space.wait_condition(document, "Degraded", "PermissionDenied")
-    assert victim in found["message"]
-    hold_for(5.0, lambda: victim in space.names(resources.CLAIMS), "its claim is kept", every=0.5)
+    assert target in found["message"]
+    hold_for(5.0, lambda: target in space.names(resources.CLAIMS), "its claim is kept", every=0.5)
 
-    space.kubectl("annotate", "pvc", victim, f"{ANNOTATION}-")
+    space.kubectl("annotate", "pvc", target, f"{ANNOTATION}-")
     wait_until(lambda: template_users(space) == [None] * 3, LONG, "the next pod is of root")
-    delete_pod(space, victim)
+    delete_pod(space, target)
     settle(space, document)
     assert assert_consistent(space, document) == before
 

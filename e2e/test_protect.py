@@ -241,15 +241,15 @@ def test_a_member_whose_volume_is_emptied_under_it_is_replaced_while_clients_wri
     wait_all_serve(space, document)
     space.wait_settled(document)
     cluster_id = assert_consistent(space, document)
-    victim = space.pods(document)[1]
+    target = space.pods(document)[1]
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         began = time.monotonic()
-        lose_data(space, [victim])
-        uid = victim["metadata"]["uid"]
+        lose_data(space, [target])
+        uid = target["metadata"]["uid"]
         wait_until(
             lambda: uid not in [pod["metadata"]["uid"] for pod in space.pods(document)],
             LONG,
-            lambda: f"{member_of(victim)} is replaced: {space.status(document)}",
+            lambda: f"{member_of(target)} is replaced: {space.status(document)}",
         )
         wait_all_serve(space, document)
         seconds = time.monotonic() - began

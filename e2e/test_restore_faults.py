@@ -32,7 +32,7 @@ Damage = Callable[[Path], None]
 
 
 def backed_up(space: Space, *more: Document) -> Path:
-    """A cluster with a key is backed up as `one`, and as `more` says, and lost; the folder of its backups."""
+    """A cluster with a key is backed up as `one` and `more`, and lost; the folder of its backups."""
     with_a_key(space)
     space.kubectl.create([backup("one", ON_CLAIM), *more])
     for each in ("one", *(document["metadata"]["name"] for document in more)):
@@ -194,11 +194,11 @@ def test_a_restore_pod_that_is_killed_in_the_middle_is_repeated(space: Space) ->
         }
     }
     space.kubectl.create(restore("back", {"backupName": "one"}, storage=large))
-    victim = wait_until(lambda: killed(space), LONG, "a restore pod is killed", every=0.05)
+    target = wait_until(lambda: killed(space), LONG, "a restore pod is killed", every=0.05)
     phase, _, message = ended(space, "back")
     assert phase == "Completed", message
     assert_restored(space, "back", 3)
-    job = space.kubectl.find("job", victim)
+    job = space.kubectl.find("job", target)
     assert not job or job["status"].get("failed", 0) >= 1, job
 
 

@@ -69,8 +69,8 @@ def _call(what: str, address: tuple[str, int], token: str, deadline: float, kind
     if status == HTTPStatus.UNAUTHORIZED:
         raise TokenRefused("it refuses the token of its Secret")
     if status != HTTPStatus.OK:
-        said = body[:LONGEST_QUOTE].decode("utf-8", "replace").strip()
-        raise NoReport(f"it answered with {status}" + f" ({said})" * bool(said))
+        quote = body[:LONGEST_QUOTE].decode("utf-8", "replace").strip()
+        raise NoReport(f"it answered with {status}" + f" ({quote})" * bool(quote))
     try:
         return decoder(kind).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

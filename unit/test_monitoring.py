@@ -77,7 +77,7 @@ def test_a_query_asks_for_metrics_and_labels_that_there_are(query: str) -> None:
 
 
 @EACH_ALERT
-def test_an_alert_says_what_is_wrong_and_documents_what_to_do(alert: dict[str, Any]) -> None:
+def test_an_alert_reports_what_is_wrong_and_documents_what_to_do(alert: dict[str, Any]) -> None:
     assert alert["labels"]["severity"] in {"critical", "warning", "info"}
     assert set(alert["annotations"]) == {"summary", "description"}
     exported = samples()

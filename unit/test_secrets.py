@@ -27,7 +27,7 @@ from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import BACKUPS, COREOS, ephemeral
 from unit.reconcile.jobs import Jobs, backup, ended
 from unit.storage import moto_s3
-from unit.storage.server import Server, closes, says
+from unit.storage.server import Server, answers_with, closes
 from unit.waiting import eventually
 
 __all__ = ["endpoint", "etcd", "run"]
@@ -96,7 +96,7 @@ def test_commands_print_log_and_store_no_secret(
     assert printed[0].code == 0
     stored = b"".join(each.body for each in bucket.seen if each.method in ("PUT", "POST"))
     wrong = ("--endpoints", endpoint, *user, tmp_path / "aes")  # the key instead of the password
-    for fault in ([], [says(403)], [says(400, b"bad")]):
+    for fault in ([], [answers_with(403)], [answers_with(400, b"bad")]):
         bucket.faults = fault
         printed += [
             run("backup", *login, *to, *keys),
@@ -146,7 +146,7 @@ def test_the_backup_tool_answers_and_logs_no_secret(
     answers = []
     with tool(tmp_path / "unused", endpoint, to=to) as (worker, server):
         eventually(lambda: worker.report().count == 1)
-        for fault in ([], [says(403)]):
+        for fault in ([], [answers_with(403)]):
             bucket.faults = fault
             etcd.revision += 1
             for path in ("/backupnow", "/v1/status", "/v1/backup", "/nothing", f"/backup?token={TOKEN}x"):

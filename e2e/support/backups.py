@@ -12,7 +12,7 @@ OF_ONE_CLUSTER = {"backupIntervalInSecond": 3600, "maxBackups": 5, "volumeSizeIn
 
 
 def token_of(space: Space, name: str) -> str:
-    """The token of a cluster's backup tool, as docs/backup.md says."""
+    """The token of a cluster's backup tool, as docs/backup.md describes."""
     encoded = space.kubectl("get", "secret", f"{name}-backup-tool", "-o", "jsonpath={.data.token}")
     return base64.b64decode(encoded).decode()
 

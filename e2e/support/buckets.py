@@ -1,4 +1,4 @@
-"""What is stored in a bucket, by the plain interfaces of the services: an independent witness for tests."""
+"""What is stored in a bucket, by the plain interfaces of the services: an independent check for tests."""
 
 import json
 from collections.abc import Mapping

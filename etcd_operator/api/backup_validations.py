@@ -86,7 +86,7 @@ def of_url(at: str, *, no_credentials: str, an_object: str) -> tuple[Validation,
         Validation(
             name="object",
             at=at,
-            # The other rules say more about these.
+            # The other rules report more about these.
             holds=f"!{whole(SCHEME_PATTERN)} || {whole(CREDENTIALS_PATTERN)} || {whole(OBJECT_PATTERN)}",
             message=an_object,
         ),

@@ -171,7 +171,8 @@ class Verified(Value, frozen=True, kw_only=True):
 class RecordedBackup(Value, frozen=True, kw_only=True):
     """The EtcdBackup that is restored, as it was when that began: it may be deleted, or replaced, meanwhile.
 
-    sha256: of the snapshot that it has stored; empty if it does not say. spec: for its access to the store.
+    sha256: of the snapshot that it has stored; empty if it is not recorded. spec: for its access to the
+    store.
     """
 
     uid: str

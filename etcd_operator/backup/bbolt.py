@@ -74,7 +74,7 @@ def _fnv1a(data: bytes) -> int:
 
 
 class Root(NamedTuple):
-    """What the root bucket says about the buckets of etcd, from one of its leaf pages.
+    """What the root bucket contains about the buckets of etcd, from one of its leaf pages.
 
     key: root page of the bucket `key`; 0 if it is inline, with that many entries up to the revision `last`;
     -1 if it is not in this page. compacted: the revision of the last compaction. version: of the cluster.
@@ -246,7 +246,7 @@ def bucket(value: bytes) -> tuple[int, bytes]:
 
 
 def _root(page: bytes) -> Root:
-    """What a leaf page of the root bucket says. Raises `struct.error` if it says nothing sensible."""
+    """What a leaf page of the root bucket contains. Raises `struct.error` if that makes no sense."""
     record = Root()
     for name, value in elements(page):
         root, inline = bucket(value)

@@ -32,7 +32,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One name. `problem` says in words what is wrong; it is empty for a complete backup."""
+    """One name. `problem` describes what is wrong; it is empty for a complete backup."""
 
     name: str
     state: State

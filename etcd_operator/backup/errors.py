@@ -39,7 +39,7 @@ class DamagedManifest(Damaged):
 
 
 class NotRestorable(Damaged):
-    """The backup is what its manifest says, but etcd does not serve the same data after a restore."""
+    """The backup is what its manifest describes, but etcd does not serve the same data after a restore."""
 
 
 class UnknownFormat(BackupError):

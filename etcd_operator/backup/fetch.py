@@ -61,7 +61,7 @@ def fetch(
 
 
 def _kept(partial: Path) -> str:
-    """What is said about a part that has arrived; nothing if none has."""
+    """What is reported of a part that has arrived; nothing if none has."""
     try:
         has_begun = partial.stat().st_size > 0
     except OSError:

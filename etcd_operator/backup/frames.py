@@ -102,7 +102,7 @@ def encode(
 def decode(
     chunks: Iterable[bytes], keys: KeyRing, *, compression: Compression, encryption: Cipher
 ) -> Iterator[bytes]:
-    """The snapshot, from its stored form in chunks of any size; the manifest says how that was made.
+    """The snapshot, from its stored form in chunks of any size; the manifest records how that was made.
 
     What is yielded is authentic, but only an iteration that ends without an error was complete.
     Raises `Damaged`, `WrongKey`, `UnknownFormat`.

@@ -70,7 +70,7 @@ def restore(  # noqa: PLR0913 -- what, where, for whom, with what
     target = data_dir.resolve()
     require_absent(target)
     try:
-        with _workplace(target) as folder, _space_for_snapshot(folder, scratch) as place:
+        with _scratch(target) as folder, _space_for_snapshot(folder, scratch) as place:
             _check_space(target.parent, source.size * (1 if scratch else 2) + _LOG_SIZE)
             _check_space(place, source.size)
             file, made = place / "snapshot.db", folder / "data"
@@ -146,7 +146,7 @@ def _marker_text(member: NewMember) -> str:
 
 
 @contextmanager
-def _workplace(target: Path) -> Iterator[Path]:
+def _scratch(target: Path) -> Iterator[Path]:
     """An empty folder beside `target` for this process only, removed at the end.
 
     Its name is always the same, so that what a killed process left does not fill the disk.

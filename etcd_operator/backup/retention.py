@@ -40,7 +40,7 @@ class StoredBackup:
 def surplus(
     backups: Iterable[StoredBackup], policy: Policy, *, keep: Collection[str], now: datetime
 ) -> tuple[StoredBackup, ...]:
-    """What is to be removed, the oldest first. keep: names of those that are not, whatever the policy says.
+    """What is to be removed, the oldest first. keep: names of those that are not, whatever the policy is.
 
     The age is counted from the newest backup: a clock that is ahead only here must not make all of them old.
     For the same reason it is not counted from a time after `now`, or after the newest was written.

@@ -20,8 +20,8 @@ from etcd_operator.storage.protocol import Store
 def verify(store: Store, name: str, keys: KeyRing, *, on_progress: OnProgress = ignore_progress) -> Manifest:
     """Read the backup `name` back and check everything.
 
-    Raises `Damaged` if it is not what its manifest says, `NotABackup`, `UnknownFormat`, `WrongKey`, and the
-    store's errors.
+    Raises `Damaged` if it is not what its manifest describes, `NotABackup`, `UnknownFormat`, `WrongKey`, and
+    the store's errors.
     """
     manifest = load(store, name)
     for _ in snapshot(store, name, manifest, keys, on_progress=on_progress):
@@ -46,7 +46,7 @@ def snapshot(
 
 
 def same(store: Store, name: str, manifest: Manifest, keys: KeyRing) -> Iterator[bytes]:
-    """The snapshot of the backup `name`: every byte as its manifest says, but what is in it is not looked at.
+    """The snapshot of the backup `name`: every byte as its manifest describes, but its content is not read.
 
     That is enough where a snapshot with that SHA-256 was verified before. See `verify` for the errors.
     """

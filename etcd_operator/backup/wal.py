@@ -40,7 +40,7 @@ def newest_file(folder: Path) -> Path:
 
 
 def read_state(file: Path) -> LogState:
-    """What the newest file says. Raises `Damaged`, and OSError.
+    """What the newest file records. Raises `Damaged`, and OSError.
 
     A frame that was not written completely ends the log, as it does for etcd.
     """

@@ -1,6 +1,6 @@
 """The names of stored backups: `<etcd version>_<revision, 16 hex digits>_etcd.backup`.
 
-A name is only a name: whether there is such a backup, its manifest says.
+A name is only a name: whether there is such a backup, its manifest shows.
 """
 
 import re

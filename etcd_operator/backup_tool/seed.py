@@ -127,8 +127,8 @@ class FromTool:
         if response.status >= 500:
             raise _Again(f"it answered with {response.status}")
         if response.status != 200:
-            said = response.read(pod_client.LONGEST_QUOTE).decode("utf-8", "replace").strip()
-            raise SeedError(f"the backup tool answered with {response.status} ({said})")
+            quote = response.read(pod_client.LONGEST_QUOTE).decode("utf-8", "replace").strip()
+            raise SeedError(f"the backup tool answered with {response.status} ({quote})")
         partial = file.with_name(f"{file.name}.partial")
         with _opened(partial) as target:
             digest = _copied(response, target)

@@ -50,7 +50,7 @@ class Cluster:
 
 @contextmanager
 def connected(options: argparse.Namespace) -> Iterator[Cluster]:
-    """Connect as the flags say. Raises `UsageError`, and `SourceError` if the login fails."""
+    """Connect as the flags request. Raises `UsageError`, and `SourceError` if the login fails."""
     from etcd_operator.backup.source import log_in
     from etcd_operator.etcd.channel import Channels
 

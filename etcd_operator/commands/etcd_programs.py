@@ -1,4 +1,4 @@
-"""The flags that say where etcd's programs are."""
+"""The flags that name the paths of etcd's programs."""
 
 import argparse
 from pathlib import Path

@@ -12,7 +12,7 @@ OF_BACKUPS = "the keys of encrypted backups: a file with one key, or a folder of
 
 
 def add_arguments(parser: argparse.ArgumentParser, text: str = OF_BACKUPS) -> None:
-    """The flag; `text` says what the keys are for."""
+    """The flag; `text` describes what the keys are for."""
     parser.add_argument("--encryption-keys", type=Path, metavar="PATH", help=text)
 
 

@@ -18,7 +18,7 @@ from etcd_operator.core.replies import Answer, EtcdMember, Reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
+class Rejection:
     """Why an answer does not count, as status reports it.
 
     may_be_right: it would be right if somebody else had removed all of our members from etcd.
@@ -63,23 +63,23 @@ def have_joined(desired: DesiredCluster, objects: Iterable[Member]) -> bool:
 
 def own_answers(
     desired: DesiredCluster, replies: Mapping[str, Reply], *, with_ours: bool
-) -> tuple[dict[str, Answer], dict[str, Doubt]]:
+) -> tuple[dict[str, Answer], dict[str, Rejection]]:
     """By member ID, the answers of the recorded external members, and why other answers do not count.
 
     replies: by endpoint. with_ours: lists without a member of ours do not count (see `have_joined`).
     """
     found: dict[str, Answer] = {}
-    disbelieved: dict[str, Doubt] = {}
+    rejected: dict[str, Rejection] = {}
     for member in recorded(desired):
         reply = replies.get(member.endpoint)
         if not isinstance(reply, Answer):
             continue
-        doubt = _doubt(desired, member, reply, with_ours=with_ours)
-        if doubt is not None:
-            disbelieved[member.id] = doubt
+        rejection = _rejection(desired, member, reply, with_ours=with_ours)
+        if rejection is not None:
+            rejected[member.id] = rejection
         else:
             found[member.id] = reply
-    return found, disbelieved
+    return found, rejected
 
 
 def external(
@@ -108,20 +108,20 @@ def _is_made(desired: DesiredCluster, member: Member) -> bool:
     return claim.cluster_uid == desired.uid or claim.cluster_id == desired.persisted.cluster_id
 
 
-def _doubt(
+def _rejection(
     desired: DesiredCluster, member: AdoptedMember, answer: Answer, *, with_ours: bool
-) -> Doubt | None:
+) -> Rejection | None:
     """Why this is not the answer of that member, with all of its data; None if it is."""
     if (answer.cluster_id, answer.member_id) != (desired.persisted.cluster_id, member.id):
-        return Doubt(why=f"another process answers at {member.endpoint}")
+        return Rejection(why=f"another process answers at {member.endpoint}")
     adoption = desired.persisted.adoption
     if adoption is not None and answer.committed < adoption.committed:
-        return Doubt(why=f"the member at {member.endpoint} lags behind, or restarted without its data")
+        return Rejection(why=f"the member at {member.endpoint} lags behind, or restarted without its data")
     theirs = {each.id for each in recorded(desired)}
     if with_ours and all(entry.id in theirs for entry in answer.members):
         why = (
             f"the member at {member.endpoint} lists no member of this resource: it restarted without its "
             "data, or the members of this resource were removed from etcd"
         )
-        return Doubt(why=why, may_be_right=True)
+        return Rejection(why=why, may_be_right=True)
     return None

@@ -11,7 +11,7 @@ from dataclasses import replace
 import msgspec
 
 from etcd_operator.api.persisted import AdoptedMember
-from etcd_operator.core.adoption import Doubt
+from etcd_operator.core.adoption import Rejection
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member
 from etcd_operator.core.replies import Answer, Reply
@@ -19,7 +19,7 @@ from etcd_operator.core.replies import Answer, Reply
 
 def with_external(
     desired: DesiredCluster, objects: Iterable[Member], replies: Mapping[str, Reply]
-) -> tuple[DesiredCluster, dict[str, Doubt]]:
+) -> tuple[DesiredCluster, dict[str, Rejection]]:
     """The cluster as if the external members that answer were on record, and why other answers do not count.
 
     As it is, if the adoption is on record, or if there is none. replies: by endpoint.
@@ -29,17 +29,17 @@ def with_external(
         return desired, {}
     ours = frozenset(ids_on_claims(desired, objects))
     found: dict[str, AdoptedMember] = {}
-    disbelieved: dict[str, Doubt] = {}
+    rejected: dict[str, Rejection] = {}
     for at, answer in replies.items():
         if not isinstance(answer, Answer):
             continue
-        doubt = _doubt(desired, ours, at, answer)
-        if doubt is not None:
-            disbelieved[answer.member_id] = doubt
+        rejection = _rejection(desired, ours, at, answer)
+        if rejection is not None:
+            rejected[answer.member_id] = rejection
         else:
             found[answer.member_id] = _member(at, answer)
     known = msgspec.structs.replace(adoption, members=tuple(found.values()))
-    return replace(desired, persisted=replace(desired.persisted, adoption=known)), disbelieved
+    return replace(desired, persisted=replace(desired.persisted, adoption=known)), rejected
 
 
 def ids_on_claims(desired: DesiredCluster, objects: Iterable[Member]) -> Iterator[str]:
@@ -50,11 +50,11 @@ def ids_on_claims(desired: DesiredCluster, objects: Iterable[Member]) -> Iterato
             yield claim.member_id
 
 
-def _doubt(desired: DesiredCluster, ours: frozenset[str], at: str, answer: Answer) -> Doubt | None:
+def _rejection(desired: DesiredCluster, ours: frozenset[str], at: str, answer: Answer) -> Rejection | None:
     if answer.cluster_id != desired.persisted.cluster_id:
-        return Doubt(why=f"a member of another cluster answers at {at}")
+        return Rejection(why=f"a member of another cluster answers at {at}")
     if ours.isdisjoint(entry.id for entry in answer.members):
-        return Doubt(why=f"the member at {at} lists no member of this resource")
+        return Rejection(why=f"the member at {at} lists no member of this resource")
     return None
 
 

@@ -21,7 +21,7 @@ def merged(previous: tuple[Condition, ...], wanted: Condition | None, now: str) 
     if wanted is None:
         return others
     before = tuple(each for each in previous if each.type == HEALTHY)
-    return others + merge_conditions(before, [_calm(before, wanted)], now, own={HEALTHY})
+    return others + merge_conditions(before, [_without_flapping(before, wanted)], now, own={HEALTHY})
 
 
 def change(previous: tuple[Condition, ...], wanted: Condition | None) -> tuple[str, bool] | None:
@@ -33,7 +33,7 @@ def change(previous: tuple[Condition, ...], wanted: Condition | None) -> tuple[s
     return (HEALTHY, False) if (was, now) == ("False", "True") else None
 
 
-def _calm(before: tuple[Condition, ...], wanted: Condition) -> Condition:
+def _without_flapping(before: tuple[Condition, ...], wanted: Condition) -> Condition:
     """Without a new message that differs from the last one in numbers only: each would be a write."""
     for old in before:
         is_same = (old.status, old.reason) == (wanted.status, wanted.reason)

@@ -81,7 +81,7 @@ class BackupFacts:
 
     @property
     def but_unreadable(self) -> str:
-        """The same as the end of a sentence that says that there is none."""
+        """The same as the end of a sentence which reports that there is none."""
         return f", but {self.unreadable}" if self.unreadable else ""
 
 

@@ -47,8 +47,8 @@ def observed(
     answers = _own_answers(desired.persisted, replies, url_of)
     # A learner reports no list, so it cannot be authoritative however far its log has come.
     with_ours = adoption.have_joined(desired, objects.values())
-    sought, doubts = adoption_again.with_external(desired, objects.values(), external)
-    theirs, disbelieved = adoption.own_answers(sought, external, with_ours=with_ours)
+    sought, rejections = adoption_again.with_external(desired, objects.values(), external)
+    theirs, rejected = adoption.own_answers(sought, external, with_ours=with_ours)
     reporting = [answer for answer in (*answers.values(), *theirs.values()) if answer.members]
     found = listed(authoritative(desired.persisted, reporting))
     others = adoption.external(sought, found, theirs)
@@ -67,7 +67,7 @@ def observed(
         unknown_members=unknown,
         external=others,
         endpoints=tuple(external.items()),
-        disbelieved=tuple((disbelieved | doubts).items()),
+        rejected=tuple((rejected | rejections).items()),
         clashes=_clashes(desired, external.values(), name_at),
         cluster_version=metrics_pages.cluster_version(desired, pages),
         is_version_hidden=metrics_pages.is_version_hidden(pages),
@@ -178,7 +178,7 @@ def is_own_quorum(state: ClusterState) -> bool:
     """
     given_up = state.persisted.given_up_ids
     others = any(m.answer is not None and m.answer.cluster_id in given_up for m in state.members)
-    return not (others or state.disbelieved) or state.follows_one_leader
+    return not (others or state.rejected) or state.follows_one_leader
 
 
 def listed(answers: Sequence[Answer]) -> tuple[EtcdMember, ...]:

@@ -6,7 +6,7 @@ from functools import cached_property
 from semver import Version
 
 from etcd_operator.core.absence import NO_ABSENCE, Absence
-from etcd_operator.core.adoption import Doubt
+from etcd_operator.core.adoption import Rejection
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.known_backups import NO_BACKUPS, NO_TOOL_BACKUPS, BackupFacts, ToolBackups
@@ -33,7 +33,7 @@ class ClusterState:
     unknown_members: entries of etcd's list that the operator did not make, and that no adoption explains.
     external: the listed members of a cluster that is being adopted; the operator did not make them.
     endpoints: what was replied at the endpoints of a cluster that is, or is to be, adopted (`host:port`).
-    disbelieved: why answers of external members do not count, by ID (see `core.adoption`).
+    rejected: why answers of external members do not count, by ID (see `core.adoption`).
     clashes: peer URLs of that cluster's members that those of this resource would have, too.
     unlabelled: pods of its members that lack labels.
     predecessors: what another operator created for members of a cluster of this name, each as kind and name.
@@ -61,7 +61,7 @@ class ClusterState:
     unknown_members: tuple[EtcdMember, ...] = ()
     external: tuple[Member, ...] = ()
     endpoints: tuple[tuple[str, Reply], ...] = ()
-    disbelieved: tuple[tuple[str, Doubt], ...] = ()
+    rejected: tuple[tuple[str, Rejection], ...] = ()
     clashes: tuple[str, ...] = ()
     unlabelled: tuple[Unlabelled, ...] = ()
     predecessors: tuple[str, ...] = ()

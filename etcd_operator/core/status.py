@@ -89,7 +89,7 @@ NAMED = 10
 
 
 def named(objects: Sequence[str], separator: str = ", ") -> str:
-    """The first ones as a list for a message, which says whether there are more."""
+    """The first ones as a list for a message, which shows whether there are more."""
     return separator.join(objects[:NAMED]) + (" and others" if len(objects) > NAMED else "")
 
 

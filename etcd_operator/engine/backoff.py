@@ -5,9 +5,9 @@
   cap of 30 s a failing item is tried every 15 to 30 s. client-go's cap is 1000 s; here a quorum is at stake.
 - Failures are counted until `forget`: after an attempt that completed, or when the desired state has changed.
   A pass that only waits for something is neither success nor failure.
-- An event (`hurry`) brings the next attempt forward, to `pause` seconds after the failure, but never two
-  attempts in a row. So a change is handled soon, but an item whose own attempts cause events waits as long as
-  any other.
+- An event (`bring_forward`) brings the next attempt forward, to `pause` seconds after the failure, but never
+  two attempts in a row. So a change is handled soon, but an item whose own attempts cause events waits as
+  long as any other.
 
 Items do not share a limit: one that fails delays no other, and no number of failing items makes any of them
 wait longer than `cap`. Forgotten items use no memory. Safe from any thread.
@@ -31,9 +31,9 @@ class _Failing:
 
     failures: int = 0
     due: float = 0.0
-    due_if_hurried: float = 0.0
-    may_hurry: bool = True
-    is_hurried: bool = False
+    due_early: float = 0.0
+    may_be_early: bool = True
+    is_early: bool = False
 
 
 @dataclass(eq=False)
@@ -58,8 +58,8 @@ class Backoff(Generic[T]):
             seconds = max(at_least, wait * (1.0 - self.random() / 2))
             now = self.clock.monotonic()
             known.due = now + seconds
-            known.due_if_hurried = now + max(at_least, min(seconds, self.pause))
-            known.may_hurry, known.is_hurried = not known.is_hurried, False
+            known.due_early = now + max(at_least, min(seconds, self.pause))
+            known.may_be_early, known.is_early = not known.is_early, False
             return seconds
 
     def left(self, item: T) -> float:
@@ -68,14 +68,14 @@ class Backoff(Generic[T]):
             known = self._failing.get(item)
             return self._left(known) if known is not None else 0.0
 
-    def hurry(self, item: T) -> float:
+    def bring_forward(self, item: T) -> float:
         """Something about `item` has changed: the seconds until its next attempt (0: now)."""
         with self._lock:
             known = self._failing.get(item)
             if known is None:
                 return 0.0
-            if known.may_hurry and known.due_if_hurried < known.due:
-                known.due, known.may_hurry, known.is_hurried = known.due_if_hurried, False, True
+            if known.may_be_early and known.due_early < known.due:
+                known.due, known.may_be_early, known.is_early = known.due_early, False, True
             return self._left(known)
 
     def begin(self, item: T) -> None:
@@ -83,7 +83,7 @@ class Backoff(Generic[T]):
         with self._lock:
             known = self._failing.get(item)
             if known is not None:
-                known.due = known.due_if_hurried = 0.0
+                known.due = known.due_early = 0.0
 
     def failures(self, item: T) -> int:
         """How often `item` has failed since it was last forgotten."""

@@ -17,7 +17,7 @@ A controller owns a work queue of keys, the delays before keys return, and N wor
 
   So one key's failure never stops the others, nor its worker.
 - A key that keeps failing reaches the longest wait, whatever its passes write and wake; keys that fail, or
-  whose passes hang, leave workers to the others (`workqueue`, `crew`).
+  whose passes hang, leave workers to the others (`workqueue`, `worker_pool`).
 - Keys may be enqueued before `start`: they wait for the workers. Leader election calls `start`.
 - `stop` lets running passes end and begins no other. A controller is used once: after `stop` it refuses keys.
 
@@ -36,7 +36,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.delay import DelayQueue
 from etcd_operator.engine.threads import OnCrash, join_all
-from etcd_operator.engine.worker_pool import Crew
+from etcd_operator.engine.worker_pool import WorkerPool
 from etcd_operator.engine.workqueue import QueueMetrics, ShutDown, WorkQueue
 from etcd_operator.errors import OperatorError, TerminalError, Throttled
 from etcd_operator.keys import Key
@@ -94,13 +94,15 @@ class Controller:
         self._is_started = self._is_stopping = False
         self._queue: WorkQueue[Key] = WorkQueue(self.clock, self.metrics)
         self._delay = DelayQueue(f"{self.name}-delay", self.resume, clock=self.clock, on_crash=self.on_crash)
-        self._crew = Crew(self.name, self._queue, self._work, workers=self.workers, on_crash=self.on_crash)
+        self._pool = WorkerPool(
+            self.name, self._queue, self._work, workers=self.workers, on_crash=self.on_crash
+        )
         if self.metrics is not None:
             self.metrics.observe(self._queue)
 
     def enqueue(self, key: Key) -> None:
         """Reconcile `key` as soon as a worker is free: something about it has changed."""
-        self._run_in(self.backoff.hurry(key), key)
+        self._run_in(self.backoff.bring_forward(key), key)
 
     def restart(self, key: Key) -> None:
         """Reconcile `key` as soon as a worker is free: its desired state has changed."""
@@ -115,7 +117,7 @@ class Controller:
         """Start the workers; a second time is a `RuntimeError`."""
         self._is_started = True
         self._delay.start()
-        self._crew.start()
+        self._pool.start()
 
     def problem(self, limit: float) -> str:
         """What has made no progress for more than `limit` seconds and should have; empty if nothing.
@@ -141,7 +143,7 @@ class Controller:
         self._is_stopping = True
         self._delay.stop()
         self._queue.shut_down()
-        late = join_all((*self._crew.threads, self._delay.loop), deadline)
+        late = join_all((*self._pool.threads, self._delay.loop), deadline)
         if late:
             log.error("controller_not_stopped", controller=self.name, threads=late)
         return not late

@@ -28,7 +28,7 @@ IDLE = 1.0
 
 
 @dataclass(eq=False)
-class Crew(Generic[T]):
+class WorkerPool(Generic[T]):
     """Runs `work(timeout)` in each thread until it returns false.
 
     `work` takes one item, waiting at most `timeout` seconds (None: without limit), and processes it; it

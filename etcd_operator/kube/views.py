@@ -135,7 +135,7 @@ class Pod(_Lean, frozen=True, kw_only=True):
         return found.state.terminated if found is not None else None
 
     def waits_for(self, *containers: ContainerStatus) -> str:
-        """What the first of these containers that says so waits for, or why the pod has no node."""
+        """What the first of these containers that reports so waits for, or why the pod has no node."""
         for waiting in (each.state.waiting for each in containers):
             if waiting is not None and waiting.message:
                 return f"{waiting.reason}: {waiting.message}"

@@ -150,7 +150,7 @@ def quorum_check(wiring: Wiring, prober: Prober, wake: Callable[[Key], None]) ->
     """Where it finds no quorum, the cluster is probed again and woken."""
 
     def probe_again(key: Key) -> None:
-        prober.doubt(key)
+        prober.distrust(key)
         wake(key)
 
     return QuorumCheck(prober.settled, wake=probe_again, on_call=wiring.on_call)

@@ -1,6 +1,6 @@
 """The Jobs that objects of ours own, and their pods: how they are watched, found, and found to have ended.
 
-A label with the UID of the owner selects what is watched. It only says which owner is to be processed:
+A label with the UID of the owner selects what is watched. It only shows which owner is to be processed:
 an owner reference proves to whom a Job, or a pod, belongs.
 """
 

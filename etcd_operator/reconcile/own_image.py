@@ -19,7 +19,7 @@ HOW = "run the operator with --backup-image"
 
 
 class ImageUnknown(TerminalError):
-    """Nothing says which image is the operator's own."""
+    """Nothing shows which image is the operator's own."""
 
 
 @dataclass(kw_only=True)

@@ -11,8 +11,8 @@ Silence costs time, so it is waited for where it holds up no other cluster (`Lan
 is asked again with the whole deadline, on other threads. A cluster that has had no quorum for
 `LASTING_SILENCE`, with the same pods, is probed on threads of its own, which many such clusters fill without
 delaying the others; members that were silent before are waited for no longer than `PATIENCE` there, except
-in one probe every `FULL_PROBE_SECONDS`. A cluster whose quorum check was not answered (`doubt`) has had its
-`PATIENCE`: it is asked with the whole deadline at once.
+in one probe every `FULL_PROBE_SECONDS`. A cluster whose quorum check was not answered (`distrust`) has had
+its `PATIENCE`: it is asked with the whole deadline at once.
 
 A member that answered the last time and is silent now is asked once more, with the whole
 deadline: on a busy machine a short silence is common, and each one reported is a status write.
@@ -151,12 +151,12 @@ class Prober:
                 slot.result, slot.is_outdated = None, True
                 slot.removed |= removed
 
-    def doubt(self, key: Key) -> None:
+    def distrust(self, key: Key) -> None:
         """A quorum check of this cluster was not answered: the next probe waits for the whole deadline."""
         with self._lock:
             slot = self._slots.get(key)
             if slot is not None:
-                slot.is_doubted = True
+                slot.is_distrusted = True
 
     def channels(self, key: Key) -> Channels:
         """The open connections of a cluster, for calls that act."""
@@ -195,10 +195,10 @@ class Prober:
 
     def _lane_for(self, slot: Slot, endpoints: frozenset[str]) -> "tuple[Lane, _Step]":
         now = self._clock.monotonic()
-        is_doubted, slot.is_doubted = slot.is_doubted, False
+        is_distrusted, slot.is_distrusted = slot.is_distrusted, False
         if not slot.has_no_quorum or endpoints != slot.endpoints:
             slot.unproven_since = now
-            return (Lane.CONFIRM, self._ask_fully) if is_doubted else (Lane.QUICK, self._ask)
+            return (Lane.CONFIRM, self._ask_fully) if is_distrusted else (Lane.QUICK, self._ask)
         if now - slot.unproven_since < LASTING_SILENCE:
             return Lane.CONFIRM, self._ask_fully
         return Lane.SILENT, self._ask_silent

@@ -224,7 +224,7 @@ class RecoveryProofs:
     def pod_as_seen(self, name: str, uid: str, *, may_leave: bool = False) -> Pod:
         """A member's pod, live. Raises Conflict if it is another one now, or is being deleted.
 
-        may_leave: whether it may be: one that is not recovered from is merely asked, and may be stuck so.
+        may_leave: whether it may be: one that is not recovered from is merely asked, and may never leave.
         """
         found = self.pod(name)
         is_same = found is not None and found.metadata.uid == uid and bool(found.status.pod_ip)

@@ -26,7 +26,7 @@ class Slot:
 
     turn: of what was queued for it, only the last is done. failure: why the last probe failed.
     answered, voters: of the last result. leaving: endpoints expected to fall silent; removed: of no members.
-    is_doubted: whether a quorum check was not answered since. unproven_since, fully_probed_at: monotonic.
+    is_distrusted: whether a quorum check was not answered since. unproven_since, fully_probed_at: monotonic.
     """
 
     endpoints: frozenset[str]
@@ -44,7 +44,7 @@ class Slot:
     pages_needed: PagesNeeded = no_pages
     pages_read: frozenset[str] = frozenset()
     has_no_quorum: bool = False
-    is_doubted: bool = False
+    is_distrusted: bool = False
     unproven_since: float = 0.0
     fully_probed_at: float = -math.inf
     silent_since: dict[str, float] = field(default_factory=dict)

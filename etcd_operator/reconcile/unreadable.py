@@ -23,7 +23,7 @@ class Unreadables:
     _reported: dict[Key, str] = field(default_factory=dict)
 
     def exists(self, key: Key) -> bool:
-        """Whether the object exists and cannot be read now; an Event on it says so, once."""
+        """Whether the object exists and cannot be read now; an Event on it reports so, once."""
         found = self.objects.store.unreadable_at(key)
         if found is None:
             self._reported.pop(key, None)

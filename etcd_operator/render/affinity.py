@@ -33,7 +33,7 @@ def preferred_apart(selector: RawObject, required: Sequence[RawObject] = ()) -> 
 
 
 def members_affinity(template: PodTemplate, members: RawObject) -> RawObject:
-    """The affinity of members: the user's, and apart where that says nothing. members: selects them all."""
+    """The affinity of members: the user's, and apart where that sets nothing. members: selects them all."""
     is_users = "podAntiAffinity" in template.affinity or template.topology_spread_constraints
     return template.affinity if is_users else {**template.affinity, **preferred_apart(members)}
 

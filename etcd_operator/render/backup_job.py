@@ -2,7 +2,7 @@
 
 Their pods have no rights: no token, the Pod Security Standard `restricted`, a read-only root. Credentials
 come from Secrets that the kubelet mounts; the operator never reads them. A backup is run once, since a second
-run could not tell what the first one has stored; the command itself retries, and ends what makes no progress.
+run could not know what the first one has stored; the command itself retries, and ends what makes no progress.
 
 A test restore needs etcd and etcdutl, which are not in the operator's image. etcd's images have no shell and
 no program that copies a file. So a second container runs a program of such an image that does nothing, and

@@ -1,7 +1,7 @@
 """The objects of a cluster's backup tool (`coreos.com`, `spec.backup`): Secret, Service, claim, ReplicaSet.
 
 The cluster owns all but the claim, which outlives it. The tool's pod has no rights: no token for Kubernetes,
-the Pod Security Standard `restricted` unless `spec.pod.securityContext` says otherwise, a read-only root.
+the Pod Security Standard `restricted` unless `spec.pod.securityContext` requests otherwise, a read-only root.
 """
 
 import base64

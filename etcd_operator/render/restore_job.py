@@ -112,7 +112,7 @@ def restoring_pod(
 
 
 def flags_of(member: RestoredMember, sha256: str) -> list[str]:
-    """The flags that say for which member is restored, and what the snapshot has to be."""
+    """The flags that name for which member is restored, and what the snapshot has to be."""
     peers = ",".join(f"{name}={url}" for name, url in member.peer_urls.items())
     return [
         f"--data-dir={DATA_FOLDER}",

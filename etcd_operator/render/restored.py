@@ -59,8 +59,8 @@ def identity_of(metadata: ObjectMeta, template: ClusterTemplate) -> Identity:
 def claim(metadata: ObjectMeta, template: ClusterTemplate, member: RestoredMember, version: str) -> RawObject:
     """The claim of a member, before its data is complete. version: of etcd, that starts on it.
 
-    It has from the beginning what a member needs to find its data: a cache may show the marks of some claims
-    before those of others.
+    It has from the beginning what a member needs to find its data: a cache may show the annotations of some
+    claims before those of others.
     """
     annotations = {
         TOKEN_ANNOTATION: member.token,

@@ -1,6 +1,6 @@
 """Putting one object into S3: by one request if it is small, else by a multipart upload.
 
-Both are conditional (`If-None-Match: *`) where the store implements it. A look right before them narrows the
+Both are conditional (`If-None-Match: *`) where the store implements it. A read right before them narrows the
 window for stores that ignore the condition. Each object carries a random ID of its writer in its metadata: if
 a reply is lost, this ID shows whether the object of that name is ours.
 """

@@ -93,9 +93,11 @@ class ByHand:
         leader = wait_until(known, STEP_SECONDS, "an existing member leads", every=POLL_SECONDS)
         if by_id.get(leader) != but:
             return clients[by_id[leader]]
-        heir_id, heir = next((number, name) for number, name in by_id.items() if name in self._names)
-        clients[but].move_leader(heir_id)
-        return clients[heir]
+        transferee_id, transferee = next(
+            (number, name) for number, name in by_id.items() if name in self._names
+        )
+        clients[but].move_leader(transferee_id)
+        return clients[transferee]
 
     def _addresses(self) -> dict[str, str]:
         """The addresses of the members whose pods are not being deleted."""

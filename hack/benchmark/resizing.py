@@ -1,4 +1,4 @@
-"""How long it takes to grow, shrink and heal, compared with the same steps by hand on plain etcd.
+"""How long it takes to grow, shrink and repair, compared with the same steps by hand on plain etcd.
 
 Two clusters live side by side in each run, one kept by the operator and one by hand, and take their steps in
 turn. Before each step both are left alone for as long as etcd refuses to change its members.
@@ -75,36 +75,36 @@ class Side:
 
     def replaced(self) -> float:
         """Seconds from the deletion of the oldest member's pod until another serves in its place."""
-        victim = self.pods()[0]["metadata"]
-        self.bed.api.client.delete(resources.PODS, Key(self.namespace, victim["name"]), grace_seconds=0)
+        target = self.pods()[0]["metadata"]
+        self.bed.api.client.delete(resources.PODS, Key(self.namespace, target["name"]), grace_seconds=0)
         began = time.monotonic()
         if self.hand is not None:
-            self.hand.replace(victim["name"])
-        self.until_serving(self.size, without=victim["uid"])
+            self.hand.replace(target["name"])
+        self.until_serving(self.size, without=target["uid"])
         return time.monotonic() - began
 
     def back(self) -> float:
         """Seconds from the deletion of a persistent member's pod until its next pod serves."""
-        victim = self.pods()[1]["metadata"]
+        target = self.pods()[1]["metadata"]
         began = time.monotonic()
-        self.bed.api.delete(resources.PODS, self.namespace, victim["name"])
-        self.until_serving(self.size, without=victim["uid"])
+        self.bed.api.delete(resources.PODS, self.namespace, target["name"])
+        self.until_serving(self.size, without=target["uid"])
         return time.monotonic() - began
 
     def healed(self) -> float:
         """Seconds from the loss of a claim (and its pod) until a member on another claim serves."""
-        victim = f"{self.document['metadata']['name']}-1"
-        claim = self.bed.api.get(resources.CLAIMS, self.namespace, victim) or {}
-        pod = next(each for each in self.pods() if victim in each["metadata"]["name"])["metadata"]
+        target = f"{self.document['metadata']['name']}-1"
+        claim = self.bed.api.get(resources.CLAIMS, self.namespace, target) or {}
+        pod = next(each for each in self.pods() if target in each["metadata"]["name"])["metadata"]
         began = time.monotonic()
-        self.bed.api.delete(resources.CLAIMS, self.namespace, victim)
+        self.bed.api.delete(resources.CLAIMS, self.namespace, target)
         self.bed.api.delete(resources.PODS, self.namespace, pod["name"])
 
         def is_another() -> bool:
-            found = self.bed.api.get(resources.CLAIMS, self.namespace, victim)
+            found = self.bed.api.get(resources.CLAIMS, self.namespace, target)
             return found is not None and found["metadata"]["uid"] != claim["metadata"]["uid"]
 
-        wait_until(is_another, 120, f"{victim} has another claim", every=POLL_SECONDS)
+        wait_until(is_another, 120, f"{target} has another claim", every=POLL_SECONDS)
         self.until_serving(self.size, without=pod["uid"])
         return time.monotonic() - began
 

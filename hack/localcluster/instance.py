@@ -1,7 +1,7 @@
 """One cluster: brings it up, takes it down, reports its state.
 
 Promises: `up` makes only the difference to what should be, so it may be repeated, changes the number
-of nodes, and heals what a killed `up` or `down` or a reboot left. `down` finds everything by the instance's
+of nodes, and repairs what a killed `up` or `down` or a reboot left. `down` finds everything by the instance's
 prefix, not by memory, so it works on any remains. One `up` or `down` at a time (a lock file).
 """
 

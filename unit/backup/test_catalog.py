@@ -86,7 +86,7 @@ def test_a_manifest_that_is_deleted_while_listing_ends_nothing(tmp_path: Path) -
     assert entry.state is State.INCOMPLETE
 
 
-def test_no_backup_of_that_name_says_what_is_there(tmp_path: Path) -> None:
+def test_no_backup_of_that_name_reports_what_is_there(tmp_path: Path) -> None:
     store = folder(tmp_path)
     with pytest.raises(NotABackup, match=r"no backup named one\.db: see `etcd-operator list`"):
         catalog.load(store, "one.db")

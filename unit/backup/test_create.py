@@ -233,7 +233,7 @@ def test_an_end_between_object_and_manifest_is_explained_by_the_next_run(tmp_pat
         stored(store, NAME)
 
 
-def test_a_manifest_that_cannot_be_written_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_manifest_that_cannot_be_written_is_reported_as_missing(tmp_path: Path) -> None:
     store = FaultyStore(folder(tmp_path))
 
     def end(method: str, name: str) -> None:
@@ -245,7 +245,7 @@ def test_a_manifest_that_cannot_be_written_is_said_to_be_missing(tmp_path: Path)
         stored(store, NAME)
 
 
-def test_a_store_that_is_lost_after_the_object_says_what_is_left(tmp_path: Path) -> None:
+def test_a_store_that_is_lost_after_the_object_reports_what_is_left(tmp_path: Path) -> None:
     store = FaultyStore(folder(tmp_path))
 
     def lose(method: str, _name: str) -> None:

@@ -114,7 +114,7 @@ def test_a_later_version_of_the_container_is_named_as_such() -> None:
 
 
 @pytest.mark.parametrize(("form", "claimed"), list(itertools.permutations(FRAMED, 2)))
-def test_an_object_that_is_not_as_its_manifest_says_is_damaged(form: Form, claimed: Form) -> None:
+def test_an_object_that_is_not_as_its_manifest_describes_is_damaged(form: Form, claimed: Form) -> None:
     """Above all one that is not encrypted, in the place of one that is."""
     with pytest.raises(Damaged, match="the header differs"):
         restored(stored(b"snapshot", form), claimed)

@@ -70,7 +70,7 @@ def test_frames_of_one_object_are_not_alike() -> None:
     assert first[4:-16] != second[4:-16]
 
 
-def test_the_header_says_how_the_object_was_made() -> None:
+def test_the_header_describes_how_the_object_was_made() -> None:
     header = frames.Header.parse(stored(b"x", ("zstd", "AES-256-GCM"))[: frames.HEADER_SIZE])
     assert (header.compression, header.encryption, header.key_id) == ("zstd", "AES-256-GCM", KEY.id)
     header = frames.Header.parse(stored(b"x", ("zstd", "")))

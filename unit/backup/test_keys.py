@@ -118,7 +118,7 @@ def test_an_unknown_key_is_named_beside_those_that_are_known() -> None:
         KeyRing([EncryptionKey(NEW)]).find(EncryptionKey(OLD).id)
 
 
-def test_an_empty_ring_says_that_no_key_was_given() -> None:
+def test_an_empty_ring_reports_that_no_key_was_given() -> None:
     ring = KeyRing()
     assert ring.newest is None
     with pytest.raises(WrongKey, match="no key was given"):

@@ -1,4 +1,4 @@
-"""Which of several backups is the newest, whatever clocks, revisions and names say."""
+"""Which of several backups is the newest, whatever clocks, revisions and names show."""
 
 import itertools
 from datetime import UTC, datetime, timedelta

@@ -43,7 +43,7 @@ def test_they_are_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("etcd", "etcdutl", "says"),
+    ("etcd", "etcdutl", "text"),
     [
         (
             "3.5.35",
@@ -58,8 +58,8 @@ def test_they_are_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("banana", "3.6.16", "does not print a version: is it etcd's"),
     ],
 )
-def test_other_versions_are_refused(tmp_path: Path, etcd: str, etcdutl: str, says: str) -> None:
-    with pytest.raises(ProgramMissing, match=says):
+def test_other_versions_are_refused(tmp_path: Path, etcd: str, etcdutl: str, text: str) -> None:
+    with pytest.raises(ProgramMissing, match=text):
         programs.find(install(tmp_path, etcd, etcdutl), "3.6.2")
 
 

@@ -1,4 +1,4 @@
-"""Which member a snapshot is read from, and what is said if there is none."""
+"""Which member a snapshot is read from, and what is reported if there is none."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ def test_the_order_of_preference(replies: dict[str, MemberReply], order: str) ->
 
 
 @pytest.mark.parametrize(
-    ("replies", "says"),
+    ("replies", "text"),
     [
         (
             {"a": answer(1), "b": answer(2, cluster_id=0xC2)},
@@ -90,8 +90,8 @@ def test_the_order_of_preference(replies: dict[str, MemberReply], order: str) ->
         ({"a": NoAnswer(reason="something\nelse")}, "no endpoint answers: a: something else"),
     ],
 )
-def test_no_source_is_one_sentence(replies: dict[str, MemberReply], says: str) -> None:
-    with pytest.raises(SourceError, match=says):
+def test_no_source_is_one_sentence(replies: dict[str, MemberReply], text: str) -> None:
+    with pytest.raises(SourceError, match=text):
         source.rank(replies)
 
 
@@ -175,12 +175,12 @@ def _fail_after_the_first(index: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "says"),
+    ("error", "text"),
     [
         (PermissionDenied("denied"), "a:1 refuses this user: a backup requires a user with the role root"),
         (Timeout("no data for 60 s"), "a:1 stopped answering, run the backup again: no data for 60 s"),
         (Unavailable("Socket closed"), "the connection to a:1 broke, run the backup again: it closed"),
     ],
 )
-def test_a_failed_snapshot_is_one_sentence(error: Exception, says: str) -> None:
-    assert str(source.explain("a:1", error)).startswith(says)  # type: ignore[arg-type]
+def test_a_failed_snapshot_is_one_sentence(error: Exception, text: str) -> None:
+    assert str(source.explain("a:1", error)).startswith(text)  # type: ignore[arg-type]

@@ -50,7 +50,7 @@ def left(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize(
-    ("scripts", "error", "says"),
+    ("scripts", "error", "text"),
     [
         ({"restore": "echo bad file; exit 1"}, NotRestorable, "cannot be restored: etcdutl failed: bad file"),
         (
@@ -72,10 +72,10 @@ def left(tmp_path: Path) -> list[Path]:
     ],
 )
 def test_a_restore_that_fails_is_one_sentence(
-    tmp_path: Path, manifest: Manifest, scripts: dict[str, str], error: type[Exception], says: str
+    tmp_path: Path, manifest: Manifest, scripts: dict[str, str], error: type[Exception], text: str
 ) -> None:
     found = programs.find(install(tmp_path / "bin", **scripts), "3.6.16")
-    with pytest.raises(error, match=says):
+    with pytest.raises(error, match=text):
         attempt(tmp_path, manifest, found)
     assert left(tmp_path) == []
 
@@ -103,15 +103,15 @@ def test_too_little_space_is_noticed_before(
     tmp_path: Path, manifest: Manifest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trial.shutil, "disk_usage", lambda _: SimpleNamespace(free=200 << 20))  # type: ignore[attr-defined]
-    says = r"needs 256 MiB, and .* has 200 MiB free: pass --scratch-dir"
-    with pytest.raises(BackupError, match=says), trial.scratch(tmp_path, manifest):
+    text = r"needs 256 MiB, and .* has 200 MiB free: pass --scratch-dir"
+    with pytest.raises(BackupError, match=text), trial.scratch(tmp_path, manifest):
         pass
     assert left(tmp_path) == []
 
 
 def test_a_scratch_directory_that_cannot_be_made_is_one_sentence(tmp_path: Path, manifest: Manifest) -> None:
-    says = r"cannot create a scratch directory in .*: No such file"
-    with pytest.raises(BackupError, match=says), trial.scratch(tmp_path / "missing", manifest):
+    text = r"cannot create a scratch directory in .*: No such file"
+    with pytest.raises(BackupError, match=text), trial.scratch(tmp_path / "missing", manifest):
         pass
 
 
@@ -124,8 +124,8 @@ def test_no_folder_for_temporary_files_is_one_sentence(
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
 
     monkeypatch.setattr(tempfile, "gettempdir", none)
-    says = "cannot create a scratch directory: No usable temporary .* Pass --scratch-dir DIR"
-    with pytest.raises(BackupError, match=says), trial.scratch(None, manifest):
+    text = "cannot create a scratch directory: No usable temporary .* Pass --scratch-dir DIR"
+    with pytest.raises(BackupError, match=text), trial.scratch(None, manifest):
         pass
 
 

@@ -71,17 +71,17 @@ def test_a_foreign_object_with_a_manifest_that_fits_its_bytes_is_found(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "text"),
     [
         ({"revision": 7}, "does not fit its manifest: revision 6, not 7"),
         ({"keys": 4}, "does not fit its manifest: number of keys 5, not 4"),
     ],
 )
-def test_an_edited_manifest_is_found(tmp_path: Path, changes: dict[str, int], says: str) -> None:
+def test_an_edited_manifest_is_found(tmp_path: Path, changes: dict[str, int], text: str) -> None:
     manifest = stored(folder(tmp_path), "one")
     changed = msgspec.structs.replace(manifest, **changes)
     (tmp_path / f"one{SUFFIX}").write_bytes(encode(changed))
-    with pytest.raises(Damaged, match=says):
+    with pytest.raises(Damaged, match=text):
         verify(folder(tmp_path), "one", KEYS)
 
 

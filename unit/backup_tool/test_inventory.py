@@ -79,7 +79,7 @@ def test_a_cluster_that_was_created_again_begins_with_small_revisions(store: Dir
     assert found.newest_of("0" * 16) is None
 
 
-def test_the_cluster_that_runs_is_the_newest_whatever_clocks_say(store: Directory) -> None:
+def test_the_cluster_that_runs_is_the_newest_whatever_clocks_show(store: Directory) -> None:
     put(store, 500, cluster=OLD, minutes=0)
     put(store, 2, cluster=NEW, minutes=-60)
     assert revisions(load(store, FOLDER, now=NOW)) == [500, 2]

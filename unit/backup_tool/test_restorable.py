@@ -242,7 +242,7 @@ def test_a_seed_fetches_the_newest_and_one_by_name(port: int, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("wanted", "text"),
     [
         (Request(etcd_version="3.6.16", name="3.6.16_0000000000000001_etcd.backup", sha256="ab"), "404"),
         (Request(etcd_version="3.6.16", name="3.6.16_0000000000000006_etcd.backup", sha256="ab"), "replaced"),
@@ -250,9 +250,9 @@ def test_a_seed_fetches_the_newest_and_one_by_name(port: int, tmp_path: Path) ->
     ],
 )
 def test_a_seed_fetches_nothing_else_than_it_should(
-    port: int, tmp_path: Path, wanted: Request, said: str
+    port: int, tmp_path: Path, wanted: Request, text: str
 ) -> None:
-    with pytest.raises(SeedError, match=said):
+    with pytest.raises(SeedError, match=text):
         fetching(port).fetch(wanted, tmp_path / "one.db")
     assert not (tmp_path / "one.db").exists()
 
@@ -283,7 +283,7 @@ def test_a_download_that_is_cut_off_is_not_taken_for_a_whole_one(
     assert not (tmp_path / "two.db").exists()
 
 
-def test_a_tool_without_backups_says_so(store: Directory, port: int, tmp_path: Path) -> None:
+def test_a_tool_without_backups_reports_so(store: Directory, port: int, tmp_path: Path) -> None:
     for path in (tmp_path / "backups" / FOLDER).iterdir():
         path.unlink()
     with pytest.raises(SeedError, match="there is no backup"):

@@ -71,7 +71,7 @@ def test_without_a_backup_there_is_none(root: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/backup", "/v1/backup", "/backupnow", "/v1/backupnow", "/v1/status", "/x"])
 @pytest.mark.parametrize("token", [None, "", "wrong", TOKEN + "x"])
-def test_nothing_is_told_without_the_token(port: int, path: str, token: str | None) -> None:
+def test_nothing_is_reported_without_the_token(port: int, path: str, token: str | None) -> None:
     answer = request(port, path, token=token)
     assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
     assert TOKEN not in answer.body.decode()
@@ -99,7 +99,7 @@ def test_a_backup_is_taken_now(port: int, etcd: FakeEtcdCluster) -> None:
     assert request(port, "/v1/backup").headers["X-Revision"] == "9"
 
 
-def test_a_backup_that_fails_now_says_why(port: int, etcd: FakeEtcdCluster) -> None:
+def test_a_backup_that_fails_now_reports_why(port: int, etcd: FakeEtcdCluster) -> None:
     etcd.revision = 9
     etcd.damage = lambda _: b"nothing"
     answer = request(port, "/backupnow")

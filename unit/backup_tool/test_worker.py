@@ -230,7 +230,7 @@ def test_who_asks_during_a_backup_gets_the_next_one(start: Start, script: Script
     assert not other.has_begun.is_set()
 
 
-def test_who_waits_when_the_tool_stops_is_told(start: Start, script: Script) -> None:
+def test_who_waits_when_the_tool_stops_gets_an_answer(start: Start, script: Script) -> None:
     script.gate.clear()
     worker = start()
     assert script.has_entered.wait(20)

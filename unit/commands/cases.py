@@ -1,4 +1,4 @@
-"""What can be wrong on the command line of backups, and the one line that says so; see docs/bad-input.md."""
+"""What can be wrong on the command line of backups, and the line that reports it; see docs/bad-input.md."""
 
 from dataclasses import dataclass
 

@@ -107,10 +107,10 @@ def test_a_plain_line_without_a_terminal_and_nothing_when_quiet(
 # What a person can get wrong: arguments with placeholders, exit code, the line on stderr
 
 
-def fails(run: Run, code: int, says: str, *words: object) -> None:
+def fails(run: Run, code: int, text: str, *words: object) -> None:
     ran = run(*words)
     assert (ran.code, ran.err.count("\n"), ran.out) == (code, 1, "")
-    assert re.search(says, ran.err), ran.err
+    assert re.search(text, ran.err), ran.err
     assert ran.err.startswith("etcd-operator: ")
     document = run(*words, "--json").document
     assert f"etcd-operator: {document['error']}\n" == ran.err
@@ -118,8 +118,8 @@ def fails(run: Run, code: int, says: str, *words: object) -> None:
 
 def test_nobody_listens(run: Run, etcd: FakeEtcdCluster, endpoint: str, backups: Path) -> None:
     etcd.stop("m0")
-    says = f"no endpoint answers: {endpoint}: connection refused: check address and port"
-    fails(run, 1, says, "backup", "--endpoints", endpoint, "--to", backups / "one.db")
+    text = f"no endpoint answers: {endpoint}: connection refused: check address and port"
+    fails(run, 1, text, "backup", "--endpoints", endpoint, "--to", backups / "one.db")
 
 
 def test_no_quorum(
@@ -157,16 +157,16 @@ def test_a_user_is_required(
 def test_tls_where_there_is_none(run: Run, endpoint: str, backups: Path, tmp_path: Path) -> None:
     trustme.CA().cert_pem.write_to_path(tmp_path / "ca.pem")
     words = ("--endpoints", f"https://{endpoint}", "--cacert", tmp_path / "ca.pem")
-    says = f"{endpoint}: it does not use TLS: use http:// and no --cacert"
-    fails(run, 1, says, "backup", *words, "--to", backups / "one.db")
+    text = f"{endpoint}: it does not use TLS: use http:// and no --cacert"
+    fails(run, 1, text, "backup", *words, "--to", backups / "one.db")
 
 
 def test_a_name_that_is_taken(run: Run, endpoint: str, stored: Path) -> None:
-    says = "a backup named one.db exists already: choose another name"
-    fails(run, 1, says, "backup", "--endpoints", endpoint, "--to", stored)
+    text = "a backup named one.db exists already: choose another name"
+    fails(run, 1, text, "backup", "--endpoints", endpoint, "--to", stored)
     stored.with_name(f"one.db{SUFFIX}").unlink()
-    says = "one.db exists already, without a manifest: it is a backup that was interrupted"
-    fails(run, 1, says, "backup", "--endpoints", endpoint, "--to", stored)
+    text = "one.db exists already, without a manifest: it is a backup that was interrupted"
+    fails(run, 1, text, "backup", "--endpoints", endpoint, "--to", stored)
 
 
 def test_a_folder_that_is_missing(run: Run, endpoint: str, backups: Path) -> None:
@@ -182,9 +182,9 @@ def test_a_damaged_snapshot(run: Run, etcd: FakeEtcdCluster, endpoint: str, back
 
 
 def test_no_such_backup(run: Run, backups: Path) -> None:
-    says = "there is no backup named one.db: see `etcd-operator list`"
-    fails(run, 1, says, "verify", backups / "one.db")
-    fails(run, 1, says, "fetch", backups / "one.db", backups / "s.db")
+    text = "there is no backup named one.db: see `etcd-operator list`"
+    fails(run, 1, text, "verify", backups / "one.db")
+    fails(run, 1, text, "fetch", backups / "one.db", backups / "s.db")
 
 
 def test_a_damaged_backup_has_its_own_exit_code(run: Run, stored: Path, tmp_path: Path) -> None:

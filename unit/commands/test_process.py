@@ -127,8 +127,8 @@ def test_closed_standard_streams_change_nothing(endpoint: str, backups: Path, re
 
 def test_a_full_disk_for_the_result_is_one_line(backups: Path) -> None:
     done = in_shell(">/dev/full", "list", str(backups))
-    says = "etcd-operator: the result cannot be written to stdout: No space left on device\n"
-    assert (done.returncode, done.stderr) == (1, says)
+    text = "etcd-operator: the result cannot be written to stdout: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, text)
 
 
 @pytest.mark.parametrize("form", ["", "--json"])

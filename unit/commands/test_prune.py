@@ -18,7 +18,7 @@ from unit.render.backups import prune_job_of
 
 NIGHTLY = "team/nightly/uid-schedule"
 LONG_AGO = -2 * 365 * 1440.0
-"""Before now, whatever the clock of this machine says."""
+"""Before now, whatever the clock of this machine shows."""
 
 LONGEST_TERMINATION_MESSAGE = 4096
 
@@ -101,10 +101,10 @@ def test_a_failure_is_one_line(run: Run, five: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Directory, "delete", refuse)
     ran = run("prune", five, "--max-count", 3)
-    said = "2 of 2 old backups could not be removed: b-8.db may not be deleted."
-    assert (ran.code, ran.out, ran.err) == (1, "", f"etcd-operator: {said}\n")
+    text = "2 of 2 old backups could not be removed: b-8.db may not be deleted."
+    assert (ran.code, ran.out, ran.err) == (1, "", f"etcd-operator: {text}\n")
     assert run("prune", five, "--max-count", 3, "--json").document == {
-        "error": said,
+        "error": text,
         "reason": "AccessDenied",
     }
 
@@ -115,7 +115,9 @@ def test_progress_counts_bytes(run: Run, five: Path, monkeypatch: pytest.MonkeyP
     assert ran.err.startswith("removing: 24.0 KiB of 24.0 KiB")
 
 
-def test_the_job_of_a_schedule_does_what_its_retention_says(run: Run, backups: Path, tmp_path: Path) -> None:
+def test_the_job_of_a_schedule_does_what_its_retention_requests(
+    run: Run, backups: Path, tmp_path: Path
+) -> None:
     store = Directory(backups)
     for day in range(10, 30):
         counted(store, f"nightly-202611{day}-0330.db", day, series=NIGHTLY, minutes=day * 1440)

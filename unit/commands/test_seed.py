@@ -44,7 +44,7 @@ def test_nothing_is_done_once_the_seed_has_served(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         (("--from=file:///nowhere", "--folder=x"), "with / at its end"),
         (("--from=file:///nowhere/",), "--folder"),
@@ -52,13 +52,13 @@ def test_nothing_is_done_once_the_seed_has_served(tmp_path: Path, monkeypatch: p
         (("--tool=db:1", "--token-file=/nowhere/token"), "No such file"),
     ],
 )
-def test_wrong_arguments_are_refused(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_arguments_are_refused(tmp_path: Path, arguments: tuple[str, ...], text: str) -> None:
     code, report = run(tmp_path, *arguments)
     assert code == 2
-    assert said in str(report["error"])
+    assert text in str(report["error"])
 
 
-def test_without_a_backup_the_report_says_so(tmp_path: Path) -> None:
+def test_without_a_backup_the_report_shows_that(tmp_path: Path) -> None:
     folder(tmp_path / "backups")
     code, report = run(tmp_path, f"--from=file://{tmp_path}/backups/", f"--folder={FOLDER}")
     assert (code, report["error"]) == (1, "there is no backup")

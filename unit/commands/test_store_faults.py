@@ -13,7 +13,7 @@ from unit.backup.samples import chunks, snapshot
 from unit.commands.conftest import Run
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.storage import moto_s3
-from unit.storage.server import Fault, Request, Server, closes, hangs, says
+from unit.storage.server import Fault, Request, Server, answers_with, closes, hangs
 
 LARGE = snapshot(3, value=6 << 20)
 """Sent in three parts."""
@@ -55,10 +55,10 @@ def is_write(request: Request) -> bool:
 
 
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
-    "500": ({"answer": says(500).answer}, "Stalled"),
-    "503": ({"answer": says(503, b"<Error><Code>SlowDown</Code></Error>").answer}, "Stalled"),
-    "403": ({"answer": says(403).answer}, "AccessDenied"),
-    "full": ({"answer": says(507).answer}, "StoreFull"),
+    "500": ({"answer": answers_with(500).answer}, "Stalled"),
+    "503": ({"answer": answers_with(503, b"<Error><Code>SlowDown</Code></Error>").answer}, "Stalled"),
+    "403": ({"answer": answers_with(403).answer}, "AccessDenied"),
+    "full": ({"answer": answers_with(507).answer}, "StoreFull"),
     "hangs": ({"keep": hangs().keep, "hang": True}, "Stalled"),
     "cut off": ({"keep": closes().keep}, "Stalled"),
 }
@@ -96,7 +96,7 @@ def test_a_bucket_that_takes_nothing(
 def test_a_bucket_that_takes_no_manifest(
     run: Run, endpoint: str, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """What is there is no backup, and the error says what to do with it."""
+    """What is there is no backup, and the error describes what to do with it."""
     how, _ = FAULTS[name]
     bucket.server.faults = [
         Fault(where=lambda r: is_write(r) and r.path.endswith(".json"), applied=False, **how)

@@ -55,7 +55,7 @@ def _judge_survivor(world: World, state: ClusterState, recovery: Recovery) -> No
 
 
 def _judge_backup(world: World, recovery: Recovery, source: RestoredBackup) -> None:
-    """It was found whole, it is what the entry says, and no other one has more that was acknowledged."""
+    """It was found whole, it is what the entry records, and no other one has more that was acknowledged."""
     chosen = world.tool.made[source.name]
     if source.name not in world.tool.reported:
         world.losses.append(f"{source.name} is chosen although nobody has read it")

@@ -115,10 +115,10 @@ class Etcd(Raft):
     def move_leader(self, asked: Process, member_id: str) -> None:
         """Raises EtcdRefused as etcd does."""
         group = self._serving(asked)
-        heir = next((voter for voter in group.voters if voter.disk.member_id == member_id), None)
-        if asked is not group.leader or heir is None:
+        transferee = next((voter for voter in group.voters if voter.disk.member_id == member_id), None)
+        if asked is not group.leader or transferee is None:
             raise EtcdRefused("not leader, or bad leader transferee")
-        self._follow(heir, group)
+        self._follow(transferee, group)
         self.leaders[group.cluster_id] = member_id
 
     def name_corrupt(self, name: str) -> None:

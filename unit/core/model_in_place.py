@@ -195,7 +195,7 @@ def _judge_source(world: World, state: ClusterState, recovery: Recovery) -> None
 
 
 def _judge_backup(world: World, recovery: Recovery) -> None:
-    """A person has named it, and it is what the entry says."""
+    """A person has named it, and it is what the entry records."""
     backup, resource = recovery.backup, world.resource
     assert backup is not None
     assert resource is not None

@@ -20,7 +20,7 @@ def at(text: str) -> datetime:
 
 
 def state(now: str = "22 12:30", since: str = "22 12:00", **facts: Any) -> ScheduleState:
-    """An hourly schedule whose last backup was that of 12:00, unless `facts` say otherwise."""
+    """An hourly schedule whose last backup was that of 12:00, unless `facts` set another one."""
     known = {
         "name": "s",
         "created": at("1 00:00"),

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from etcd_operator.core.actions import Action, CreateMember, DeleteMember, RecreatePod, Remember, Stage
-from etcd_operator.core.adoption import Doubt
+from etcd_operator.core.adoption import Rejection
 from etcd_operator.core.members import Member
 from etcd_operator.core.membership_actions import (
     AddLearner,
@@ -246,9 +246,9 @@ def test_who_has_the_newest_data_is_named_to_a_person_whose_members_never_come_b
     assert "snapshot" not in plan(nobody).message
 
 
-def test_a_person_is_told_what_else_answers_and_to_restore_nothing_while_a_quorum_is_there() -> None:
-    doubt = (("id-old-0", Doubt(why="another process answers at old-0.there:2379")),)
-    state = adopting(ours=1, count=1, has_quorum=False, disbelieved=doubt)
+def test_a_message_names_what_else_answers_and_to_restore_nothing_while_a_quorum_is_there() -> None:
+    rejection = (("id-old-0", Rejection(why="another process answers at old-0.there:2379")),)
+    state = adopting(ours=1, count=1, has_quorum=False, rejected=rejection)
     silent = plan(silent_external(state, 0)).message
     assert "old-0 (id-old-0) (another process answers at old-0.there:2379)" in silent
     unlisted = replace(changed(state, "db-0", entry=None), external=())
@@ -293,8 +293,8 @@ def test_ours_join_again_although_a_removal_is_recorded_where_all_of_them_were_l
 
 
 def test_another_process_at_an_endpoint_is_reported_and_nothing_waits_for_it() -> None:
-    doubt = (("id-old-2", Doubt(why="another process answers at old-2.there:2379")),)
-    state = silent_external(adopting(mode="Join", disbelieved=doubt), 2)
+    rejection = (("id-old-2", Rejection(why="another process answers at old-2.there:2379")),)
+    state = silent_external(adopting(mode="Join", rejected=rejection), 2)
     made = plan(state)
     assert (made.actions, made.reason) == ((), "MemberUnhealthy")
     assert "another process answers at old-2.there:2379" in made.message

@@ -181,7 +181,7 @@ def test_another_cluster_at_an_endpoint_is_not_believed() -> None:
     state = resumed(ours=3, left=2, replies={2: other})
 
     why = f"a member of another cluster answers at {endpoint(2)}"
-    assert state.disbelieved == (("id-new", adoption.Doubt(why=why)),)
+    assert state.rejected == (("id-new", adoption.Rejection(why=why)),)
     made = recorded(state)
     assert made is not None
     assert [m.endpoint for m in made.members if not m.removed] == [endpoint(0), endpoint(1)]
@@ -199,7 +199,7 @@ def test_an_external_member_that_is_silent_is_waited_for() -> None:
     assert "never comes back, remove it: etcdctl member remove id-old-1" in made.message
 
 
-def test_without_a_quorum_nobody_is_told_to_remove_a_member() -> None:
+def test_without_a_quorum_nobody_is_asked_to_remove_a_member() -> None:
     made = plan(resumed(ours=1, quorum=False, replies={1: SILENT, 2: SILENT}))
 
     assert (made.actions, made.reason) == ((), "AdoptionUnclear")

@@ -127,8 +127,8 @@ class World:
 
     def obey(self) -> None:
         """A person does what the message says, having verified that the external members have all data."""
-        _, is_told, command = plan(self.observe()).message.partition("kubectl delete pvc,etcdpeer ")
-        if is_told and not self.blank:
+        _, has_command, command = plan(self.observe()).message.partition("kubectl delete pvc,etcdpeer ")
+        if has_command and not self.blank:
             for name in command.partition(";")[0].split(" "):
                 self._delete(name)
 

@@ -14,7 +14,7 @@ from unit.core.builders import NAMES, TOKEN, bootstrapped, changed, first_recove
 from unit.core.test_adopt_again import SILENT, recorded, resumed
 
 
-def test_without_spec_adopt_a_person_is_told_to_put_it_back() -> None:
+def test_without_spec_adopt_a_person_is_asked_to_put_it_back() -> None:
     state = resumed(ours=2, adopt=None)
     assert adoption.endpoints(state.desired) == ()
     assert recorded(state) is None
@@ -48,7 +48,7 @@ def test_who_else_votes_is_named_where_a_recovery_is_offered() -> None:
     assert back in plan(resumed_on_claims).message
 
 
-def test_where_the_api_server_refuses_spec_adopt_nobody_is_told_to_put_it_back() -> None:
+def test_where_the_api_server_refuses_spec_adopt_nobody_is_asked_to_put_it_back() -> None:
     forgotten = with_record(
         resumed(ours=2, adopt=None, replies=dict.fromkeys(range(3), SILENT)), adoption=None
     )

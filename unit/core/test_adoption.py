@@ -92,8 +92,8 @@ def test_what_else_answers_at_an_endpoint_is_no_answer_of_its_member(changes: di
     state = join(DESIRED, replies, {})
 
     assert [member.answer is None for member in state.external] == [True, False]
-    assert state.disbelieved == (
-        ("id-old-0", adoption.Doubt(why=f"another process answers at {endpoint(0)}")),
+    assert state.rejected == (
+        ("id-old-0", adoption.Rejection(why=f"another process answers at {endpoint(0)}")),
     )
 
 
@@ -101,7 +101,7 @@ def test_a_silent_external_member_is_listed_by_the_others() -> None:
     state = join(DESIRED, BOTH | {endpoint(1): Silence(seconds=3.0)}, {})
 
     assert [member.is_healthy for member in state.external] == [True, False]
-    assert state.disbelieved == ()
+    assert state.rejected == ()
 
 
 def test_before_the_record_no_member_is_known_and_peer_urls_are_compared_with_ours() -> None:
@@ -138,9 +138,9 @@ def test_endpoints_that_are_added_to_a_bootstrapped_cluster_are_not_probed() -> 
 
 
 def test_an_answer_counts_by_the_member_that_gave_it() -> None:
-    found, disbelieved = adoption.own_answers(DESIRED, BOTH, with_ours=True)
+    found, rejected = adoption.own_answers(DESIRED, BOTH, with_ours=True)
 
-    assert disbelieved == {}
+    assert rejected == {}
     assert set(found) == {"id-old-0", "id-old-1"}
     assert all(isinstance(each, Answer) for each in found.values())
 
@@ -207,7 +207,7 @@ def test_our_copies_outlive_an_external_member_that_restarts_without_data(
     made = plan(state)
 
     why = f"the member at {endpoint(0)} {NONE_OF_OURS}"
-    assert state.disbelieved == (("id-old-0", adoption.Doubt(why=why, may_be_right=True)),)
+    assert state.rejected == (("id-old-0", adoption.Rejection(why=why, may_be_right=True)),)
     assert not state.has_quorum
     assert (made.actions, made.reason) == ((), "QuorumLost")
     assert NONE_OF_OURS in made.message
@@ -230,10 +230,10 @@ def test_a_claim_alone_shows_that_ours_have_joined_if_it_is_this_clusters() -> N
 def test_a_list_without_ours_counts_before_they_join_and_once_the_last_one_leaves() -> None:
     joining, leaving = recorded(persistent(), ours=0), recorded(persistent(), last_member_removed=True)
 
-    assert found(joining, {}).disbelieved == ()
-    assert found(leaving, {"db-0": Silence(seconds=2.0)}).disbelieved == ()
+    assert found(joining, {}).rejected == ()
+    assert found(leaving, {"db-0": Silence(seconds=2.0)}).rejected == ()
     behind = recorded(persistent(), last_member_removed=True, committed=BLANK.committed + 1)
-    assert found(behind, {"db-0": Silence(seconds=2.0)}).disbelieved[0][1].why.endswith(BEHIND)
+    assert found(behind, {"db-0": Silence(seconds=2.0)}).rejected[0][1].why.endswith(BEHIND)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the status says of backups."""
+"""What the status reports of backups."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def test_a_recent_success_is_healthy_whatever_fails_now() -> None:
     assert judged(replace(SETTLED, pods=()), failing) == fine
 
 
-def test_what_the_operator_cannot_do_is_said_while_backups_go_on() -> None:
+def test_what_the_operator_cannot_do_is_reported_while_backups_go_on() -> None:
     refused = ToolFacts(report=REPORT, since_success=5.0, refused="the claim cannot grow")
     assert judged(SETTLED, refused) == (
         "True",
@@ -52,18 +52,18 @@ def test_what_the_operator_cannot_do_is_said_while_backups_go_on() -> None:
     )
 
 
-def test_the_reason_of_an_old_success_is_said() -> None:
+def test_the_reason_of_an_old_success_is_reported() -> None:
     late = f"the last success is more than {LIMIT:.0f} seconds ago"
     failing = ToolFacts(report=msgspec.structs.replace(REPORT, failure=FAILED), since_success=LIMIT + 1)
     assert judged(SETTLED, failing) == ("False", "BucketMissing", f"{late}: {FAILED.message}")
     silent = ToolFacts(since_success=LIMIT + 1)
     assert judged(SETTLED, silent) == ("False", "Overdue", f"{late}, and the backup tool reports no reason")
     no_quorum = msgspec.structs.replace(FAILED, reason="NoQuorum", message="add --without-quorum")
-    said = judged(
+    found = judged(
         SETTLED, ToolFacts(report=msgspec.structs.replace(REPORT, failure=no_quorum), since_success=LIMIT + 1)
     )
-    assert said[1] == "SourceWithoutQuorum"
-    assert "--without-quorum" not in said[2]
+    assert found[1] == "SourceWithoutQuorum"
+    assert "--without-quorum" not in found[2]
     strange = msgspec.structs.replace(FAILED, reason="ValueError")
     odd = ToolFacts(report=msgspec.structs.replace(REPORT, failure=strange), since_success=LIMIT + 1)
     assert judged(SETTLED, odd)[1] == "BackupFailed"

@@ -212,7 +212,7 @@ def test_backups_of_the_tool_matter_only_where_a_source_is_chosen(state: Cluster
     ("seconds", "text"),
     [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3600, "1 h"), (90_061, "1 d 1 h"), (86_400, "1 d")],
 )
-def test_an_age_is_told_in_its_two_largest_units(seconds: int, text: str) -> None:
+def test_an_age_is_shown_in_its_two_largest_units(seconds: int, text: str) -> None:
     assert duration_text(seconds) == text
 
 

@@ -101,7 +101,7 @@ def test_the_finalizer_follows_the_policy() -> None:
     assert acts(replace(SETTLED, has_finalizer=True)) == [Act.REMOVE_FINALIZER]
 
 
-def test_a_deleted_cluster_takes_its_backups_along_only_if_it_says_so() -> None:
+def test_a_deleted_cluster_takes_its_backups_along_only_if_its_spec_says_so() -> None:
     deleted = replace(SETTLED, is_deleting=True, has_finalizer=True, is_paused=True)
     assert acts(deleted) == [Act.REMOVE_FINALIZER]
     assert acts(replace(deleted, wanted=Wanted(problem="wrong"))) == [Act.REMOVE_FINALIZER]

@@ -56,7 +56,7 @@ def ended(report: BackupReport | None, exit_code: int = 0, **facts: Any) -> Back
     [
         pytest.param(state(), None, "Starting", Act.CREATE_JOB, id="its Job is made"),
         pytest.param(
-            state(waited=START_PATIENCE, said="exceeded quota"),
+            state(waited=START_PATIENCE, message="exceeded quota"),
             False,
             NOT_STARTED,
             Act.NOTHING,
@@ -177,7 +177,7 @@ def test_what_is_not_verified(facts: dict[str, Any]) -> None:
     assert plan(state(ended(RESTORED), **facts)) is None
 
 
-def test_what_is_to_be_verified_says_so_as_soon_as_it_is_stored() -> None:
+def test_what_is_to_be_verified_is_reported_as_such_as_soon_as_it_is_stored() -> None:
     given = state(ended(READ), phase="BackingUp")
     stored = plan_to_store(given)
     assert stored is not None
@@ -255,7 +255,7 @@ def test_before_the_job_is_seen_nothing_is_recorded_of_it() -> None:
     assert (of(made).status, of(made).reason) == ("Unknown", "Starting")
 
 
-def test_a_hash_that_etcdutl_cannot_compute_is_said() -> None:
+def test_a_hash_that_etcdutl_cannot_compute_is_reported() -> None:
     old = TrialReport(etcd_version="3.5.35", revision=7, has_compared_hash=False)
     report = msgspec.structs.replace(RESTORED, restore=old)
     assert "HashKV not compared" in planned(state(ended(report))).message

@@ -37,10 +37,10 @@ def test_every_error_that_means_damage_has_a_reason_of_its_own() -> None:
         "ScratchFailed",
         "ProgramMissing",
         "ProgramFailed",
-    }, "these say nothing about the backup"
+    }, "these report nothing about the backup"
 
 
-def test_a_lack_of_space_is_said_without_flags() -> None:
+def test_a_lack_of_space_is_reported_without_flags() -> None:
     error = "a test restore needs 4352 MiB, and /tmp has 100 MiB free: pass --scratch-dir DIR with more space"
     why = failure(
         BackupReport(error=error, reason="BackupError"), reason="", exit_code=1, job="one", work=VERIFIES
@@ -49,7 +49,7 @@ def test_a_lack_of_space_is_said_without_flags() -> None:
     assert "its node needs more free disk space" in why.message
 
 
-def test_a_backup_of_a_newer_etcd_is_said_without_flags() -> None:
+def test_a_backup_of_a_newer_etcd_is_reported_without_flags() -> None:
     error = "etcd is 3.6.16, and the backup is of etcd 3.7.3: pass --etcd-bin DIR with etcd and etcdutl 3.7"
     why = failure(
         BackupReport(error=error, reason="ProgramMissing"), reason="", exit_code=1, job="one", work=VERIFIES

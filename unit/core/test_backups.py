@@ -264,7 +264,7 @@ def test_what_is_stopping(given: BackupJobState, expected: bool) -> None:
     assert given.is_stopping is expected
 
 
-def test_who_waits_says_for_what() -> None:
+def test_who_waits_reports_for_what() -> None:
     waits = "CreateContainerConfigError: secret s3 not found"
     assert waits in planned(state(job(pod(waits_for=waits)))).message
     assert waits in planned(state(job(pod(waits_for=waits), age=START_PATIENCE))).message

@@ -1,4 +1,4 @@
-"""Founding: static, once, and never again."""
+"""Bootstrap: static, once, and never again."""
 
 from dataclasses import replace
 

@@ -1,8 +1,8 @@
 """Ephemeral clusters with backups that lose most of their members, or all, while everything else happens.
 
-Each recovery restores the newest of survivors and backups that could be known, exactly that, and says which.
-Nothing ever begins empty that had data, or that was to begin with a backup. At the end a run is as desired,
-unless nothing is left that could be restored.
+Each recovery restores the newest of survivors and backups that could be known, exactly that, and reports
+which. Nothing ever begins empty that had data, or that was to begin with a backup. At the end a run is as
+desired, unless nothing is left that could be restored.
 """
 
 import pytest

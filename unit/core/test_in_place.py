@@ -241,7 +241,7 @@ def test_a_lost_service_leads_no_client_to_members_that_are_given_up(
     assert plan(replace(state, has_client_service=False)).actions == (made,)
 
 
-def test_the_status_says_that_the_cluster_serves_until_it_does_not() -> None:
+def test_the_status_reports_that_the_cluster_serves_until_it_does_not() -> None:
     found = verdicts(filling(live(NAME, backups=sight(job=job()))))
     assert (found["Available"], found["Degraded"]) == (("True", "QuorumHealthy"), ("True", "Restoring"))
     assert "DataLossPossible" not in found

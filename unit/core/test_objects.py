@@ -148,7 +148,7 @@ def test_a_record_without_its_bootstrap_falls_back_on_the_uid() -> None:
 
 
 def test_a_pod_that_is_being_deleted_gets_a_service_only_while_etcd_lists_it() -> None:
-    """Without a quorum nobody says whether one that is not listed was removed, or given up."""
+    """Without a quorum nobody reports whether one that is not listed was removed, or given up."""
     whole = bootstrapped(ephemeral())
     going = changed(whole, "db-0000", has_service=False, pod=pod("db-0000", is_terminating=True))
     assert missing_services(going) == [CreateMemberService(name="db-0000")]

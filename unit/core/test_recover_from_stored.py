@@ -69,7 +69,7 @@ def test_the_newest_of_survivors_and_backups_is_offered(state: ClusterState, nam
     assert f"{RECOVER_ANNOTATION}={name} " in made.message
 
 
-def test_the_offer_says_from_when_the_data_is() -> None:
+def test_the_offer_reports_from_when_the_data_is() -> None:
     message = plan(gone()).message
     assert "the backup one of db, taken at 2026-01-01T00:00:00Z, revision 9" in message
     assert message.startswith("db-0 (its claim is missing), ")
@@ -115,8 +115,8 @@ def test_without_a_backup_nothing_empty_is_made() -> None:
     assert (made.actions, made.reason) == ((), "RecoveryRefused")
     assert "cannot be read now" in plan(replace(gone(), backups=sight(is_listed=False, stored=()))).message
     odd = "EtcdBackup one cannot be read (why)"
-    said = plan(replace(gone(), backups=sight(stored=(), unreadable=odd))).message
-    assert f"no EtcdBackup of the etcd cluster {CLUSTER_ID} is completed, but {odd}" in said
+    text = plan(replace(gone(), backups=sight(stored=(), unreadable=odd))).message
+    assert f"no EtcdBackup of the etcd cluster {CLUSTER_ID} is completed, but {odd}" in text
     assert plan(lost(3, *ALL, backups=none)).reason == "QuorumLost", "claims are left"
 
 

@@ -10,7 +10,7 @@ from etcd_operator.core.actions import Action, CreateMember, Stage
 from etcd_operator.core.membership_actions import RemoveMember
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import DropFilling, DropSeed
-from etcd_operator.core.rules.recovery_ending import STUCK
+from etcd_operator.core.rules.recovery_ending import DELETION_PATIENCE
 from etcd_operator.core.rules.seed import RECHECK, record
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import NAMES, TOKEN, changed, claim, down, peer, pod
@@ -18,7 +18,9 @@ from unit.core.stored import IN_PLACE, NAME, RECOVERY, filling, job, live, remem
 
 FAILED = msgspec.structs.replace(IN_PLACE, failure="it is damaged")
 GOING = claim("db-3", token=f"{TOKEN}-1", is_restored=True, is_terminating=True)
-CUT_OFF = job(is_terminating=True, is_running=False, waited=STUCK, pod="db-seed-1-x", node="node-7")
+CUT_OFF = job(
+    is_terminating=True, is_running=False, waited=DELETION_PATIENCE, pod="db-seed-1-x", node="node-7"
+)
 WAY_OUT = "(if its node node-7 never responds again: kubectl delete pod db-seed-1-x --force)"
 
 
@@ -28,7 +30,7 @@ def ending(asked: str = "", recovery: Any = IN_PLACE, *, found: Any = CUT_OFF, *
 
 
 def ended(asked: str = "", recovery: Any = IN_PLACE, *, found: Any = CUT_OFF) -> ClusterState:
-    """The same, and the status says that it has ended."""
+    """The same, and the status reports that it has ended."""
     return ending(asked, msgspec.structs.replace(recovery, replaces=""), found=found)
 
 
@@ -116,7 +118,7 @@ def test_a_pod_that_does_not_end_is_named() -> None:
     assert without_pod.message.endswith("the Job db-seed is not deleted: its finalizers show who holds it")
 
 
-@pytest.mark.parametrize("found", [None, replace(CUT_OFF, waited=STUCK - 1)])
+@pytest.mark.parametrize("found", [None, replace(CUT_OFF, waited=DELETION_PATIENCE - 1)])
 def test_what_ends_soon_is_waited_for(found: Any) -> None:
     made = plan(ended(found=found))
     assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "Removing")

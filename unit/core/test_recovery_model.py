@@ -180,7 +180,7 @@ class ManualRecoveries(Life):
 
     @rule(by=st.sampled_from([-3600.0, 3600.0]))
     def a_clock_is_set(self, by: float) -> None:
-        """That by which the status says since when the cluster is not available."""
+        """That by which the status shows since when the cluster is not available."""
         if self.operator.unavailable_for:
             self.operator.unavailable_for += by
 

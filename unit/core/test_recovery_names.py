@@ -1,4 +1,4 @@
-"""What the name of a recovery says, also where a person has written something else."""
+"""What the name of a recovery means, also where a person has written something else."""
 
 import pytest
 

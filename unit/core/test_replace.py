@@ -240,7 +240,7 @@ def test_a_member_that_runs_on_its_data_after_all_is_believed_again() -> None:
     assert not any(isinstance(action, ClearMissing) for action in plan(down(state, "db-1")).actions)
 
 
-def test_a_lost_member_goes_before_a_trouble_is_only_reported() -> None:
+def test_a_lost_member_goes_before_a_problem_is_only_reported() -> None:
     problem = PodProblem(reason="PodFailed", message="evicted")
     state = _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_finished=True), problem=problem)
 

@@ -1,4 +1,4 @@
-"""Errors that pods report name flags of the command line. What a status says of them does not.
+"""Errors that pods report name flags of the command line. What a status reports of them does not.
 
 The errors are raised by the code that the pods run, so that a change of its wording is noticed here.
 """

@@ -100,7 +100,7 @@ def test_a_seed_that_is_restoring_is_waited_for() -> None:
 @pytest.mark.parametrize(
     "fetched", [None, FetchedBackup(name="r5", time="t", revision=5, sha256="cd", age=3)]
 )
-def test_a_seed_that_serves_makes_the_cluster_and_tells_what_it_has(fetched: FetchedBackup | None) -> None:
+def test_a_seed_that_serves_makes_the_cluster_and_reports_what_it_has(fetched: FetchedBackup | None) -> None:
     made = plan(restoring(replace(pod("db-0000"), fetched=fetched), serves=True))
     remembered = made.actions[-2]
     assert isinstance(remembered, Remember)

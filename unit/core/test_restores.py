@@ -186,9 +186,9 @@ def test_a_size_that_is_not_read_here_is_for_the_volume_to_refuse(storage: int |
 )
 def test_versions(found: str, wanted: str, problem: str) -> None:
     snapshot = Verified(revision=7, keys=3, size=1, sha256="", check="manifest", etcd_version=found)
-    said = version_problem(snapshot, wanted)
-    assert said.startswith(problem)
-    assert bool(said) == bool(problem)
+    text = version_problem(snapshot, wanted)
+    assert text.startswith(problem)
+    assert bool(text) == bool(problem)
 
 
 def test_a_plain_snapshot_does_not_name_its_exact_version() -> None:
@@ -310,10 +310,10 @@ def test_an_error_that_the_command_reported() -> None:
 
 
 def test_a_plain_snapshot_is_named_as_one() -> None:
-    def says(check: str) -> str:
+    def message_for(check: str) -> str:
         snapshot = Verified(revision=7, keys=1, size=1, sha256="", check=check)
         return planned(replace(BEGUN, check=replace(DONE, report=RestoreReport(snapshot=snapshot)))).message
 
-    assert says("hash") == "verified: revision 7, 1 key, there is no manifest, but etcd's hash matches"
-    assert "only the structure was checked" in says("none")
-    assert says("later") == "verified: revision 7, 1 key, later"
+    assert message_for("hash") == "verified: revision 7, 1 key, there is no manifest, but etcd's hash matches"
+    assert "only the structure was checked" in message_for("none")
+    assert message_for("later") == "verified: revision 7, 1 key, later"

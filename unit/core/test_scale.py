@@ -161,8 +161,10 @@ def test_a_leader_that_leaves_hands_over_to_the_member_that_leaves_last() -> Non
     assert made.actions[0] == MoveLeader(name="db-0", member_id="id-db-0")
 
 
-@pytest.mark.parametrize(("behind", "heir"), [(10, "db-0002"), (11, "db-0001")])
-def test_a_leader_that_leaves_hands_over_to_a_member_that_has_not_to_catch_up(behind: int, heir: str) -> None:
+@pytest.mark.parametrize(("behind", "transferee"), [(10, "db-0002"), (11, "db-0001")])
+def test_a_leader_that_leaves_hands_over_to_a_member_that_has_not_to_catch_up(
+    behind: int, transferee: str
+) -> None:
     """The member that leaves last may have been promoted a moment ago, a tenth of the log behind."""
     state = sized(ephemeral(), 2)
     for member in state.members:
@@ -171,7 +173,7 @@ def test_a_leader_that_leaves_hands_over_to_a_member_that_has_not_to_catch_up(be
             reply = replace(reply, committed=5000 - behind)
         state = changed(state, member.name, answer=reply)
 
-    assert plan(state).actions[0] == MoveLeader(name=heir, member_id=f"id-{heir}")
+    assert plan(state).actions[0] == MoveLeader(name=transferee, member_id=f"id-{transferee}")
 
 
 def test_an_unhealthy_member_goes_first() -> None:

@@ -288,7 +288,7 @@ def test_nothing_is_done_for_a_schedule_that_is_being_deleted() -> None:
         (state(times=None, problem="spec.schedule: no"), "spec.schedule: no", None),
     ],
 )
-def test_a_plan_says_what_happens(
+def test_a_plan_describes_what_happens(
     given: ScheduleState, message: str, warning: tuple[str, str] | None
 ) -> None:
     made = planned(given)

@@ -52,7 +52,7 @@ CASES = [
         id="quorum lost",
     ),
     pytest.param(
-        not_bootstrapped(PAUSED), "False", "False", "False", "AsExpected", id="a pause is no trouble"
+        not_bootstrapped(PAUSED), "False", "False", "False", "AsExpected", id="a pause is no problem"
     ),
     pytest.param(
         replace(away(), desired=replace(away().desired, is_paused=True)),

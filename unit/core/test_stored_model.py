@@ -199,7 +199,7 @@ class StoredRecoveries(ManualRecoveries):
         self.world.jobs_may_start = True
 
     def _comes_to_rest(self) -> Plan | None:
-        """The person does what the status says, until it says nothing more."""
+        """The person does what the status requests, until it requests nothing more."""
         for _ in range(8):
             made = super(ManualRecoveries, self)._comes_to_rest()
             if made is None or not self._person_acts(made):

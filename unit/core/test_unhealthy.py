@@ -87,11 +87,11 @@ def test_a_cluster_that_is_not_well_reports_why(state: ClusterState, reason: str
     assert (made.reason, made.message, made.requeue_after) == (reason, message, RECHECK)
 
 
-def test_a_healthy_cluster_has_nothing_to_say() -> None:
+def test_a_healthy_cluster_has_nothing_to_report() -> None:
     assert watch(bootstrapped()) is None
 
 
-def test_a_passed_trouble_of_a_healthy_member_is_not_reported() -> None:
+def test_a_former_problem_of_a_healthy_member_is_not_reported() -> None:
     assert watch(changed(bootstrapped(), "db-1", problem=IMAGE_PROBLEM)) is None
 
 

@@ -68,7 +68,7 @@ def _fresh(state: ClusterState, name: str) -> ClusterState:
 
 
 @BOTH
-def test_the_leadership_waits_until_the_heir_has_run_for_a_while(cluster: DesiredCluster) -> None:
+def test_the_leadership_waits_until_the_transferee_has_run_for_a_while(cluster: DesiredCluster) -> None:
     _, middle, highest = names(bootstrapped(cluster))
     state = led_by(to_upgrade(cluster, runs=(OLD, OLD, NEW), upgrading=highest), middle)
     made = plan(_fresh(state, highest))
@@ -107,7 +107,7 @@ def _behind(state: ClusterState, **by: int) -> ClusterState:
 
 
 def test_the_leadership_does_not_go_to_a_member_that_has_to_catch_up_if_another_has_not() -> None:
-    """etcd accepts no write until the heir has the whole log."""
+    """etcd accepts no write until the transferee has the whole log."""
     state = led_by(to_upgrade(runs=(OLD, OLD, OLD)), "db-0002")
 
     assert plan(_behind(state, db_0000=11)).actions[1:] == (

@@ -75,36 +75,36 @@ def test_an_item_waits_from_its_failure_to_its_next_try(clock: FakeClock) -> Non
     assert (backoff.left("a"), backoff.failures("a")) == (0, 2)
 
 
-def test_of_two_tries_in_a_row_an_event_hastens_one(clock: FakeClock) -> None:
+def test_of_two_tries_in_a_row_an_event_brings_one_forward(clock: FakeClock) -> None:
     backoff: Backoff[str] = Backoff(clock, base=8, random=steady)
     backoff.failed("a")
-    assert backoff.hurry("a") == 1
+    assert backoff.bring_forward("a") == 1
     clock.advance(0.25)
-    assert (backoff.hurry("a"), backoff.left("a")) == (0.75, 0.75)
+    assert (backoff.bring_forward("a"), backoff.left("a")) == (0.75, 0.75)
     clock.advance(1)
     backoff.begin("a")
     assert backoff.failed("a") == 16
-    assert backoff.hurry("a") == 16  # the event may have come of the try itself
+    assert backoff.bring_forward("a") == 16  # the event may have come of the try itself
     clock.advance(16)
     backoff.begin("a")
     assert backoff.failed("a") == 30
-    assert backoff.hurry("a") == 1
+    assert backoff.bring_forward("a") == 1
 
 
-def test_an_event_hastens_no_short_wait_and_nothing_that_does_not_wait(clock: FakeClock) -> None:
+def test_an_event_brings_no_short_wait_forward(clock: FakeClock) -> None:
     backoff: Backoff[str] = Backoff(clock, base=0.5, random=steady)
-    assert backoff.hurry("a") == 0
+    assert backoff.bring_forward("a") == 0
     backoff.failed("a")
-    assert backoff.hurry("a") == 0.5
+    assert backoff.bring_forward("a") == 0.5
     assert backoff.failed("a") == 1
     assert backoff.failed("a") == 2
-    assert backoff.hurry("a") == 1  # none has been hastened yet
+    assert backoff.bring_forward("a") == 1  # none has been brought forward yet
 
 
 def test_an_event_does_not_shorten_the_wait_that_a_server_requested(clock: FakeClock) -> None:
     backoff: Backoff[str] = Backoff(clock, base=8, random=steady)
     assert backoff.failed("a", at_least=5) == 8
-    assert backoff.hurry("a") == 5
+    assert backoff.bring_forward("a") == 5
 
 
 def test_failures_of_many_threads_are_all_counted(clock: FakeClock) -> None:

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.controller import Controller, Result
 from etcd_operator.engine.threads import join_all
-from etcd_operator.engine.worker_pool import MOST, STALL, Crew
+from etcd_operator.engine.worker_pool import MOST, STALL, WorkerPool
 from etcd_operator.engine.workqueue import WorkQueue
 from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
@@ -56,7 +56,7 @@ class Hangs:
 
     @property
     def size(self) -> int:
-        return self.controller._crew.size
+        return self.controller._pool.size
 
     def let_pass(self, seconds: float) -> None:
         self.clock.advance(seconds)
@@ -174,8 +174,8 @@ def test_late_keys_leave_at_least_half_of_the_workers_to_others(
 ) -> None:
     limits: list[int] = []
     monkeypatch.setattr(queue, "allow_late", limits.append)
-    crew = Crew("t", queue, lambda _: False, workers=workers, on_crash=Crashes())
-    crew.start()
+    pool = WorkerPool("t", queue, lambda _: False, workers=workers, on_crash=Crashes())
+    pool.start()
     queue.shut_down()
-    assert not join_all(crew.threads, 30)
+    assert not join_all(pool.threads, 30)
     assert limits == [late]

@@ -81,7 +81,7 @@ class RealEtcdCluster:
         self.kill(name)
         shutil.rmtree(self._folder / name)
 
-    def last_words(self, name: str) -> str:
+    def log_tail(self, name: str) -> str:
         """The log of a process, once it has ended by itself."""
         process = self._members[name].process
         assert process is not None

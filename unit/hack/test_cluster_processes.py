@@ -143,15 +143,15 @@ def test_empty_cpusets_are_filled_from_the_parent(tmp_path: Path) -> None:
 
 
 def test_removing_a_cgroup_kills_what_its_files_list(tmp_path: Path) -> None:
-    victim = subprocess.Popen(["sleep", "60"])
+    target = subprocess.Popen(["sleep", "60"])
     leaf = tmp_path / "pids" / "eox" / "node-1" / "pod"
     leaf.mkdir(parents=True)
     procs = leaf / "cgroup.procs"
-    procs.write_text(f"{victim.pid}\n")
+    procs.write_text(f"{target.pid}\n")
     cgroups = Cgroups("eox", (Hierarchy(root=tmp_path / "pids", is_v2=False),))
-    assert cgroups.pids() == {victim.pid}
+    assert cgroups.pids() == {target.pid}
     assert not cgroups._is_removed("")
-    assert victim.wait(timeout=60) == -signal.SIGKILL
+    assert target.wait(timeout=60) == -signal.SIGKILL
     procs.unlink()  # the kernel's files vanish with the folder
     cgroups.remove()
     cgroups.remove()

@@ -169,7 +169,7 @@ def test_the_operator_of_an_earlier_run_is_ended(tmp_path: Path) -> None:
 
 
 class WithStores(Kubernetes):
-    """One into which stores can be loaded: by a program that says so."""
+    """One into which stores can be loaded: by a program that reports so."""
 
     loader: tuple[str, ...] = ("sh", "-c", "echo loaded")
 

@@ -60,7 +60,7 @@ def test_a_failure_becomes_our_error_in_one_line(code: int, reason: str, error: 
         (409, "NamespaceTerminating", Conflict),
     ],
 )
-def test_a_namespace_that_is_being_deleted_is_told_by_the_cause(
+def test_a_namespace_that_is_being_deleted_is_recognized_by_the_cause(
     code: int, cause: str, error: type[OperatorError]
 ) -> None:
     details = {"causes": [{"reason": cause, "message": "any", "field": "metadata.namespace"}]}

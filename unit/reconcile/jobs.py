@@ -84,7 +84,7 @@ class Jobs:
         ]
 
     def start(self, job: Json, **status: Any) -> str:
-        """Make the pod of a Job, running unless `status` says otherwise; its name."""
+        """Make the pod of a Job, running unless `status` sets another phase; its name."""
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"]}
         template = job["spec"]["template"]
         pod = self._made.create(

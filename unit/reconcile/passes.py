@@ -1,4 +1,4 @@
-"""Controllers without threads: their passes run when a test says so."""
+"""Controllers without threads: their passes run when a test calls them."""
 
 import threading
 from typing import Any

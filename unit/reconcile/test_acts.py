@@ -70,14 +70,14 @@ def _names(made: Bench) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("body", "gone", "victim"),
+    ("body", "gone", "target"),
     [
         pytest.param(persistent(size=4), "c-1", "c-3", id="persistent"),
         pytest.param(ephemeral(size=4), "c-0003", "c-0000", id="ephemeral"),
     ],
 )
 def test_no_second_member_is_removed_before_the_first_removal_was_seen(
-    body: tuple[Kind, Any], gone: str, victim: str
+    body: tuple[Kind, Any], gone: str, target: str
 ) -> None:
     with bootstrapped(*body) as made:
         acts = Acts(made, body[0])
@@ -85,7 +85,7 @@ def test_no_second_member_is_removed_before_the_first_removal_was_seen(
         left = _names(made)
 
         with pytest.raises(Conflict, match="members have changed"):
-            acts.remove(victim)
+            acts.remove(target)
         assert _names(made) == left
 
         acts.remove(gone)  # it is done, whoever did it
@@ -101,32 +101,32 @@ def test_no_member_is_removed_that_leads_since_the_observation(kind: Kind, body:
         acts = Acts(made, kind)
         etcd = made.etcd.etcd
         with etcd.changed:
-            victim = next(member for member in etcd.members if member is not etcd.leader)
-            etcd.leader = victim
-        with pytest.raises(Conflict, match=f"{victim.name} leads now"):
-            acts.remove(victim.name)
-        assert victim.name in _names(made)
+            target = next(member for member in etcd.members if member is not etcd.leader)
+            etcd.leader = target
+        with pytest.raises(Conflict, match=f"{target.name} leads now"):
+            acts.remove(target.name)
+        assert target.name in _names(made)
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "victim", "holder"),
+    ("kind", "body", "target", "holder"),
     [
         pytest.param(*persistent(size=3), "c-2", CLAIMS, id="persistent"),
         pytest.param(*ephemeral(size=3), "c-0000", PODS, id="ephemeral"),
     ],
 )
 def test_no_member_is_removed_while_another_one_is_being_deleted(
-    kind: Kind, body: Any, victim: str, holder: Kind
+    kind: Kind, body: Any, target: str, holder: Kind
 ) -> None:
     """Two voters would be left, one of which is about to end, and with it the quorum."""
     with bootstrapped(kind, body) as made:
         acts = Acts(made, kind)
-        other = next(name for name in _names(made) if name != victim)
+        other = next(name for name in _names(made) if name != target)
         made.edit(holder, other, {"metadata": {"finalizers": ["test/held"]}})
         made.delete(holder, other)
         with pytest.raises(Conflict, match=f"{other} is being deleted"):
-            acts.remove(victim)
-        assert victim in _names(made)
+            acts.remove(target)
+        assert target in _names(made)
 
 
 @pytest.mark.parametrize(

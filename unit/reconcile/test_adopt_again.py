@@ -66,7 +66,7 @@ def test_ours_are_kept_beside_the_external_members_until_a_person_completes_the_
         assert [m.name for m in theirs.etcd.members] == ["old-0", "old-1", "old-2"]
 
 
-def test_without_spec_adopt_a_person_is_told_to_put_it_back_and_it_goes_on() -> None:
+def test_without_spec_adopt_a_person_is_asked_to_put_it_back_and_it_goes_on() -> None:
     with made_again(lambda made, theirs: ours(theirs) == 2, "Complete", adopt=None) as (made, theirs, kind):
         made.run_until(lambda: made.reason(kind) == "UnknownMember")
         assert "set spec.adopt again" in made.condition(kind, "Degraded")["message"]
@@ -184,7 +184,7 @@ def test_claims_of_a_cluster_that_was_bootstrapped_here_do_not_end_an_adoption(
         assert made.status(kind)["clusterID"] == first_id
 
 
-def test_claims_that_do_not_tell_of_a_bootstrap_are_not_taken_for_an_adoption_of_another_cluster() -> None:
+def test_claims_that_do_not_record_a_bootstrap_are_not_taken_for_an_adoption_of_another_cluster() -> None:
     """All initial members of the first try were replaced, or another operator had bootstrapped it."""
     with bench() as made:
         kind, first = persistent(version="3.6.16")

@@ -28,7 +28,7 @@ def finalizers(made: Bench) -> list[str]:
     return list(made.get(COREOS)["metadata"].get("finalizers") or ())
 
 
-def test_backups_are_deleted_with_the_cluster_only_if_it_says_so(made: Bench) -> None:
+def test_backups_are_deleted_with_the_cluster_only_if_its_spec_says_so(made: Bench) -> None:
     assert finalizers(made) == []
     ask(made, {"cleanupBackupsOnClusterDelete": True})
     made.run_until(lambda: finalizers(made) == ["coreos.com/backup-cleanup"])

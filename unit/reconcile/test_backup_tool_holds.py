@@ -16,7 +16,7 @@ from unit.reconcile.tools import failing, stored
 __all__ = ["made"]
 
 
-def test_backups_that_fail_for_two_intervals_are_unhealthy_and_say_why(made: Bench) -> None:
+def test_backups_that_fail_for_two_intervals_are_unhealthy_and_report_why(made: Bench) -> None:
     why = failing("BucketMissing", "The bucket b does not exist.")
     made.tools.report = stored(since=INTERVAL * 1.0, failure=why)
     made.wait(60.0)

@@ -122,7 +122,7 @@ def test_a_cluster_that_is_deleted_in_the_middle_is_for_the_pod_to_notice(made: 
     assert (phase(world), complete(world)["reason"]) == ("Failed", "SourceFailed")
 
 
-def test_a_failed_backup_says_why_in_a_sentence(made: Made) -> None:
+def test_a_failed_backup_reports_why_in_a_sentence(made: Made) -> None:
     world, jobs = made
     job = begun(made)
     jobs.run(job, {"error": "The bucket bucket does not exist.", "reason": "BucketMissing"}, exit_code=1)

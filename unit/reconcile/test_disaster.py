@@ -61,15 +61,15 @@ def test_a_backup_of_an_earlier_etcd_cluster_never_replaces_a_survivor() -> None
         assert recovery(made)["survivor"] == "c-0002"
 
 
-@pytest.mark.parametrize(("damaged", "said"), [((), "there is no backup"), (("x",), "(damaged: x)")])
+@pytest.mark.parametrize(("damaged", "text"), [((), "there is no backup"), (("x",), "(damaged: x)")])
 def test_without_a_whole_backup_nothing_is_made_and_that_is_reported(
-    damaged: tuple[str, ...], said: str
+    damaged: tuple[str, ...], text: str
 ) -> None:
     with backed_up() as made:
         made.tools.restorable = holding(None, *damaged)
         lose(made, 0, 1, 2)
         made.run_until(is_reason(made, "NoBackup"))
-        assert said in made.condition(COREOS, "Degraded")["message"]
+        assert text in made.condition(COREOS, "Degraded")["message"]
         made.wait(120.0)
         made.rest()
         made.restart()
@@ -219,7 +219,7 @@ def test_an_api_server_that_cannot_list_pods_keeps_a_backup_from_being_restored(
         assert_restored(made, name, 3, 4, 5)
 
 
-def test_without_spec_backup_the_message_says_how_backups_would_be_found() -> None:
+def test_without_spec_backup_the_message_describes_how_backups_would_be_found() -> None:
     with bootstrapped(*ephemeral(size=1), alone=False) as made:
         lose(made, 0)
         made.run_until(is_reason(made, "NoBackup"))

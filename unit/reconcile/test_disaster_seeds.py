@@ -37,11 +37,11 @@ def test_a_seed_whose_volume_cannot_be_mounted_is_reported_and_left_alone() -> N
         lose(made, 0, 1, 2)
         made.run_until(lambda: "c-0003" in members(made))
         made.wait(CREATING[0] - 10.0)
-        said = str(made.condition(COREOS, "Degraded")["message"])
-        assert "ContainerCreating" not in said
+        text = str(made.condition(COREOS, "Degraded")["message"])
+        assert "ContainerCreating" not in text
         made.wait(20.0)
-        said = str(made.condition(COREOS, "Degraded")["message"])
-        assert "; the pod c-0003 has been ContainerCreating for more than 2 min: `kubectl describe" in said
+        text = str(made.condition(COREOS, "Degraded")["message"])
+        assert "; the pod c-0003 has been ContainerCreating for more than 2 min: `kubectl describe" in text
         writes = len(made.writes())
         made.wait(CREATING[1] - CREATING[0] - 20.0)
         assert len(made.writes()) == writes, "its age is no reason to write in each pass"

@@ -104,7 +104,7 @@ BEFORE, AT, AFTER = (f"2026-01-01T00:09:0{second}Z" for second in (4, 5, 6))
         pytest.param(0, {"running": {"startedAt": BEFORE}}, False, id="nobody asked the reader"),
     ],
 )
-def test_a_reader_that_has_ended_tells_whether_its_member_follows_a_leader(
+def test_a_reader_that_has_ended_shows_whether_its_member_follows_a_leader(
     code: int, etcd: dict[str, Any], found_leader: bool
 ) -> None:
     state = {"terminated": {"exitCode": code, "finishedAt": AT}}

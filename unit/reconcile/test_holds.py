@@ -154,7 +154,7 @@ def test_a_refused_write_is_reported_harms_no_other_cluster_and_is_tried_again(
 
 @MAKERS
 def test_a_namespace_that_is_being_deleted_is_no_fault(make: Callable[..., tuple[Kind, Json]]) -> None:
-    """The server says so with a cause; its message may be any."""
+    """The server reports it with a cause; its message may be any."""
     going = Answer(code=403, reason="Forbidden", message="no new content", cause="NamespaceTerminating")
     kind, body = make()
     with bootstrapped(kind, body) as made:

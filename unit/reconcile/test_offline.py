@@ -155,9 +155,9 @@ def test_members_that_follow_a_leader_are_read_once() -> None:
     """The operator does not reach them, their clients do: a NetworkPolicy, for example."""
     with bootstrapped(*ephemeral(size=3)) as made:
         assert unreachable(made, FOLLOWED_A_LEADER, minutes=10) == [["survivor-reader-1"]] * 3
-        said = made.condition(COREOS, "Degraded")["message"]
-        assert "follows a leader" in said
-        assert "check that the operator reaches its port 2379" in said
+        text = made.condition(COREOS, "Degraded")["message"]
+        assert "follows a leader" in text
+        assert "check that the operator reaches its port 2379" in text
         for number in range(3):
             made.etcd.etcd.thaw(f"c-{number:04}")
         made.settle()

@@ -58,7 +58,7 @@ def test_the_flag_comes_first_and_nothing_is_read(api: ApiServer) -> None:
         (POD, {"proxy": "proxy:2", "main": "x:1"}, "no container of the pod etcd-operator-x is named"),
     ],
 )
-def test_who_cannot_know_it_says_what_to_do(
+def test_who_cannot_know_it_reports_what_to_do(
     api: ApiServer, pod: OwnPod | None, images: dict[str, str], part: str
 ) -> None:
     if images:

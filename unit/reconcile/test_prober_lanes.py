@@ -87,7 +87,7 @@ def test_a_cluster_whose_quorum_check_was_not_answered_is_given_the_whole_deadli
     cluster: ProbedCluster, threads: Threads
 ) -> None:
     assert threads.of_probe() == [QUICK]
-    cluster.prober.doubt(KEY)
+    cluster.prober.distrust(KEY)
     assert threads.of_probe() == [CONFIRM]
     assert threads.of_probe() == [QUICK]
 
@@ -98,12 +98,12 @@ def test_a_doubt_about_a_cluster_without_a_quorum_occupies_no_other_threads(
     for name in NAMES:
         cluster.etcd.freeze(name)
     threads.of_probe()
-    cluster.prober.doubt(KEY)
+    cluster.prober.distrust(KEY)
     assert threads.of_probe(LASTING_SILENCE) == [("silent", SHORT)]
 
 
 def test_a_cluster_that_is_deleted_before_its_check_ends_is_not_doubted(cluster: ProbedCluster) -> None:
     cluster.probe()
     cluster.prober.forget(KEY)
-    cluster.prober.doubt(KEY)
+    cluster.prober.distrust(KEY)
     assert cluster.probe().quorum

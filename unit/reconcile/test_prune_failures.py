@@ -42,9 +42,9 @@ def test_a_failure_is_reported_and_delays_no_backup(made: Made) -> None:
     jobs.run(stored(made), {"error": "the bucket is gone", "reason": "BucketMissing"}, exit_code=1)
     world.drain()
     assert (pruned(world)["status"], pruned(world)["reason"]) == ("False", "BucketMissing")
-    said = "the bucket is gone; old backups remain until their removal is tried again, after the next backup"
-    assert pruned(world)["message"] == said
-    assert messages(world, "PruneFailed") == [said]
+    text = "the bucket is gone; old backups remain until their removal is tried again, after the next backup"
+    assert pruned(world)["message"] == text
+    assert messages(world, "PruneFailed") == [text]
     assert world.condition(SCHEDULES, "Ready", "s")["status"] == "True"
     world.wait(100.0)
     assert len(prunes(made)) == 1, "it is not repeated before the next backup"
@@ -70,7 +70,7 @@ def test_a_job_that_hangs_delays_no_backup_and_there_is_never_a_second(made: Mad
     assert status(world)["lastPrune"]["request"].endswith(f"{newest}.db")
 
 
-def test_a_pod_that_does_not_start_says_why_also_after_it_was_given_up(made: Made) -> None:
+def test_a_pod_that_does_not_start_reports_why_also_after_it_was_given_up(made: Made) -> None:
     world, jobs = made
     job = stored(made)
     waiting = {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}

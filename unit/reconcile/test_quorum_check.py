@@ -176,7 +176,7 @@ def test_a_failed_check_leads_to_a_probe_with_the_whole_deadline(kind: Any) -> N
         for member in made.etcd.etcd.voters:
             made.etcd.etcd.freeze(member.name)
         doubted = threading.Event()
-        with patch.object(group.prober, "doubt", side_effect=lambda _: doubted.set()):
+        with patch.object(group.prober, "distrust", side_effect=lambda _: doubted.set()):
             (check,) = group.checks
             check()
             assert doubted.wait(30)

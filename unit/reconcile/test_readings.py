@@ -80,6 +80,6 @@ def test_what_a_reader_found_counts_until_the_quorum_is_seen_to_have_returned(is
 
 
 def _read_by(reader: ReaderFacts) -> ClusterState:
-    """The quorum is lost, since when the status does not say, and the third member has this reader."""
+    """The quorum is lost, since when the status does not record, and the third member has this reader."""
     state = changed(lost(), "db-2", answer=None, pod=pod("db-2", is_running=True, reader=reader))
     return replace(state, unavailable_for=0.0)

@@ -82,7 +82,7 @@ NO_LEADER = "etcdserver: no leader"
         (("etcdserver: mvcc: CORRUPT page",), False, True),
     ],
 )
-def test_alarms_are_told_from_other_errors(
+def test_alarms_are_distinguished_from_other_errors(
     errors: tuple[str, ...], is_out_of_space: bool, has_other_errors: bool
 ) -> None:
     """All that etcd 3.5 to 3.7 put there: that there is no leader, and one text for each alarm."""

@@ -112,7 +112,7 @@ def test_a_leader_that_takes_its_peers_for_disconnected_holds_nothing_up(name: s
 
 
 def cases(changes: dict[str, Change], *lost: str, is_long: bool = False) -> list[Any]:
-    """Each change with each of these troubles."""
+    """Each change with each of these problems."""
     return [
         pytest.param(
             change, DISTURBANCES[what], id=f"{name}: {what}", marks=[pytest.mark.long] if is_long else []

@@ -8,7 +8,9 @@ from unit.reconcile.restoring import SNAPSHOT, TEMPLATE, Restoring, made, restor
 
 __all__ = ["made"]
 
-SAID = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 512Mi"
+EVICTION_MESSAGE = (
+    "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 512Mi"
+)
 PAUSE = 40.0
 
 
@@ -21,7 +23,7 @@ def first_job(made: Restoring) -> Json:
     return job
 
 
-def evict(made: Restoring, job: Json, message: str = f"{SAID}. ") -> str:
+def evict(made: Restoring, job: Json, message: str = f"{EVICTION_MESSAGE}. ") -> str:
     """Its pod runs, and is evicted; its name."""
     pod = made.start(job)
     made.made.wait(PAUSE)
@@ -34,7 +36,7 @@ def test_one_eviction_is_named_until_the_next_pod_runs(made: Restoring) -> None:
     job = first_job(made)
     pod = evict(made, job)
     assert made.reason == "PodPending"
-    assert made.message.endswith(f"the pod {pod} was evicted: {SAID}; waiting for the next one")
+    assert made.message.endswith(f"the pod {pod} was evicted: {EVICTION_MESSAGE}; waiting for the next one")
     made.finish(job, made.start(job), {"snapshot": SNAPSHOT}, 0)
     made.until_ended()
 
@@ -46,7 +48,7 @@ def test_pods_that_are_evicted_again_and_again_are_named_with_the_next_step(made
     assert made.reason == "PodEvicted"
     name = job["metadata"]["name"]
     assert f"2 pods of the Job {name} were evicted, the last one, {pod}, from the node" in made.message
-    assert f"the node {ELSEWHERE}: {SAID}: free what the node lacks" in made.message
+    assert f"the node {ELSEWHERE}: {EVICTION_MESSAGE}: free what the node lacks" in made.message
     assert f"kubectl cordon {ELSEWHERE};" in made.message
     running = made.start(job)
     made.made.wait(PAUSE)
@@ -86,4 +88,4 @@ def test_the_check_of_the_backup_may_be_evicted_too(made: Restoring) -> None:
     evict(made, job, "")
     evict(made, job, "")
     assert made.reason == "PodEvicted"
-    assert ": the kubelet does not say why: " in made.message
+    assert ": the kubelet gives no reason: " in made.message

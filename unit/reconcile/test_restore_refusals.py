@@ -1,4 +1,4 @@
-"""EtcdRestores that are refused or fail: the status says why, and nothing is touched or left."""
+"""EtcdRestores that are refused or fail: the status reports why, and nothing is touched or left."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ FAILURES = (
 
 @pytest.mark.parametrize(("kind", "code", "reason"), FAILURES)
 @pytest.mark.parametrize("job", ["verify", "-1-"])
-def test_a_failure_says_why_and_leaves_nothing(
+def test_a_failure_reports_why_and_leaves_nothing(
     made: Restoring, kind: str, code: int, reason: str, job: str
 ) -> None:
     made.answers[job] = {"error": "It is not so.", "reason": kind}, code
@@ -43,7 +43,7 @@ def test_a_failure_says_why_and_leaves_nothing(
 
 
 @pytest.mark.parametrize(
-    ("template", "snapshot", "reason", "says"),
+    ("template", "snapshot", "reason", "text"),
     [
         (
             {"version": "3.5.35"},
@@ -63,13 +63,13 @@ def test_a_failure_says_why_and_leaves_nothing(
     ],
 )
 def test_what_cannot_start_is_refused_before_anything_is_made(
-    made: Restoring, template: Json, snapshot: Json, reason: str, says: str
+    made: Restoring, template: Json, snapshot: Json, reason: str, text: str
 ) -> None:
     made.answers["verify"] = {"snapshot": {**SNAPSHOT, **snapshot}}, 0
     made.made.create(*restore(template={**TEMPLATE, **template}))
     made.until_ended("Failed")
     assert made.reason == reason
-    assert says in made.message
+    assert text in made.message
     assert not [w for w in made.made.writes() if w.request.plural == "persistentvolumeclaims"]
     made.assert_nothing_left()
 

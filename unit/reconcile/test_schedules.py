@@ -168,7 +168,7 @@ def test_an_edit_makes_up_for_nothing(made: Made) -> None:
     world.wait(600.0)
     world.edit(SCHEDULES, "s", {"spec": {"schedule": "5 0 * * *"}})
     world.wait(120.0)
-    assert world.names(BACKUPS) == [], "00:05 was over when the schedule said so"
+    assert world.names(BACKUPS) == [], "00:05 was over when the schedule was created"
     assert status(world)["nextScheduleTime"] == "2026-01-02T00:05:00Z"
 
 
@@ -232,7 +232,7 @@ def test_the_last_verified_backup_is_not_the_one_that_is_damaged(made: Made) -> 
     assert found["lastVerifiedTime"] < found["lastSuccessfulTime"]
     verdict = world.condition(SCHEDULES, "LastBackupVerified", "s")
     assert (verdict["status"], verdict["reason"]) == ("False", "Damaged")
-    said = "the object has 7 bytes"
-    assert messages(world, "VerificationFailed") == [said, f"EtcdBackup {SECOND}: {said}"]
+    text = "the object has 7 bytes"
+    assert messages(world, "VerificationFailed") == [text, f"EtcdBackup {SECOND}: {text}"]
     assert len(messages(world, "BackupVerified")) == 2
     world.rest()

@@ -113,7 +113,7 @@ class Operator:
 
 @pytest.fixture
 def operators() -> Iterator[tuple[Operator, Operator]]:
-    """Two of them: what one takes at the same time tells a busy machine from a starved operator."""
+    """Two of them: what one takes at the same time distinguishes a busy machine from a starved operator."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     made = Operator(), Operator()

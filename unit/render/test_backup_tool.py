@@ -73,7 +73,7 @@ def test_its_pod_has_no_rights_and_no_secret_in_its_arguments(policy: Any) -> No
     assert "aws" not in " ".join(container["args"])
 
 
-def test_it_runs_as_its_cluster_says() -> None:
+def test_it_runs_as_its_cluster_requests() -> None:
     cluster = replace(
         PLAIN_EPHEMERAL,
         pod_template=PodTemplate(node_selector={"disk": "fast"}, security_context={"runAsUser": 0}),

@@ -187,7 +187,7 @@ def test_label_selectors_select_as_in_kubernetes(selector: Any, is_selected: boo
     assert selects(selector, {"a": "1"}) is is_selected
 
 
-def test_the_pod_runs_where_the_older_field_for_affinity_says() -> None:
+def test_the_pod_runs_where_the_older_field_for_affinity_requests() -> None:
     parsed = spec({f"{TEMPLATE}/affinity": {"nodeAffinity": {"x": 1}}})
     assert specs.pod_template(parsed).affinity == {"nodeAffinity": {"x": 1}}
     assert specs.pod_template(spec()).affinity == {}

@@ -42,7 +42,7 @@ Where = Callable[[Request], bool]
 class Fault:
     """What happens to the next `times` requests that match; others pass.
 
-    `applied`: whether the service processes the request. `answer`: what it says instead of its own answer;
+    `applied`: whether the service processes the request. `answer`: what it sends instead of its own answer;
     `keep`: how many bytes of the body of the answer are sent before the connection closes (-1: not even the
     status). `hang`: the connection stays open, silent, instead of closing.
     """
@@ -59,7 +59,7 @@ class Fault:
         return self.hits < self.times and self.where(request)
 
 
-def says(status: int, body: bytes = b"", **how: Any) -> Fault:
+def answers_with(status: int, body: bytes = b"", **how: Any) -> Fault:
     """The service refuses with this status."""
     return Fault(applied=False, answer=Response(status=status, body=body), **how)
 

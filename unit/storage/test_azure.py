@@ -11,7 +11,7 @@ from etcd_operator.storage.errors import AccessDenied, MissingSDK
 from etcd_operator.storage.retries import Attempts
 from unit.storage.cases import PART, Case, Cases
 from unit.storage.fake_azure import FakeAzure, key
-from unit.storage.server import Server, says
+from unit.storage.server import Server, answers_with
 
 LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"
 
@@ -52,8 +52,8 @@ def test_the_commit_is_bound_to_a_name_that_is_free(case: Case, server: Server) 
     assert commit.headers["if-none-match"] == "*"
 
 
-def test_an_upload_that_may_only_write_needs_no_look(case: Case, server: Server) -> None:
-    server.faults = [says(403, where=lambda r: r.method in ("GET", "HEAD"))]
+def test_an_upload_that_may_only_write_needs_no_read(case: Case, server: Server) -> None:
+    server.faults = [answers_with(403, where=lambda r: r.method in ("GET", "HEAD"))]
     case.store.put("a", [LARGE])
     server.faults = []
     assert b"".join(case.store.read("a")) == LARGE

@@ -1,4 +1,4 @@
-"""The witness of the system tests (e2e/support/buckets.py) sees what stores do."""
+"""The independent check of the system tests (e2e/support/buckets.py) sees what stores do."""
 
 from collections.abc import Iterator
 

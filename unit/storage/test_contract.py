@@ -124,7 +124,7 @@ def test_a_list_has_what_is_below_its_prefix(case: Case) -> None:
     assert {"a", "a-b/c", "a.b", "ab", "b/a/c"} <= set(names(case))
 
 
-def test_a_list_tells_size_and_time(case: Case) -> None:
+def test_a_list_has_size_and_time(case: Case) -> None:
     case.store.put("a/b", [b"four"])
     (stored,) = case.store.list("a")
     assert stored.size == 4

@@ -29,11 +29,11 @@ from unit.storage.server import (
     Fault,
     Server,
     Where,
+    answers_with,
     closes,
     cuts_off,
     hangs,
     loses_reply,
-    says,
     serving,
 )
 
@@ -65,9 +65,9 @@ def nothing_is_left(case: Case) -> bool:
 
 
 PASSING = {
-    "500": says(500, times=2),
-    "503": says(503, b"<Error><Code>SlowDown</Code></Error>", times=2),
-    "429": says(429, times=2),
+    "500": answers_with(500, times=2),
+    "503": answers_with(503, b"<Error><Code>SlowDown</Code></Error>", times=2),
+    "429": answers_with(429, times=2),
     "closed": closes(times=2),
     "lost reply": loses_reply(times=2),
     "silent": hangs(times=1),
@@ -146,11 +146,11 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
 def test_a_store_that_refuses_is_asked_once(case: Case, operation: str) -> None:
     case.store.put("a", [b"x"])
     store = case.open("bucket", 20.0)
-    server(case).faults = [says(403)]
+    server(case).faults = [answers_with(403)]
     server(case).seen = []
     with pytest.raises(AccessDenied, match=r"No right to use .*//bucket/.*403.* Check the credentials"):
         OPERATIONS[operation](store)
-    assert len(server(case).seen) <= 3  # a look, the request, and the end of the upload
+    assert len(server(case).seen) <= 3  # a read, the request, and the end of the upload
 
 
 @pytest.mark.parametrize("operation", ["put", "read", "list"])
@@ -164,7 +164,7 @@ def test_a_store_that_is_silent_is_given_up(case: Case, operation: str) -> None:
 @pytest.mark.parametrize("operation", ["put", "stat", "delete"])
 def test_a_store_that_cannot_serve_is_given_up(case: Case, operation: str) -> None:
     case.store.put("a", [b"x"])
-    server(case).faults = [says(503)]
+    server(case).faults = [answers_with(503)]
     with pytest.raises(Stalled, match=r"no progress for 0\.3 s: the store answered 503"):
         OPERATIONS[operation](case.open("bucket", BRIEF))
     assert len(server(case).seen) > 3
@@ -187,14 +187,14 @@ def test_the_sdk_repeats_nothing_by_itself(
             raise failure.final from None
 
     monkeypatch.setattr(Attempts, "run", once)
-    server(case).faults = [says(503)]
+    server(case).faults = [answers_with(503)]
     with pytest.raises(StoreError):
         OPERATIONS[operation](case.store)
     assert set(failed) == {1}
 
 
 def test_a_full_store_is_reported(case: Case) -> None:
-    server(case).faults = [says(507, where=case.sends)]
+    server(case).faults = [answers_with(507, where=case.sends)]
     with pytest.raises(StoreFull, match=r"No space is left for .*//bucket/a.* raise the quota"):
         case.store.put("a", [case.large])
     assert nothing_is_left(case)
@@ -202,7 +202,7 @@ def test_a_full_store_is_reported(case: Case) -> None:
 
 def test_a_part_that_is_taken_again_and_again_is_no_progress(case: Case) -> None:
     """All its bytes are sent by each attempt."""
-    server(case).faults = [says(500, where=case.sends)]
+    server(case).faults = [answers_with(500, where=case.sends)]
     with pytest.raises(Stalled):
         case.open("bucket", BRIEF).put("a", [case.large])
     assert nothing_is_left(case)
@@ -222,7 +222,7 @@ def test_a_source_that_is_slow_does_not_use_up_the_time_limit(case: Case) -> Non
             yield b"x"
             pause.wait(0.01)
 
-    server(case).faults = [says(503, times=1, where=case.finishes)]
+    server(case).faults = [answers_with(503, times=1, where=case.finishes)]
     store.put("a", chunks())
     assert names(case) == ["a"]
 
@@ -280,7 +280,7 @@ def test_tls_to_a_store_without_tls_is_reported_at_once(case: Case) -> None:
 def test_no_error_and_no_log_line_has_a_secret(case: Case, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     case.store.put("a", [b"x"])
-    for fault in (says(403), says(400), says(503), closes()):
+    for fault in (answers_with(403), answers_with(400), answers_with(503), closes()):
         server(case).faults = [fault]
         for operation in OPERATIONS.values():
             with pytest.raises(StoreError) as caught:

@@ -8,7 +8,7 @@ from etcd_operator.storage.errors import AccessDenied, StoreError
 from etcd_operator.storage.gcs import GCS
 from unit.storage.cases import PART, Case, Cases
 from unit.storage.fake_gcs import FakeGCS, Object
-from unit.storage.server import Request, Response, Server, loses_reply, says
+from unit.storage.server import Request, Response, Server, answers_with, loses_reply
 
 LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"
 
@@ -66,7 +66,7 @@ def test_an_object_that_the_service_completed_too_early_is_removed(
     case: Case, server: Server, fake: FakeGCS, step: str
 ) -> None:
     fake.is_eager = True
-    server.faults = [says(500, times=1, where=getattr(case, step))]
+    server.faults = [answers_with(500, times=1, where=getattr(case, step))]
     with pytest.raises(StoreError, match=r"gs://bucket/a was stored with a wrong size\. Check that"):
         case.store.put("a", [LARGE])
     assert fake.objects == {}
@@ -82,7 +82,7 @@ def test_what_somebody_else_stored_is_not_removed(case: Case, server: Server, fa
         return reply
 
     server.app = answer
-    server.faults = [says(500, times=1, where=case.sends)]
+    server.faults = [answers_with(500, times=1, where=case.sends)]
     try:
         with pytest.raises(StoreError, match="wrong size"):
             case.store.put("a", [LARGE])
@@ -99,8 +99,8 @@ def test_each_block_is_read_from_the_same_generation(case: Case, server: Server,
     assert {query["ifGenerationMatch"] for query in reads} == {query["generation"] for query in reads}
 
 
-def test_an_upload_that_may_only_write_needs_no_look(case: Case, server: Server) -> None:
-    server.faults = [says(403, where=lambda r: r.method == "GET")]
+def test_an_upload_that_may_only_write_needs_no_read(case: Case, server: Server) -> None:
+    server.faults = [answers_with(403, where=lambda r: r.method == "GET")]
     case.store.put("a", [LARGE])
     server.faults = []
     assert b"".join(case.store.read("a")) == LARGE

@@ -10,7 +10,7 @@ import pytest
 from etcd_operator.storage.errors import AccessDenied, NameTaken, StoreError
 from etcd_operator.storage.urls import open_store
 from unit.storage.cases import PART, Case, Cases, url_of
-from unit.storage.server import App, Request, Response, Server, says
+from unit.storage.server import App, Request, Response, Server, answers_with
 
 LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"
 DATA = pytest.mark.parametrize("data", [b"small", LARGE])
@@ -48,7 +48,7 @@ def test_the_request_that_makes_an_object_visible_is_conditional(
 
 @DATA
 def test_a_store_without_conditions_is_used(case: Case, server: Server, data: bytes) -> None:
-    server.faults = [says(501, b"<Error><Code>NotImplemented</Code></Error>", where=is_conditional)]
+    server.faults = [answers_with(501, b"<Error><Code>NotImplemented</Code></Error>", where=is_conditional)]
     case.store.put("a", [data])
     assert content(case) == data
     with pytest.raises(NameTaken):
@@ -121,14 +121,16 @@ def test_a_bucket_that_wants_digests_gets_them(case: Case, server: Server, data:
         is_content = case.sends(request) or (case.finishes(request) and request.method == "PUT")
         return is_content and "content-md5" not in request.headers
 
-    server.faults = [says(400, text, where=is_bare)]
+    server.faults = [answers_with(400, text, where=is_bare)]
     case.store.put("a", [data])
     assert server.faults[0].hits == 1
     assert content(case) == data
 
 
 def test_a_bucket_that_refuses_the_digest_too_is_given_up(case: Case, server: Server) -> None:
-    server.faults = [says(400, b"<Error><Code>InvalidDigest</Code><Message>Content-MD5</Message></Error>")]
+    server.faults = [
+        answers_with(400, b"<Error><Code>InvalidDigest</Code><Message>Content-MD5</Message></Error>")
+    ]
     server.faults[0].where = case.sends
     with pytest.raises(StoreError, match="wants a digest for s3://bucket/a: 400 InvalidDigest"):
         case.store.put("a", [LARGE])
@@ -136,8 +138,8 @@ def test_a_bucket_that_refuses_the_digest_too_is_given_up(case: Case, server: Se
 
 
 @DATA
-def test_an_upload_that_may_only_write_needs_no_look(case: Case, server: Server, data: bytes) -> None:
-    server.faults = [says(403, where=lambda r: r.method in ("GET", "HEAD"))]
+def test_an_upload_that_may_only_write_needs_no_read(case: Case, server: Server, data: bytes) -> None:
+    server.faults = [answers_with(403, where=lambda r: r.method in ("GET", "HEAD"))]
     case.store.put("a", [data])
     server.faults = []
     assert content(case) == data
@@ -155,7 +157,7 @@ def test_encryption_by_the_store_is_asked_for(case: Case, server: Server, data: 
 
 def test_an_upload_that_somebody_aborted_is_reported(case: Case, server: Server) -> None:
     body = b"<Error><Code>NoSuchUpload</Code></Error>"
-    server.faults = [says(404, body, where=case.sends)]
+    server.faults = [answers_with(404, body, where=case.sends)]
     with pytest.raises(StoreError, match=r"upload to s3://bucket/a was aborted by someone else\. Try again"):
         case.store.put("a", [LARGE])
     server.faults = []
@@ -202,7 +204,7 @@ NO_UPLOAD = b"<Error><Code>NoSuchUpload</Code></Error>"
 )
 def test_an_answer_is_a_sentence(case: Case, server: Server, status: int, code: str, message: str) -> None:
     body = f"<Error><Code>{code}</Code><Message>too\nodd.</Message></Error>".encode()
-    server.faults = [says(status, body)]
+    server.faults = [answers_with(status, body)]
     with pytest.raises(StoreError, match=message):
         list(case.store.list(""))
 
@@ -259,7 +261,7 @@ def test_a_store_that_ignores_ranges_does_not_continue_with_the_begin(case: Case
 
 
 def page(token: str) -> bytes:
-    """A page of a list that says that there are more."""
+    """A page of a list that reports that there are more."""
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>bucket</Name><Prefix></Prefix>
 <MaxKeys>1000</MaxKeys><IsTruncated>true</IsTruncated>{token}
@@ -268,23 +270,23 @@ def page(token: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("token", "says"),
+    ("token", "text"),
     [
         ("<NextMarker>a</NextMarker>", "its answer has no NextContinuationToken"),
         ("<NextContinuationToken>a</NextContinuationToken>", "it sends the same page of a list again"),
     ],
 )
 def test_a_list_without_a_way_to_its_next_page_is_refused(
-    case: Case, server: Server, token: str, says: str
+    case: Case, server: Server, token: str, text: str
 ) -> None:
     """As by a store that knows only the first version of the request, or ignores the token."""
-    server.faults = [says_always(page(token)), says_always(page(token))]
-    with pytest.raises(StoreError, match=says):
+    server.faults = [answers_always(page(token)), answers_always(page(token))]
+    with pytest.raises(StoreError, match=text):
         list(case.store.list(""))
 
 
-def says_always(body: bytes) -> Any:
-    return says(200, body, where=lambda request: request.method == "GET")
+def answers_always(body: bytes) -> Any:
+    return answers_with(200, body, where=lambda request: request.method == "GET")
 
 
 def test_an_object_without_a_length_is_refused(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,7 +187,7 @@ def test_it_ends_when_the_member_follows_a_leader(served: Served) -> None:
     [(page(leader=1), process.IDLE, FOLLOWED_A_LEADER), (page(), 0.0, 0)],
     ids=["its member follows a leader", "nobody has asked"],
 )
-def test_its_exit_code_tells_whether_it_was_needed(
+def test_its_exit_code_shows_whether_it_was_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, idle: float, code: int
 ) -> None:
     monkeypatch.setattr(process, "set_on_signal", lambda _ended: None)

@@ -16,7 +16,7 @@ OVERDUE_INTERVALS = 2
 SETTLING_SECONDS = 60.0
 
 # The errors of the pipeline name flags of the command line.
-_SAID = {
+_TEXTS = {
     "NoQuorum": "no member can confirm with a quorum that it has the last writes: a backup is taken when a "
     "majority of the members runs",
     "AccessRefused": "etcd requires a user (authentication is enabled), and the backup tool cannot log in",
@@ -56,7 +56,7 @@ class ToolFacts:
     def is_settling(self) -> bool:
         """Whether operator or tool has just been started: what was known before still holds.
 
-        The age of the newest backup alone says nothing of a cluster that has not changed since.
+        The age of the newest backup alone shows nothing of a cluster that has not changed since.
         """
         if self.report is None:
             return self.waited <= SETTLING_SECONDS
@@ -152,7 +152,7 @@ def _not_running(state: ToolState) -> Problem:
 
 
 def _of_tool(failure: LastFailure) -> Problem:
-    text = without_flags(_SAID.get(failure.reason, failure.message), _INSTEAD)
+    text = without_flags(_TEXTS.get(failure.reason, failure.message), _INSTEAD)
     return Problem(reason=REASONS.get(failure.reason, "BackupFailed"), message=text[:LONGEST_MESSAGE])
 
 

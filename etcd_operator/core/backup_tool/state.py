@@ -29,7 +29,7 @@ class ToolReplicaSetState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPodState:
-    """A pod of that ReplicaSet. waits_for: why it is not ready, as Kubernetes says it."""
+    """A pod of that ReplicaSet. waits_for: why it is not ready, as Kubernetes reports it."""
 
     name: str
     uid: str

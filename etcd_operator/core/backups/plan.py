@@ -1,7 +1,7 @@
 """The ordered rules for one EtcdBackup. The first with an opinion wins.
 
 A backup is taken by one Job, which is made once: it has a name that follows from the UID, and the status
-names it. What its pod reported decides; what Kubernetes says of the Job decides only without a report.
+names it. What its pod reported decides; what Kubernetes reports of the Job decides only without a report.
 """
 
 from collections.abc import Callable

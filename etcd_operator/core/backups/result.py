@@ -102,7 +102,7 @@ _OF_SOURCE: Mapping[str, str] = {
     "check --endpoints": "check spec.source",
     "if it uses TLS, pass --cacert (and --cert, --key)": "if it uses TLS, an EtcdBackup cannot reach it",
 }
-_SAID: Mapping[str, str] = {
+_TEXTS: Mapping[str, str] = {
     "NoQuorum": "no member of the cluster can confirm with a quorum that it has the last writes: wait until "
     "a majority of the members runs, then create another EtcdBackup",
     "AccessRefused": "etcd requires a user (authentication is enabled), and an EtcdBackup cannot log in",
@@ -114,15 +114,15 @@ _SAID: Mapping[str, str] = {
 class Work:
     """What a Job does, for messages and reasons.
 
-    instead: what a person can do if it was stopped. if_not_stopped: what to know if it may go on. said: texts
-    in place of those of the command, by the kind of error. otherwise: the reason of all other kinds.
+    instead: what a person can do if it was stopped. if_not_stopped: what to know if it may go on. texts:
+    texts in place of those of the command, by the kind of error. otherwise: the reason of all other kinds.
     """
 
     does: str
     instead: str
     if_not_stopped: str
     reasons: Mapping[str, str]
-    said: Mapping[str, str]
+    texts: Mapping[str, str]
     otherwise: str
 
 
@@ -131,7 +131,7 @@ STORES = Work(
     instead="create another EtcdBackup",
     if_not_stopped=", and see `etcd-operator list`, because it may still have stored the backup",
     reasons=REASONS,
-    said=_SAID,
+    texts=_TEXTS,
     otherwise="BackupFailed",
 )
 VERIFIES = Work(
@@ -139,7 +139,7 @@ VERIFIES = Work(
     instead="verify it with `etcd-operator verify`",
     if_not_stopped="",
     reasons=VERIFY_REASONS,
-    said={
+    texts={
         "Interrupted": "the pod was stopped before it had verified the backup: verify it with "
         "`etcd-operator verify`"
     },
@@ -156,7 +156,7 @@ def read(message: str) -> BackupReport | None:
 def without_flags(text: str, also: Mapping[str, str] | None = None) -> str:
     """What a command reported, without its advice to pass flags.
 
-    also: more pieces of such advice, and what is said instead of each.
+    also: more pieces of such advice, and the text instead of each.
     """
     for advice, instead in (*_INSTEAD.items(), *(also or {}).items()):
         text = text.replace(advice, instead)
@@ -168,7 +168,7 @@ def failure(
 ) -> Failure:
     """Why a container failed that ended with `exit_code`, for which Kubernetes gives `reason`."""
     if report is not None and report.error:
-        text = without_flags(work.said.get(report.reason, report.error), _OF_SOURCE)
+        text = without_flags(work.texts.get(report.reason, report.error), _OF_SOURCE)
         kind = work.reasons.get(report.reason, work.otherwise)
         return Failure(reason=kind, message=text[:LONGEST_MESSAGE])
     if reason == "OOMKilled":

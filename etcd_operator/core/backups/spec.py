@@ -29,7 +29,7 @@ _FILE = "file://"
 
 
 def problem(spec: BackupSpec, at: str = "spec") -> str:
-    """What is wrong with a spec, as the API server would say it; empty if nothing is. at: its path."""
+    """What is wrong with a spec, as the API server reports it; empty if nothing is. at: its path."""
     return next((f"{at}.{text}" for text in _problems(spec)), "")
 
 

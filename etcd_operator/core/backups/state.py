@@ -16,7 +16,7 @@ RESTORE = "Restore"
 class BackupPodState:
     """The pod of a backup.
 
-    has_started: its container runs or has run. waits_for: why it has not started, as Kubernetes says it.
+    has_started: its container runs or has run. waits_for: why it has not started, as Kubernetes reports it.
     exit_code: of its container, None until that has ended. reason: Kubernetes' word for how the pod or its
     container ended. report: what the command reported.
     """
@@ -84,7 +84,7 @@ class BackupState:
     verify: the level at which it is to be verified, empty for none. has_verdict: that has ended.
     job: of what is to be done now, storing or verifying. is_job_recorded: its status names that Job, so that
     one was made. stopped: reason and message with which the operator stopped it; empty if it did not.
-    said: the message of the status on what is to be done now.
+    message: the message of the status on what is to be done now.
     sha256, etcd_version: of what was stored; empty if they are not known.
     """
 
@@ -101,7 +101,7 @@ class BackupState:
     job: BackupJobState | None = None
     is_job_recorded: bool = False
     stopped: tuple[str, str] = ("", "")
-    said: str = ""
+    message: str = ""
 
     @property
     def is_final(self) -> bool:

@@ -55,7 +55,7 @@ def give_up_start(state: BackupState) -> BackupPlan | None:
     if state.waited < START_PATIENCE:
         return None
     minutes = round(START_PATIENCE / 60)
-    return _failed(NOT_STARTED, f"the Job could not be created within {minutes} minutes: {state.said}")
+    return _failed(NOT_STARTED, f"the Job could not be created within {minutes} minutes: {state.message}")
 
 
 def start(state: BackupState) -> BackupPlan | None:

@@ -17,7 +17,7 @@ from etcd_operator.errors import InvalidSpec
 
 
 def problem(spec: RestoreSpec) -> str:
-    """What is wrong with a spec, as the API server would say it; empty if nothing is."""
+    """What is wrong with a spec, as the API server reports it; empty if nothing is."""
     return next((f"spec.{text}" for text in _problems(spec)), "")
 
 

@@ -26,8 +26,9 @@ class JobState:
     """A Job of this very EtcdRestore, and its newest pod.
 
     uid: of the Job. waited: seconds for which passes have seen that nothing of it runs. waits_for: why, as
-    Kubernetes says it. report: of its newest pod that reported. why: why it failed, as Kubernetes says it.
-    claim_uid: of the claim to which it restores; empty if it does not say.
+    Kubernetes reports it. report: of its newest pod that reported. why: why it failed, as Kubernetes reports
+    it.
+    claim_uid: of the claim to which it restores; empty if it does not show that.
     progress: what its pod last reported; None while none is known.
     pod, node: its newest pod, and the node that this was assigned to; empty without one. evictions: of its
     pods; None if none was evicted.

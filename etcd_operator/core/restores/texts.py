@@ -1,4 +1,4 @@
-"""What the status of an EtcdRestore says about it, in sentences."""
+"""What the status of an EtcdRestore reports about it, in sentences."""
 
 from etcd_operator.api.restores import Verified
 from etcd_operator.core.restores.state import ClaimState, RestoreState

@@ -105,19 +105,21 @@ def _leaving(state: ClusterState) -> Member:
     return min(ours, key=state.kind.departure)
 
 
-def _leave(state: ClusterState, victim: Member) -> Plan:
+def _leave(state: ClusterState, leaving: Member) -> Plan:
     """Our unhealthy members leave first. So the rest has a quorum while the external ones have one."""
-    heirs = [member for member in state.external if member.is_healthy]
-    if len(heirs) < quorum(len(state.external)):
+    candidates = [member for member in state.external if member.is_healthy]
+    if len(candidates) < quorum(len(state.external)):
         return _at_risk(state)
     actions: list[Action] = []
-    if state.leader is victim:
-        heir = max(heirs, key=lambda member: member.answer.committed if member.answer is not None else 0)
-        actions.append(MoveLeader(name=heir.name, member_id=heir.id))
-    actions += remember(state, before_removal(state, victim.name))
-    actions.append(RemoveMember(name=victim.name, member_id=victim.id))
+    if state.leader is leaving:
+        transferee = max(
+            candidates, key=lambda member: member.answer.committed if member.answer is not None else 0
+        )
+        actions.append(MoveLeader(name=transferee.name, member_id=transferee.id))
+    actions += remember(state, before_removal(state, leaving.name))
+    actions.append(RemoveMember(name=leaving.name, member_id=leaving.id))
     return Plan.act(
-        *actions, reason="TurningBack", message=f"turning back: removing {victim.name}", requeue_after=STEP
+        *actions, reason="TurningBack", message=f"turning back: removing {leaving.name}", requeue_after=STEP
     )
 
 
@@ -155,14 +157,16 @@ def proceed(state: ClusterState) -> Plan | None:
         return scale.up(state) or _await_health(state)
     if asked.mode == "Join" and not state.leaving:
         return _joined(state)
-    return _shed(state, adoption)
+    return _remove_external(state, adoption)
 
 
 def _joined(state: ClusterState) -> Plan:
-    doubts = ", ".join(doubt.why for at, doubt in state.disbelieved if at in _ids(state.external))
-    if doubts:
+    rejections = ", ".join(rejection.why for at, rejection in state.rejected if at in _ids(state.external))
+    if rejections:
         return Plan.hold(
-            "MemberUnhealthy", f"all members of this resource have joined; {doubts}", requeue_after=RECHECK
+            "MemberUnhealthy",
+            f"all members of this resource have joined; {rejections}",
+            requeue_after=RECHECK,
         )
     return Plan.wait(
         "Joined",
@@ -181,13 +185,13 @@ def _finish_removal(state: ClusterState) -> Plan | None:
     Before ours grow: etcd adds no member while a voter is down, which this one, that is not asked any more,
     may be. It counts for nothing already, so ours need not be a quorum of the rest by themselves.
     """
-    victim = next(iter(state.leaving), None)
-    rest = [voter for voter in state.all_voters if voter is not victim]
+    leaving = next(iter(state.leaving), None)
+    rest = [voter for voter in state.all_voters if voter is not leaving]
     able = [voter for voter in rest if voter.is_healthy and not learner.is_losing_data(state, voter)]
     ours = [voter for voter in able if voter in state.voters]
-    if victim is None or not ours or len(able) < quorum(len(rest)):
+    if leaving is None or not ours or len(able) < quorum(len(rest)):
         return None
-    return _removal(state, victim, ours)
+    return _removal(state, leaving, ours)
 
 
 def _await_health(state: ClusterState) -> Plan:
@@ -210,24 +214,24 @@ def _finish(state: ClusterState, adoption: Adoption) -> Plan:
     )
 
 
-def _shed(state: ClusterState, adoption: Adoption) -> Plan:
+def _remove_external(state: ClusterState, adoption: Adoption) -> Plan:
     """Remove an external member if ours alone are a quorum of those that are left."""
     ours = list(state.healthy_voters)
     losing = [voter for voter in ours if learner.is_losing_data(state, voter)]
     if len(ours) - len(losing) < quorum(len(state.all_voters) - 1) or len(ours) < len(state.voters):
         return _at_risk(state)
-    victim = min(state.external, key=lambda member: member.is_healthy)
-    members = tuple(_with_removal(member, victim.id) for member in adoption.members)
-    return _removal(state, victim, ours, *remember(state, noted(state, members=members)))
+    leaving = min(state.external, key=lambda member: member.is_healthy)
+    members = tuple(_with_removal(member, leaving.id) for member in adoption.members)
+    return _removal(state, leaving, ours, *remember(state, noted(state, members=members)))
 
 
-def _removal(state: ClusterState, victim: Member, ours: list[Member], *record: Action) -> Plan:
+def _removal(state: ClusterState, leaving: Member, ours: list[Member], *record: Action) -> Plan:
     """After the leadership is one of ours. record: that the removal begins, which allows no way back."""
     leader = state.leader
     if leader in state.external:
         return _plan(f"moving the leadership from {leader.name}", *scale.lead_elsewhere(state, leader, ours))
-    removal = RemoveExternal(name=victim.name, member_id=victim.id)
-    return _plan(f"removing {victim.name}", *record, removal)
+    removal = RemoveExternal(name=leaving.name, member_id=leaving.id)
+    return _plan(f"removing {leaving.name}", *record, removal)
 
 
 def _plan(message: str, *actions: Action) -> Plan:

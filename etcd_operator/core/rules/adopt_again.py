@@ -3,7 +3,7 @@
     resume on the claims -> ours start with their data -> those that etcd lists are matched with the endpoints
     -> a quorum follows one leader -> they are recorded, and the adoption goes on, or has ended
 
-The claims say which etcd cluster it is, and which IDs ours have in it, but not whether the adoption had
+The claims record which etcd cluster it is, and which IDs ours have in it, but not whether the adoption had
 ended. Until that is known nothing is changed and nothing is recovered. Which answers count: see
 `core.adoption_again`.
 """
@@ -109,7 +109,7 @@ def _unclear(state: ClusterState) -> str:
     if state.unknown_members:
         return _unmatched(state)
     if not state.has_quorum or not state.all_voters or (state.external and not state.follows_one_leader):
-        return f"{UNKNOWN}{_troubles(state)}{_next_step(state)}"
+        return f"{UNKNOWN}{_problems(state)}{_next_step(state)}"
     answered = [reply.member_id for _, reply in state.endpoints if isinstance(reply, Answer)]
     if len({*answered}) < len(answered):
         return "several endpoints in spec.adopt lead to the same member: name each member once"
@@ -137,7 +137,7 @@ def _unmatched(state: ClusterState) -> str:
     ids = " or ".join(entry.id for entry in state.unknown_members)
     message = (
         f"this resource was created again during an adoption, and etcd lists {listed}, for which no endpoint "
-        f"in spec.adopt answers{_troubles(state)}: restart these members with their data, or correct the "
+        f"in spec.adopt answers{_problems(state)}: restart these members with their data, or correct the "
         "endpoints"
     )
     if not state.has_quorum:
@@ -145,9 +145,9 @@ def _unmatched(state: ClusterState) -> str:
     return f"{message}; if a member never comes back, remove it: etcdctl member remove {ids}"
 
 
-def _troubles(state: ClusterState) -> str:
+def _problems(state: ClusterState) -> str:
     silent = [at for at, reply in state.endpoints if not isinstance(reply, Answer)]
-    found = [doubt.why for _, doubt in state.disbelieved]
+    found = [rejection.why for _, rejection in state.rejected]
     found += [f"{member.named} does not answer" for member in state.members if member.answer is None]
     found += [f"no member responds at {', '.join(silent)}"] if silent else []
     return f" ({'; '.join(found)})" if found else ""

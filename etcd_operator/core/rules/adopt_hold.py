@@ -28,7 +28,7 @@ def hold(state: ClusterState) -> Plan | None:
             requeue_after=RETRY_HELD,
         )
     if not state.has_quorum or not state.all_healthy_voters:
-        message = f"no quorum answers: {_troubled(state)}{_disowned(state) or way_out(state)}"
+        message = f"no quorum answers: {_problems(state)}{_disowned(state) or way_out(state)}"
         return remount(state) or Plan.hold("QuorumLost", message, requeue_after=RECHECK)
     return None
 
@@ -51,7 +51,7 @@ def _disowned(state: ClusterState) -> str:
     Somebody may have removed ours from etcd. But no answer proves that: whoever lost the data reports the
     same, and then ours have the last copies.
     """
-    may_be_right = any(doubt.may_be_right for _, doubt in state.disbelieved)
+    may_be_right = any(rejection.may_be_right for _, rejection in state.rejected)
     if state.answers or state.external or not may_be_right:
         return ""
     kind, names = state.kind, " ".join(member.name for member in state.members)
@@ -63,13 +63,15 @@ def _disowned(state: ClusterState) -> str:
     )
 
 
-def _troubled(state: ClusterState) -> str:
-    doubts = [] if state.external else [doubt.why for _, doubt in state.disbelieved]
-    found = (", ".join(doubts), adoptable.troubled(state), ", ".join(unhealthy(state)))
+def _problems(state: ClusterState) -> str:
+    rejections = [] if state.external else [rejection.why for _, rejection in state.rejected]
+    found = (", ".join(rejections), adoptable.problems_of(state), ", ".join(unhealthy(state)))
     return next(filter(None, found), "no member reports the members")
 
 
 def unhealthy(state: ClusterState) -> list[str]:
     """The voters that are not healthy, with the reason. Answers at an endpoint may be another process's."""
-    doubts = {member_id: doubt.why for member_id, doubt in state.disbelieved}
-    return [f"{v.name} ({doubts.get(v.id, v.health.value)})" for v in state.all_voters if not v.is_healthy]
+    rejections = {member_id: rejection.why for member_id, rejection in state.rejected}
+    return [
+        f"{v.name} ({rejections.get(v.id, v.health.value)})" for v in state.all_voters if not v.is_healthy
+    ]

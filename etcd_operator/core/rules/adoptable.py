@@ -30,7 +30,7 @@ def refusal(state: ClusterState) -> str:
     """Why; empty if nothing speaks against it."""
     found = answers(state)
     return (
-        troubled(state)
+        problems_of(state)
         or next((reason for check in _CHECKS if (reason := check(found))), "")
         or _without_quorum(state)
         or _too_few(state, found)
@@ -39,7 +39,7 @@ def refusal(state: ClusterState) -> str:
     )
 
 
-def troubled(state: ClusterState) -> str:
+def problems_of(state: ClusterState) -> str:
     """Which endpoints gave no answer of a member."""
     for at, reply in state.endpoints:
         if isinstance(reply, Silence):

@@ -67,7 +67,7 @@ def without_request(state: ClusterState) -> str:
     return f"given up without a request, after {seconds} (spec.recovery: Automatic)"
 
 
-def outlook(state: ClusterState) -> str:
+def when_due(state: ClusterState) -> str:
     """When it happens by itself, or why not, as the end of a message; empty for `Manual`."""
     after = state.desired.recovers_after
     if after is None:

@@ -97,8 +97,8 @@ def _is_upgrading(state: ClusterState, step: Step | None) -> bool:
 def _awaits_others(state: ClusterState) -> bool:
     """Whether an upgrade waits for members that it has not stopped, which may last for days."""
     answers = [voter.answer for voter in state.voters]
-    is_troubled = any(answer is None or answer.is_unhealthy or answer.errors for answer in answers)
-    return state.upgrading_member is None and is_troubled
+    have_problems = any(answer is None or answer.is_unhealthy or answer.errors for answer in answers)
+    return state.upgrading_member is None and have_problems
 
 
 def _removes_one(state: ClusterState, removal: Plan | None) -> bool:

@@ -78,7 +78,7 @@ def _set_existing_only(
     """
     if member.peer is None or member.answer is None:
         return None
-    if member.peer.is_existing_only and (member.claim is None or _says_what_it_is(state, member)):
+    if member.peer.is_existing_only and (member.claim is None or _identifies_itself(state, member)):
         return None
     return SetExistingOnly(
         name=member.name,
@@ -89,7 +89,7 @@ def _set_existing_only(
     )
 
 
-def _says_what_it_is(state: ClusterState, member: Member) -> bool:
+def _identifies_itself(state: ClusterState, member: Member) -> bool:
     """Whether a claim records its member, and the version that runs on it.
 
     An upgrade that was interrupted, and then taken back, may have left another version: the EtcdPeer would be

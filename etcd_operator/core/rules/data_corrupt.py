@@ -25,9 +25,9 @@ def replace(state: ClusterState) -> Plan | None:
     reason, message = data_corrupt(state)
     named = removable_corrupt(state)
     if named is not None:
-        heirs = [voter for voter in state.healthy_voters if voter is not named]
+        candidates = [voter for voter in state.healthy_voters if voter is not named]
         return Plan.act(
-            *lead_elsewhere(state, named, heirs),
+            *lead_elsewhere(state, named, candidates),
             *remember(state, before_removal(state, named.name)),
             RemoveCorrupt(name=named.name, member_id=named.id),
             reason=reason,

@@ -7,10 +7,10 @@ point of its log, so that the revision in the status is the last one that anybod
     -> its last revision in status -> the members are deleted
 
 If members do not answer then, and their pods may run, they are waited for, but not for ever: clients are
-without a service. After that the status says that the last revision is not known, and who did not answer.
+without a service. After that the status reports that the last revision is not known, and who did not answer.
 
 A quota that is used up raises the same alarm. So `stopped` is written before the operator raises it, and
-tells them apart where the restore ends without a change: the operator disarms only what it may have raised,
+distinguishes them where the restore ends without a change: the operator disarms only what it may have raised,
 and only once. What a used-up quota raises again is the user's (`OutOfSpace`).
 """
 
@@ -90,7 +90,7 @@ def _leader_first(members: Iterable[Member]) -> list[Member]:
 
 
 def has_stopped(state: ClusterState, recovery: Recovery) -> bool:
-    """Whether the old cluster was told to take no more puts, or some of its members were given up."""
+    """Whether the old cluster was set to take no more puts, or some of its members were given up."""
     return recovery.stopped or _is_recorded(state, recovery)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
-from etcd_operator.core.rules.automatic import outlook
+from etcd_operator.core.rules.automatic import when_due
 from etcd_operator.core.rules.given_up import without_silent
 from etcd_operator.core.rules.loss import Left, left_of
 from etcd_operator.core.rules.offline import read_silent, unreadable
@@ -53,14 +53,14 @@ def _no_responders(left: Left) -> Plan:
     """Nobody is left whose member list counts."""
     silent = [member for member in left.remaining.values() if member.report is None]
     partial = [m for m in left.remaining.values() if m.report is not None and m not in left.given_up]
-    said = [
+    texts = [
         f"{_named(silent)} may still have the data, but do not answer" if silent else "",
         f"{_named(partial)} may have only a part of the data, and have no vote" if partial else "",
         _beside(left.given_up),
     ]
     return held(
         "QuorumLost",
-        f"{'; '.join(filter(None, said))}: no quorum answers, nothing is changed{_why(left)}; "
+        f"{'; '.join(filter(None, texts))}: no quorum answers, nothing is changed{_why(left)}; "
         "docs/operations.md describes how to read such data by hand",
     )
 
@@ -119,7 +119,7 @@ def _wait_for_silent(left: Left) -> Plan | None:
         return held(
             "QuorumLost",
             f"no quorum can return, but {names} may have newer data and does not answer: waiting for it"
-            f"{_why(left)}; delete its pod to give it up and recover from the others{outlook(left.state)}",
+            f"{_why(left)}; delete its pod to give it up and recover from the others{when_due(left.state)}",
         )
     if silent and left.state.unavailable_for < LEARNER_GRACE:
         return Plan.wait(

@@ -27,7 +27,7 @@ from etcd_operator.core.rules.seed import (
 )
 from etcd_operator.core.state import ClusterState
 
-STUCK = 60.0
+DELETION_PATIENCE = 60.0
 """Seconds after which a pod that is being deleted is reported: twice what Kubernetes gives it to end."""
 
 
@@ -158,17 +158,17 @@ def _is_unused(seed: Member, recovery: Recovery) -> bool:
     return claim.token == recovery.token and not claim.cluster_id
 
 
-def stuck_seed(state: ClusterState) -> str:
+def undeleted_seed(state: ClusterState) -> str:
     """The seed of a recovery that has ended, whose Job cannot be deleted; empty if there is none."""
     recovery, job = state.persisted.recovery, state.backups.job
-    if recovery is None or state.persisted.is_recovering or job is None or not is_stuck(job):
+    if recovery is None or state.persisted.is_recovering or job is None or not is_deletion_blocked(job):
         return ""
     return recovery.seed
 
 
-def is_stuck(job: JobState) -> bool:
+def is_deletion_blocked(job: JobState) -> bool:
     """Whether it takes longer to delete a Job than its pod may take to end."""
-    return job.is_terminating and job.waited >= STUCK
+    return job.is_terminating and job.waited >= DELETION_PATIENCE
 
 
 def waits_for(job: JobState) -> str:
@@ -181,12 +181,12 @@ def waits_for(job: JobState) -> str:
 def leftovers(state: ClusterState) -> str:
     """Why the Job of a recovery that has ended still exists, as the end of a message; empty if it is gone."""
     job = state.backups.job
-    return f"; {waits_for(job)}" if job is not None and stuck_seed(state) else ""
+    return f"; {waits_for(job)}" if job is not None and undeleted_seed(state) else ""
 
 
 def report(state: ClusterState) -> Plan | None:
     """Report what is left of a recovery that has ended, after all that concerns the cluster itself."""
-    seed = stuck_seed(state)
+    seed = undeleted_seed(state)
     if not seed:
         return None
     return held("RecoveryEnding", f"{seed} is not needed any more, and is being deleted{leftovers(state)}")

@@ -16,7 +16,7 @@ from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, F
 from etcd_operator.core.recovery_names import cluster_id_in, recovery_name
 from etcd_operator.core.recovery_texts import missing, source_of
 from etcd_operator.core.rules.adopt_again import may_have_adopted
-from etcd_operator.core.rules.automatic import is_due, missed, outlook, without_request
+from etcd_operator.core.rules.automatic import is_due, missed, when_due, without_request
 from etcd_operator.core.rules.offline import known_problems, read_silent, unreadable
 from etcd_operator.core.rules.responders import (
     keeps_running,
@@ -160,7 +160,7 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
         f"to give them up for good and recover from {source}, annotate the EtcdCluster with "
         f"{RECOVER_ANNOTATION}={name} ({_cost(recovery)}; their claims are kept{_but_deleted(state)}, "
         f"or deleted if {DELETE_CLAIMS} is appended to the value)"
-        f"{outlook(state) if recovery.backup is None else ''}"
+        f"{when_due(state) if recovery.backup is None else ''}"
         f"{'; EtcdBackups are not listed yet, and one of them may have more data' if is_awaited else ''}"
         f"{_may_be_adopting(state, left)}"
     )

@@ -42,9 +42,9 @@ def down(state: ClusterState) -> Plan | None:
     """
     if not may_change(state) or len(state.voters) <= state.desired.size:
         return None
-    victim = _victim(state)
-    rest = [voter for voter in state.voters if voter is not victim]
-    healthy = [voter for voter in rest if _remains(voter) and not _goes_before(state, voter, victim)]
+    leaving = _leaving_member(state)
+    rest = [voter for voter in state.voters if voter is not leaving]
+    healthy = [voter for voter in rest if _remains(voter) and not _goes_before(state, voter, leaving)]
     if len(healthy) < quorum(len(rest)):
         names = ", ".join(voter.name for voter in rest if voter not in healthy)
         return Plan.hold(
@@ -53,10 +53,10 @@ def down(state: ClusterState) -> Plan | None:
             requeue_after=1.0,
         )
     return Plan.act(
-        *lead_elsewhere(state, victim, healthy),
-        RemoveMember(name=victim.name, member_id=victim.id),
+        *lead_elsewhere(state, leaving, healthy),
+        RemoveMember(name=leaving.name, member_id=leaving.id),
         reason="ScalingDown",
-        message=f"removing {victim.name}",
+        message=f"removing {leaving.name}",
         requeue_after=STEP,
     )
 
@@ -99,7 +99,7 @@ def _is_given_up(state: ClusterState, former: Member) -> bool:
     return claim.cluster_id not in ("", state.persisted.cluster_id)
 
 
-def _victim(state: ClusterState) -> Member:
+def _leaving_member(state: ClusterState) -> Member:
     unhealthy = [voter for voter in state.voters if not voter.is_healthy]
     losing_data = [voter for voter in state.voters if is_losing_data(state, voter)]
     return _by_departure(state, unhealthy or losing_data or state.voters)[0]
@@ -114,24 +114,27 @@ def _remains(voter: Member) -> bool:
     return voter.is_healthy and not is_going
 
 
-def _goes_before(state: ClusterState, voter: Member, victim: Member) -> bool:
-    """Whether a voter loses its data with its next restart while the victim, though silent, keeps its own."""
-    return is_losing_data(state, voter) and not is_losing_data(state, victim)
+def _goes_before(state: ClusterState, voter: Member, leaving: Member) -> bool:
+    """Whether a voter loses its data with its next restart while the silent leaving one keeps its own."""
+    return is_losing_data(state, voter) and not is_losing_data(state, leaving)
 
 
 def _by_departure(state: ClusterState, members: Iterable[Member]) -> list[Member]:
     return sorted(members, key=state.kind.departure)
 
 
-def lead_elsewhere(state: ClusterState, victim: Member, healthy: list[Member]) -> list[Action]:
+def lead_elsewhere(state: ClusterState, leaving: Member, healthy: list[Member]) -> list[Action]:
     """Move the leadership to the member that is kept longest, so that it moves once and not at each step.
 
     A member that lags behind is chosen only if there is no other.
     """
-    if state.leader is not victim:
+    if state.leader is not leaving:
         return []
     able = [voter for voter in healthy if not state.must_catch_up(voter)] or healthy
-    return [MoveLeader(name=heir.name, member_id=heir.id) for heir in _by_departure(state, able)[-1:]]
+    return [
+        MoveLeader(name=transferee.name, member_id=transferee.id)
+        for transferee in _by_departure(state, able)[-1:]
+    ]
 
 
 def _is_left_over(state: ClusterState, member: Member) -> bool:

@@ -15,7 +15,7 @@ from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.recovery_actions import DropFilling, FillSeed
 from etcd_operator.core.restores import evictions, result
 from etcd_operator.core.restores.state import JobState
-from etcd_operator.core.rules.recovery_ending import is_stuck, waits_for
+from etcd_operator.core.rules.recovery_ending import is_deletion_blocked, waits_for
 from etcd_operator.core.rules.seed import SEED_POLL, create_seed, reason_of, under_way
 from etcd_operator.core.state import ClusterState
 
@@ -31,8 +31,8 @@ def fill(state: ClusterState, recovery: Recovery, seed: Member | None) -> Plan |
     if job is None:
         return _begin(recovery, claim)
     if job.is_terminating:
-        stuck = f": {waits_for(job)}" if is_stuck(job) else ""
-        return _wait(recovery, f"waiting until its former Job is deleted{stuck}")
+        why = f": {waits_for(job)}" if is_deletion_blocked(job) else ""
+        return _wait(recovery, f"waiting until its former Job is deleted{why}")
     is_other = claim is not None and job.claim_uid not in ("", claim.uid)
     if claim is None or claim.is_terminating or is_other:
         return _act(

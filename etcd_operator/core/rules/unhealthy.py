@@ -1,9 +1,9 @@
 """What is reported of a bootstrapped cluster that no other rule acts upon."""
 
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.rules.automatic import outlook
+from etcd_operator.core.rules.automatic import when_due
 from etcd_operator.core.rules.bootstrap import BOOTSTRAP_POLL, LONG_BOOTSTRAP
-from etcd_operator.core.rules.recovery_ending import stuck_seed
+from etcd_operator.core.rules.recovery_ending import undeleted_seed
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import OUT_OF_SPACE
 
@@ -14,13 +14,13 @@ RECHECK = 2.0
 def watch(state: ClusterState) -> Plan | None:
     """Report why not all members are healthy voters."""
     if not state.has_quorum:
-        message = f"{_silent(state)}: no quorum answers{outlook(state)}"
+        message = f"{_silent(state)}: no quorum answers{when_due(state)}"
         return Plan.hold("QuorumLost", message, requeue_after=RECHECK)
     if not state.voters:
         return Plan.wait("Observing", "waiting for a voter to report the members", requeue_after=RECHECK)
     # The pod of a removed member may report a failure: etcd ends with an error then.
     going = [member for member in state.members if member.entry is None and member.is_terminating]
-    stuck = stuck_seed(state)  # reported after what was refused
+    undeleted = undeleted_seed(state)  # reported after what was refused
     unhealthy = [member for member in state.members if not member.is_healthy and member not in going]
     for member in unhealthy:
         if member.problem is not None:
@@ -32,7 +32,7 @@ def watch(state: ClusterState) -> Plan | None:
     if unhealthy:
         names = ", ".join(f"{member.name} ({member.health.value})" for member in unhealthy)
         return Plan.hold("MemberUnhealthy", f"waiting for {names}", requeue_after=RECHECK)
-    going = [member for member in going if member.name != stuck]
+    going = [member for member in going if member.name != undeleted]
     if going:
         # The message of the step before, so that the wait is no status write of its own.
         names = ", ".join(member.name for member in going)

@@ -81,30 +81,30 @@ def grows_first(state: ClusterState) -> bool:
 def _stop_next(state: ClusterState, pending: list[Member]) -> Step:
     upgrade = state.persisted.upgrade
     member = max(pending, key=lambda voter: voter.ordinal)
-    heir = _heir(state, member) if state.leader is member else None
-    if upgrade is not None and _is_too_soon(state, upgrade, heir):
+    transferee = _transferee(state, member) if state.leader is member else None
+    if upgrade is not None and _is_too_soon(state, upgrade, transferee):
         return Step(message=waiting_for(upgrade.member, state.desired.version))
     action: Action = ReplaceMember(name=member.name, version=state.desired.version)
     message = waiting_for(member.name, state.desired.version)
-    if heir is None:
+    if transferee is None:
         return Step(action=action, member=member, message=message)
-    action = MoveLeader(name=heir.name, member_id=heir.id)
+    action = MoveLeader(name=transferee.name, member_id=transferee.id)
     return Step(action=action, member=member, message=message, pause=0.0)
 
 
-def _is_too_soon(state: ClusterState, upgrade: Upgrade, heir: Member | None) -> bool:
+def _is_too_soon(state: ClusterState, upgrade: Upgrade, transferee: Member | None) -> bool:
     """Whether a member was started so lately that clients would notice the next step.
 
-    An heir whose connections have just begun takes five times as long to be elected as another (50 ms for
-    10, measured), and etcd drops what is proposed meanwhile. And ephemeral members are back within a second,
-    before clients try them again: an upgrade of three would leave clients with no member at all for a moment.
-    Persistent ones take longer anyhow.
+    A transferee whose connections have just begun takes five times as long to be elected as another (50 ms
+    for 10, measured), and etcd drops what is proposed meanwhile. And ephemeral members are back within a
+    second, before clients try them again: an upgrade of three would leave clients with no member at all for a
+    moment. Persistent ones take longer anyhow.
     """
     upgrading = state.by_name.get(upgrade.member) if state.kind.restarts_in_place else None
-    return any(m is not None and m.pod is not None and m.pod.started_lately for m in (heir, upgrading))
+    return any(m is not None and m.pod is not None and m.pod.started_lately for m in (transferee, upgrading))
 
 
-def _heir(state: ClusterState, member: Member) -> Member | None:
+def _transferee(state: ClusterState, member: Member) -> Member | None:
     """The next leader: preferably a member that is done, then one in step, then the one kept running longest.
 
     Of those that are done that is the first, because its connections are the oldest; of the others it

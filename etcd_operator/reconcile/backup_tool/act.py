@@ -84,7 +84,7 @@ class ToolActor:
         self.tokens.forget(self._tool.cluster.key)
 
     def _create_claim(self, _: ToolAction) -> None:
-        """It has no owner; its labels say whose it is, also one that an earlier cluster of this name left."""
+        """It has no owner; its labels show whose it is, even if an earlier cluster of this name left it."""
         body = render.claim(self._tool.cluster, self._tool.policy, self.storage_class)
         name = body["metadata"]["name"]
         try:

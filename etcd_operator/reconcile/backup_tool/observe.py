@@ -124,7 +124,7 @@ def _replica_set(found: ReplicaSet) -> ToolReplicaSetState:
 
 
 def pod_state(pod: Pod) -> ToolPodState:
-    """What Kubernetes says of a pod of the tool."""
+    """What Kubernetes reports of a pod of the tool."""
     return ToolPodState(
         name=pod.metadata.name,
         uid=pod.metadata.uid,

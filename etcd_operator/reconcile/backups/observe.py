@@ -83,7 +83,7 @@ class BackupObserver:
             state,
             is_job_recorded=bool(recorded),
             stopped=_stopped(verdict),
-            said=verdict.message if verdict is not None else "",
+            message=verdict.message if verdict is not None else "",
             job=self._job(key, backup, objects, is_verification=about == VERIFIED),
         )
 
@@ -119,7 +119,7 @@ class BackupObserver:
 
 
 def pod_state(pod: Pod) -> BackupPodState:
-    """What Kubernetes says of the pod of a backup, and what its command reported."""
+    """What Kubernetes reports of the pod of a backup, and what its command reported."""
     container = pod.container(CONTAINER, VERIFY_CONTAINER)
     ended = container.state.terminated if container is not None else None
     return BackupPodState(
@@ -148,7 +148,7 @@ def _url(spec: BackupSpec | None, metadata: ObjectMeta) -> str:
 
 
 def _level(spec: BackupSpec | None, backup: EtcdBackup) -> str:
-    """How it is to be verified: of a stored backup, as its status says."""
+    """How it is to be verified: of a stored backup, as its status requests."""
     if backup.status.phase != COMPLETED:
         return (spec.verify or "") if spec is not None else ""
     verification = backup.status.verification

@@ -135,7 +135,7 @@ def _report_of(pods: tuple[Pod, ...]) -> RestoreReport | None:
 
 
 def _why(pods: tuple[Pod, ...]) -> str:
-    """How the newest pod failed, as Kubernetes says it."""
+    """How the newest pod failed, as Kubernetes reports it."""
     if not pods:
         return ""
     status, ended = pods[-1].status, _ended(pods[-1])
@@ -149,7 +149,7 @@ def _waits_for(job: Job, pods: tuple[Pod, ...]) -> str:
         return f"its pod does not exist yet, see `kubectl describe job {job.metadata.name}`"
     pod = pods[-1]
     if _is_evicted(pod):
-        return f"the pod {pod.metadata.name} was evicted: {_said(pod)}; waiting for the next one"
+        return f"the pod {pod.metadata.name} was evicted: {_eviction_message(pod)}; waiting for the next one"
     states = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     return pod.waits_for(*states) or f"waiting for the pod {pod.metadata.name} to start"
 
@@ -160,13 +160,15 @@ def _evictions(pods: tuple[Pod, ...]) -> Evictions | None:
     if not found:
         return None
     last = found[-1]
-    return Evictions(count=len(found), pod=last.metadata.name, node=last.spec.node_name, message=_said(last))
+    return Evictions(
+        count=len(found), pod=last.metadata.name, node=last.spec.node_name, message=_eviction_message(last)
+    )
 
 
 def _is_evicted(pod: Pod) -> bool:
     return pod.status.phase == "Failed" and pod.status.reason == "Evicted"
 
 
-def _said(pod: Pod) -> str:
+def _eviction_message(pod: Pod) -> str:
     """The kubelet's message, as a part of a sentence."""
-    return pod.status.message.rstrip(" .")[:LONGEST_MESSAGE] or "the kubelet does not say why"
+    return pod.status.message.rstrip(" .")[:LONGEST_MESSAGE] or "the kubelet gives no reason"

@@ -70,7 +70,7 @@ class Subject(ABC):
     def thaw(self, name: str) -> None: ...
 
     @abstractmethod
-    def last_words(self, name: str) -> str:
+    def log_tail(self, name: str) -> str:
         """The log of a process that ends by itself."""
 
     @abstractmethod
@@ -144,8 +144,8 @@ class RealSubject(Subject):
     def thaw(self, name: str) -> None:
         self._etcd.thaw(name)
 
-    def last_words(self, name: str) -> str:
-        return self._etcd.last_words(name)
+    def log_tail(self, name: str) -> str:
+        return self._etcd.log_tail(name)
 
     def enable_auth(self, at: str, password: str) -> None:
         endpoint = self.endpoint(at)
@@ -224,7 +224,7 @@ class FakeSubject(Subject):
     def thaw(self, name: str) -> None:
         self._started[name][0].etcd.thaw(name)
 
-    def last_words(self, name: str) -> str:
+    def log_tail(self, name: str) -> str:
         return self._refusals[name]
 
     def enable_auth(self, at: str, password: str) -> None:

@@ -53,11 +53,11 @@ def judge(state: ScheduleState, status: ScheduleStatus) -> Verdict:
     because = f": {message}" if message else ""
     if state.now >= until:
         since = f"since {timestamp(success)}" if success is not None else "yet"
-        said = f"no backup has succeeded {since}{because}"
-        return Verdict(status="False", reason=reason or OVERDUE, message=said)
+        message = f"no backup has succeeded {since}{because}"
+        return Verdict(status="False", reason=reason or OVERDUE, message=message)
     if success is None:
-        said = f"the first backup has not been taken yet{because}"
-        return Verdict(status="Unknown", reason=reason or PENDING, message=said, until=until)
+        message = f"the first backup has not been taken yet{because}"
+        return Verdict(status="Unknown", reason=reason or PENDING, message=message, until=until)
     return Verdict(status="True", reason=BACKED_UP, until=until)
 
 
@@ -82,7 +82,7 @@ def condition(verdicts: Mapping[str, Verdict], *, generation: int) -> Condition 
         return None
     worst = min((verdict.status for verdict in verdicts.values()), key=_ORDER.index)
     chosen = {name: verdict for name, verdict in verdicts.items() if verdict.status == worst}
-    # A schedule that will take its first backup says more than one that is suspended.
+    # A schedule that will take its first backup shows more than one that is suspended.
     _, first = min(chosen.items(), key=lambda item: (item[1].until is None, item[0]))
     return Condition(
         type=HEALTHY,

@@ -34,8 +34,8 @@ class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
 class PruneJob:
     """The Job that was made for this very schedule.
 
-    request: what it was made for. message: what Kubernetes says of its end. waits_for: why its pod does not
-    start. report: of its last pod that has ended.
+    request: what it was made for. message: what Kubernetes reports of its end. waits_for: why its pod does
+    not start. report: of its last pod that has ended.
     """
 
     name: str

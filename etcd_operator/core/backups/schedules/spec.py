@@ -13,7 +13,7 @@ from etcd_operator.errors import InvalidSpec
 
 
 def checked(name: str, spec: ScheduleSpec) -> Cron:
-    """The times of a valid spec. Raises `InvalidSpec` with what is wrong, as the API server would say it."""
+    """The times of a valid spec. Raises `InvalidSpec` with what is wrong, as the API server reports it."""
     if len(name) > LONGEST_LABEL:
         raise InvalidSpec(f"metadata.name: {NAME_LENGTH}")
     times = cron(spec.schedule, spec.time_zone)

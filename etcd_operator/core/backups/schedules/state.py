@@ -55,7 +55,7 @@ class ScheduledBackup:
 class ScheduleState:
     """What was observed of one EtcdBackupSchedule.
 
-    times: when backups are due; None for an invalid spec, then `problem` says why.
+    times: when backups are due; None for an invalid spec, then `problem` describes why.
     described: schedule and time zone of the spec. known: those of the status, None before the first status,
     empty after one for an invalid spec.
     prune: what is known of the removal of old backups.

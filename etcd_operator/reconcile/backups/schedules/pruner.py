@@ -43,13 +43,13 @@ def observe_prune(
 ) -> PruneState:
     """What is known of one schedule, whose spec is valid. Raises the errors of `Client`."""
     status = schedule.status
-    said = condition_of(status.conditions, PRUNED)
+    pruned = condition_of(status.conditions, PRUNED)
     done = status.last_prune.request if status.last_prune is not None else ""
     return PruneState(
         retention=described(spec.retention) if spec.retention is not None else "",
         newest=_newest(status),
         done=done,
-        pending=said.message if said is not None and said.reason == prune.PENDING else "",
+        pending=pruned.message if pruned is not None and pruned.reason == prune.PENDING else "",
         job=_job(caches, schedule, done, objects),
     )
 
