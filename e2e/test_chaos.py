@@ -1,4 +1,4 @@
-"""The chaos monkey itself works: it strikes, mends, judges and tidies up."""
+"""The chaos monkey itself works: it injects faults, mends, judges and tidies up."""
 
 import os
 import re
@@ -13,10 +13,12 @@ from e2e.support.testbed import ROOT, Testbed
 SECONDS = 12
 
 
-def test_a_short_run_strikes_a_cluster_and_finds_it_whole(testbed: Testbed, operator: Operator) -> None:
+def test_a_short_run_injects_faults_into_a_cluster_and_finds_it_whole(
+    testbed: Testbed, operator: Operator
+) -> None:
     """The operator is left alone: other tests need it at the same time."""
     if not isinstance(operator, DeployedOperator):
-        pytest.skip("the monkey strikes the deployed operator only")
+        pytest.skip("the chaos test needs the deployed operator")
     where = (
         ["--name", os.environ.get("ETCD_OPERATOR_CLUSTER") or "dev"]
         if testbed.is_local
@@ -37,6 +39,6 @@ def test_a_short_run_strikes_a_cluster_and_finds_it_whole(testbed: Testbed, oper
     assert done.returncode == 0, f"exit code {done.returncode}: {failed}"
     assert lines[-1] == "PASSED"
     assert re.match(r"\S+  seed +1;", lines[0])
-    assert any(re.match(r"  struck: .*\d (delete|kill|freeze)", line) for line in lines), lines[-20:]
+    assert any(re.match(r"  faults: .*\d (delete|kill|freeze)", line) for line in lines), lines[-20:]
     assert any("chaos-1: every acknowledged write is there" in line for line in lines)
     assert "deleted without a trace" in done.stdout

@@ -8,12 +8,12 @@ import pytest
 
 from e2e.support.checks import assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import ephemeral, persistent
+from e2e.support.kills import RepeatedKills
 from e2e.support.making import seconds_until_made
 from e2e.support.measuring import assert_at_most
 from e2e.support.operators import DeployedOperator, Operator
 from e2e.support.resizing import RATE, assert_claims_are_their_members, members_of, scale, settle
 from e2e.support.space import Space
-from e2e.support.strikes import Striker
 from e2e.support.writer import Writer
 
 pytestmark = pytest.mark.exclusive
@@ -23,7 +23,7 @@ LEASE_SECONDS = 15.0
 
 STRIKE_EVERY = 5.0
 STARTS_BETWEEN_STRIKES = 3.0
-"""At least: on a machine so busy that a process takes seconds to start, strikes come more slowly."""
+"""At least: on a machine so busy that a process takes seconds to start, kills come more slowly."""
 
 
 @pytest.mark.parametrize(("way", "goal"), [("killed", 2.0), ("deleted-by-force", 5.0)])
@@ -36,13 +36,13 @@ def test_an_operator_acts_again_long_before_the_lease_of_its_predecessor_expires
     """
     if not isinstance(operator, DeployedOperator):
         pytest.skip("the process for development runs without election")
-    strike = operator.kill_process if way == "killed" else operator.silence_and_delete
+    kill = operator.kill_process if way == "killed" else operator.silence_and_delete
     normal = seconds_until_made(space, ephemeral("before", size=1))
     numbers = itertools.count()
 
     def seconds_until_it_acts() -> float:
         operator.renew()
-        strike()
+        kill()
         return seconds_until_made(space, ephemeral(f"after-{next(numbers)}", size=1))
 
     text = f"seconds until it acts again after it was {way} ({normal:.2f} while it was alive)"
@@ -81,12 +81,12 @@ def test_sizes_are_reached_while_the_operator_is_killed_every_five_seconds(
             stack.enter_context(Writer(lambda each=document: space.addresses(each), per_second=RATE))  # type: ignore[misc]
             for document in documents
         ]
-        striker = stack.enter_context(Striker(operator, every=every))
+        kills = stack.enter_context(RepeatedKills(operator, every=every))
         for size in sizes:
             documents = [scale(space, document, size) for document in documents]
             for document in documents:
                 settle(space, document)
-            print(f"{size} members each after {time.monotonic() - began:.0f} s, {striker.count} strikes")
+            print(f"{size} members each after {time.monotonic() - began:.0f} s, {kills.count} kills")
     operator.wait_ready()
     for document, writer, cluster_id in zip(documents, writers, before, strict=True):
         writer.verify()

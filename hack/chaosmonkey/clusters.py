@@ -21,7 +21,7 @@ from .options import Plan
 from .verdict import duration
 
 CONTROL = "control"
-"""The cluster that is never struck: what its clients notice as well is caused by the machine."""
+"""The cluster that never gets a fault: what its clients notice as well is caused by the machine."""
 
 ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 SERVE_SECONDS = 120.0
@@ -87,7 +87,7 @@ def create(space: Space, made: Sequence[Document]) -> list[str]:
     except NotInTimeError as error:
         pods = space.names(resources.PODS)
         raise RefusalError(
-            f"no cluster to strike: {error}; pods: {pods} (can pods be dialled from here?)"
+            f"no cluster to test: {error}; pods: {pods} (can pods be dialled from here?)"
         ) from error
     return [assert_consistent(space, document) for document in made]
 

@@ -1,4 +1,4 @@
-"""Watches one cluster: whether it is whole, and how long it took to become so again after a strike."""
+"""Watches one cluster: whether it is whole, and how long it took to become so again after a fault."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from e2e.support.space import Space
 from e2e.support.status import is_settled
 from etcd_operator.errors import OperatorError
 
-from .victims import Member, Sight
+from .targets import Member, Sight
 
 OBSERVE_SECONDS = 0.3
 """Seconds between two observations of a cluster that is recovering: the resolution of `recoveries`."""
@@ -21,11 +21,11 @@ OBSERVE_AT_REST_SECONDS = 2.0
 
 @dataclass(slots=True)
 class Recoveries:
-    """When a cluster was struck and when it was whole again; moments are of one monotonic clock.
+    """When a cluster had a fault and when it was whole again; moments are of one monotonic clock.
 
-    Between `begin` and `end` of a strike no observation counts: a process that is about to be
+    Between `begin` and `end` of a fault no observation counts: a process that is about to be
     killed still answers.
-    After it only an observation that began later than the strike's end does.
+    After it only an observation that began later than the fault's end does.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -34,16 +34,16 @@ class Recoveries:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether the cluster was struck and not seen whole since."""
+        """Whether the cluster had a fault and was not seen whole since."""
         return self._since is not None
 
     def begin(self, now: float) -> None:
-        """A strike begins."""
+        """A fault begins."""
         self._open += 1
         self._since = now
 
     def end(self, now: float) -> None:
-        """A strike has been done, or mended if it lasts: a recovery is counted from here."""
+        """A fault has been injected, or mended if it lasts: a recovery is counted from here."""
         self._open -= 1
         self._since = now
 
@@ -54,7 +54,7 @@ class Recoveries:
             self._since = None
 
     def awaited_for(self, now: float) -> float:
-        """Seconds since the last strike began or ended; 0 if no recovery is awaited."""
+        """Seconds since the last fault began or ended; 0 if no recovery is awaited."""
         return 0.0 if self._since is None else now - self._since
 
 
@@ -68,7 +68,7 @@ class Watch:
     def __init__(self, space: Space, document: Document) -> None:
         self.document = document
         self.name = str(document["metadata"]["name"])
-        self.struck = 0
+        self.faults = 0
         self._space = space
         self._size = size_of(document)
         self._lock = threading.Lock()
@@ -95,7 +95,7 @@ class Watch:
 
     @property
     def recoveries(self) -> list[float]:
-        """Seconds from the end of a strike, or of a row of them, until the cluster was whole."""
+        """Seconds from the end of a fault, or of a row of them, until the cluster was whole."""
         with self._lock:
             return list(self._recoveries.seconds)
 
@@ -108,19 +108,19 @@ class Watch:
 
     @property
     def broken_for(self) -> float:
-        """Seconds since the last strike, if the cluster has not been seen whole since; else 0."""
+        """Seconds since the last fault, if the cluster has not been seen whole since; else 0."""
         with self._lock:
             return self._recoveries.awaited_for(time.monotonic())
 
-    def begin_strike(self, victims: int) -> None:
-        """Call right before members are struck; `end_strike` must follow."""
+    def begin_fault(self, targets: int) -> None:
+        """Call right before members get a fault; `end_fault` must follow."""
         with self._lock:
-            self.struck += victims
+            self.faults += targets
             self._recoveries.begin(time.monotonic())
         self._wake.set()
 
-    def end_strike(self) -> None:
-        """Call when a strike has been done, or mended if it lasts."""
+    def end_fault(self) -> None:
+        """Call when a fault has been injected, or mended if it lasts."""
         with self._lock:
             self._recoveries.end(time.monotonic())
         self._wake.set()

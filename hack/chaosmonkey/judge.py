@@ -1,4 +1,4 @@
-"""Judges, after the last strike, whether everything survived."""
+"""Judges, after the last fault, whether everything survived."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from localcluster.console import RefusalError
 
 from .clusters import Subject, longest_gap, uids_of
 from .run import Run
-from .verdict import Check, ClusterFigures, Verdict
+from .verdict import Check, ClusterResults, Verdict
 
 REST_SECONDS = 10.0
 DELETED_SECONDS = 120.0
@@ -48,7 +48,7 @@ def survived(run: Run, max_quorum_loss: float) -> list[Check]:
     for subject in run.everyone:
         name = subject.name
         if subject.was_beyond_quorum and subject.is_ephemeral:
-            # What only the lost majority had is lost; the strikes took the quorum, not the operator.
+            # What only the lost majority had is lost; the faults took the quorum, not the operator.
             continue
         checks.append(check(f"{name}: every acknowledged write is there", subject.writer.verify))
         checks.append(
@@ -58,12 +58,12 @@ def survived(run: Run, max_quorum_loss: float) -> list[Check]:
             )
         )
         if not subject.was_beyond_quorum and subject is not run.control:
-            # What a cluster without strikes lacks at the same time is caused by the machine.
+            # What a cluster without faults lacks at the same time is caused by the machine.
             longest = longest_beyond(subject.quorum.outages, run.control.quorum.outages)
             found = f"{longest:.1f} s" if longest > max_quorum_loss else ""
             title = f"{name}: never without quorum for {max_quorum_loss:g} s in which the control had one"
             checks.append(Check(name=title, found=found))
-    if not run.control.watch.struck:
+    if not run.control.watch.faults:
         checks.append(check(f"{run.control.name}: left alone", lambda: _left_alone(run)))
     checks += [
         check(
@@ -111,20 +111,20 @@ def removed(run: Run) -> list[Check]:
     ]
 
 
-def struck(run: Run) -> list[Check]:
+def injected(run: Run) -> list[Check]:
     """Whether there was anything to survive; no check if there was."""
-    if run.struck.counts:
+    if run.injected.counts:
         return []
-    return [Check(name="something was struck", found="nothing was; too short, or no member to spare")]
+    return [Check(name="a fault was injected", found="none was; too short, or no member to spare")]
 
 
 def verdict(run: Run, seconds: float, checks: list[Check], notable: list[str]) -> Verdict:
-    """The figures with the checks."""
+    """The results with the checks."""
     clusters = [
-        ClusterFigures(
+        ClusterResults(
             name=subject.name,
             group=str(subject.document["apiVersion"]).partition("/")[0],
-            struck=subject.watch.struck,
+            faults=subject.watch.faults,
             acknowledged=subject.writer.acknowledged,
             longest_write_gap=longest_gap(subject, run.began),
             quorum_losses=subject.quorum.losses,
@@ -135,8 +135,8 @@ def verdict(run: Run, seconds: float, checks: list[Check], notable: list[str]) -
     return Verdict(
         seed=run.plan.seed,
         seconds=seconds,
-        strikes=str(run.struck),
-        operator_strikes=str(run.operator_struck),
+        faults=str(run.injected),
+        operator_faults=str(run.operator_faults),
         changes=run.operators.changes,
         takeovers=run.operators.takeovers,
         clusters=clusters,

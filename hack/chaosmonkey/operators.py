@@ -18,7 +18,7 @@ from localcluster.console import RefusalError
 from localcluster.kubectl import Kubectl
 
 from .logs import Follower, Scan, scan
-from .schedule import Deed
+from .schedule import FaultKind
 
 NAME = "etcd-operator"
 DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
@@ -47,7 +47,7 @@ class Operators:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="operators")
         self._lock = threading.Lock()
-        self._struck: set[str] = set()
+        self._killed: set[str] = set()
         self._first_restarts: dict[str, int] = {}
         self._restarts: dict[str, str] = {}
         self._holder = ""
@@ -92,26 +92,26 @@ class Operators:
 
         wait_until(is_ready, READY_SECONDS, "the operator is ready and leads", every=OBSERVE_SECONDS)
 
-    def kill(self, deed: Deed, draw: float) -> str:
+    def kill(self, kind: FaultKind, draw: float) -> str:
         """Kill the pod that leads (if none is known to, the one that `draw` picks); what was done."""
         pods = [pod for pod in self._pods() if pod["status"].get("phase") == "Running"]
         if not pods:
             return ""
         leaders = [pod for pod in pods if self._leads(pod)]
-        victim = leaders[0] if leaders else pods[int(draw * len(pods))]
-        name = str(victim["metadata"]["name"])
+        target = leaders[0] if leaders else pods[int(draw * len(pods))]
+        name = str(target["metadata"]["name"])
         with self._lock:
-            self._struck.add(victim["metadata"]["uid"])
+            self._killed.add(target["metadata"]["uid"])
             if leaders and self._leaderless_since is None:
                 self._leaderless_since = time.monotonic()
-        if deed is Deed.KILL:
+        if kind is FaultKind.KILL:
             self._signal(f"{self._namespace}/{name}", NAME)
         # The pod is deleted as well: a container that is killed often is restarted more and more slowly.
-        self._delete(name, grace_seconds=0 if deed is Deed.KILL else None)
+        self._delete(name, grace_seconds=0 if kind is FaultKind.KILL else None)
         return f"{name}{' [leader]' if leaders else ''}"
 
     def ended_by_themselves(self) -> list[str]:
-        """Pods whose container was restarted though they were not struck."""
+        """Pods whose container was restarted though they were not killed."""
         with self._lock:
             return sorted(self._restarts.values())
 
@@ -166,7 +166,7 @@ class Operators:
                 statuses = pod["status"].get("containerStatuses", [])
                 count = sum(int(status["restartCount"]) for status in statuses)
                 again = count - self._first_restarts.setdefault(uid, count)
-                if again and uid not in self._struck:
+                if again and uid not in self._killed:
                     self._restarts[uid] = f"{name} ({again} times)"
                 if any("running" in status.get("state", {}) for status in statuses):
                     followed.append((name, f"{uid} {count}"))

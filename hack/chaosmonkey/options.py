@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from localcluster.console import RefusalError
 
-from .schedule import Deed
-from .victims import spare
+from .schedule import FaultKind
+from .targets import spare
 
 if TYPE_CHECKING:
     Group = argparse._ArgumentGroup  # noqa: SLF001 - it has no other name
@@ -21,38 +21,38 @@ DESCRIPTION = """\
 The chaos test: injects random faults into etcd members and the operator, then checks that nothing was lost.
 
 It creates etcd clusters of its own, alternately of both kinds, in a new namespace, and writes to them all the
-time. One fault is called a strike. Strikes against members hit only these clusters; strikes against the
-operator or a node also affect other clusters. One more cluster, the control, receives no faults: it shows
-what the machine itself causes. A cluster is struck only while all its members are healthy, and so that it
-keeps its quorum; the test waits for that and logs it. docs/chaos.md describes the checks.
+time. Faults of members affect only these clusters; faults of the operator or of a node also affect other
+clusters. One more cluster, the control, receives no faults: it shows what the machine itself causes. A
+cluster receives a fault only while all its members are healthy, and so that it keeps its quorum; the
+test waits for that and logs it. docs/chaos.md describes the checks.
 
   hack/chaos                                      ten minutes on the local cluster `dev` of hack/cluster
   hack/chaos --duration 1h --seed 4711            an hour, in the order of that seed
   hack/chaos --kubeconfig PATH                    any Kubernetes whose pod addresses this machine can reach
 
-kinds of strike (--deeds); all but delete only on clusters of hack/cluster
+kinds of fault (--faults); all but delete only on clusters of hack/cluster
   delete      delete a member's pod
   kill        SIGKILL a member's process
   freeze      stop a member's process (SIGSTOP) for --outage
   node-stop   end the kubelet of a node for --outage; its pods keep running
   node-cut    take the link of a node down for --outage
-The pod of the leading operator is deleted; on clusters of hack/cluster, in half of the strikes at random, its
-process is killed (SIGKILL) first. The last line is PASSED or FAILED. Ctrl-C ends the strikes, and the checks
+The pod of the leading operator is deleted; on clusters of hack/cluster, in half of the cases at random, its
+process is killed (SIGKILL) first. The last line is PASSED or FAILED. Ctrl-C ends the faults, and the checks
 follow; a second Ctrl-C ends the run without them.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is requested. Times in seconds; `operator_every` 0 never strikes the operator."""
+    """What is requested. Times in seconds; `operator_every` 0 never kills the operator."""
 
     seed: int
     seconds: float
     interval: float
     at_once: int
-    deeds: tuple[Deed, ...]
+    kinds: tuple[FaultKind, ...]
     operator_every: float
-    operator_deeds: tuple[Deed, ...]
+    operator_kinds: tuple[FaultKind, ...]
     clusters: int
     size: int
     writes_per_second: float
@@ -101,17 +101,17 @@ def _add_what(what: Group) -> None:
 
 def _add_faults(faults: Group) -> None:
     faults.add_argument(
-        "--seed", type=int, metavar="N", help="repeat the strikes of a run with this seed (default: random)"
+        "--seed", type=int, metavar="N", help="repeat the faults of a run with this seed (default: random)"
     )
-    _add_time(faults, "--interval", "30s", "mean time between strikes (default: %(default)s)")
+    _add_time(faults, "--interval", "30s", "mean time between faults (default: %(default)s)")
     faults.add_argument(
-        "--at-once", type=_count, default=1, metavar="N", help="members per strike (default: %(default)s)"
+        "--at-once", type=_count, default=1, metavar="N", help="members per fault (default: %(default)s)"
     )
     faults.add_argument(
-        "--deeds",
-        type=_deeds,
+        "--faults",
+        type=_kinds,
         metavar="A,B,...",
-        help="kinds of strike, chosen at random; one that is named twice comes twice as often (default: "
+        help="kinds of fault, chosen at random; one that is named twice comes twice as often (default: "
         "delete,kill,freeze; with --kubeconfig: delete)",
     )
     _add_time(faults, "--outage", "15s", "how long freeze, node-stop, node-cut last (default: %(default)s)")
@@ -119,7 +119,7 @@ def _add_faults(faults: Group) -> None:
         faults,
         "--kill-operator-every",
         "60s",
-        "mean time between strikes against the operator; 0: never (default: %(default)s)",
+        "mean time between faults of the operator; 0: never (default: %(default)s)",
     )
     faults.add_argument(
         "--beyond-quorum",
@@ -131,7 +131,7 @@ def _add_faults(faults: Group) -> None:
 
 def _add_verdict(judged: Group) -> None:
     _add_time(
-        judged, "--patience", "5m", "time in which a struck cluster must recover (default: %(default)s)"
+        judged, "--patience", "5m", "time in which a cluster must recover from a fault (default: %(default)s)"
     )
     _add_time(
         judged,
@@ -150,12 +150,14 @@ def _add_time(group: Group, name: str, default: str, text: str) -> None:
 def plan(options: argparse.Namespace, *, nodes: int) -> Plan:
     """Return what is requested, if it is possible; nodes: how many can be broken, 0 of other clusters."""
     is_local = nodes > 0
-    deeds = options.deeds or ((Deed.DELETE, Deed.KILL, Deed.FREEZE) if is_local else (Deed.DELETE,))
-    for deed in deeds:
-        if deed.is_local and not is_local:
-            raise RefusalError(f"{deed} works on a cluster of hack/cluster only; with --kubeconfig: delete")
-        if deed.is_of_node and nodes == 1:
-            raise RefusalError(f"{deed} needs a second node; run: hack/cluster up --nodes 3")
+    kinds = options.faults or (
+        (FaultKind.DELETE, FaultKind.KILL, FaultKind.FREEZE) if is_local else (FaultKind.DELETE,)
+    )
+    for kind in kinds:
+        if kind.is_local and not is_local:
+            raise RefusalError(f"{kind} works on a cluster of hack/cluster only; with --kubeconfig: delete")
+        if kind.is_of_node and nodes == 1:
+            raise RefusalError(f"{kind} needs a second node; run: hack/cluster up --nodes 3")
     if not options.beyond_quorum and spare(options.size) < 1:
         raise RefusalError(
             f"a cluster of {options.size} has no member to spare; --size 3, or --beyond-quorum"
@@ -165,9 +167,9 @@ def plan(options: argparse.Namespace, *, nodes: int) -> Plan:
         seconds=options.duration,
         interval=options.interval,
         at_once=options.at_once,
-        deeds=deeds,
+        kinds=kinds,
         operator_every=options.kill_operator_every,
-        operator_deeds=(Deed.DELETE, Deed.KILL) if is_local else (Deed.DELETE,),
+        operator_kinds=(FaultKind.DELETE, FaultKind.KILL) if is_local else (FaultKind.DELETE,),
         clusters=options.clusters,
         size=options.size,
         writes_per_second=options.writes,
@@ -190,8 +192,8 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _deeds(text: str) -> tuple[Deed, ...]:
+def _kinds(text: str) -> tuple[FaultKind, ...]:
     try:
-        return tuple(Deed(word) for word in text.split(","))
+        return tuple(FaultKind(word) for word in text.split(","))
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error}; there are: {', '.join(Deed)}") from error
+        raise argparse.ArgumentTypeError(f"{error}; there are: {', '.join(FaultKind)}") from error

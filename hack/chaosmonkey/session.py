@@ -24,7 +24,7 @@ from localcluster.paths import Cache
 
 from . import judge
 from .clusters import create, documents, make_namespace, open_subjects
-from .deeds import Deeds
+from .injector import Injector
 from .operators import Operators
 from .options import Plan, plan
 from .run import Run
@@ -34,7 +34,7 @@ MENDING_TRIES = 3
 
 
 def run(options: argparse.Namespace) -> Verdict:
-    """Create the clusters, strike them, and judge what came of it."""
+    """Create the clusters, inject faults, and judge what came of it."""
     testbed, instance = _find(options)
     chosen = plan(options, nodes=len(instance.nodes()) if instance is not None else 0)
     kubectl = testbed.kubectl(is_echoed=False)
@@ -43,18 +43,18 @@ def run(options: argparse.Namespace) -> Verdict:
     namespace = f"chaos-{uuid4().hex[:8]}"
     log = RunLog()
     log(f"seed      {chosen.seed}; operator's logs in {folder}")
-    deeds = Deeds(api, namespace, instance, options.outage)
-    with Operators(api, kubectl, options.operator_namespace, folder, deeds.signal) as operators:
+    injector = Injector(api, namespace, instance, options.outage)
+    with Operators(api, kubectl, options.operator_namespace, folder, injector.signal) as operators:
         operators.wait_ready()
         operator = DeployedOperator(testbed, kubectl, options.operator_namespace)
         space = Space(namespace, testbed, kubectl.within(namespace), api, operator)
         make_namespace(api, namespace)
         passed = False
         try:
-            verdict = _strike_and_judge(options, chosen, space, operators, deeds, log)
+            verdict = _run_and_judge(options, chosen, space, operators, injector, log)
             passed = verdict.passed
         finally:
-            _mend(deeds, log)
+            _mend(injector, log)
             if passed and not options.keep:
                 api.delete(NAMESPACES, "", namespace)
             else:
@@ -62,8 +62,13 @@ def run(options: argparse.Namespace) -> Verdict:
     return verdict
 
 
-def _strike_and_judge(
-    options: argparse.Namespace, chosen: Plan, space: Space, operators: Operators, deeds: Deeds, log: RunLog
+def _run_and_judge(
+    options: argparse.Namespace,
+    chosen: Plan,
+    space: Space,
+    operators: Operators,
+    injector: Injector,
+    log: RunLog,
 ) -> Verdict:
     made = documents(chosen, options.storage_class)
     with ExitStack() as stack:
@@ -71,10 +76,10 @@ def _strike_and_judge(
         subjects = open_subjects(stack, space, made, ids, chosen.writes_per_second)
         for subject in subjects:  # the last one is the control
             log(f"serves    {subject.name} of {subject.document['apiVersion']}, {chosen.size} members")
-        running = Run(chosen, space, subjects, operators, deeds, log)
+        running = Run(chosen, space, subjects, operators, injector, log)
         log.begin()
         with _stopped_by_signals(running, log):
-            running.strike()
+            running.inject()
         seconds = running.seconds
         log("ending    mending everything, waiting until all clusters are whole")
         running.mend(everything=True)
@@ -87,15 +92,15 @@ def _strike_and_judge(
         log(f"dumped    objects, events, logs and member lists: {dump(space, 'chaos')}")
     elif not options.keep:
         checks += judge.removed(running)
-    checks += judge.struck(running)
+    checks += judge.injected(running)
     return judge.verdict(running, seconds, checks, notable)
 
 
-def _mend(deeds: Deeds, log: RunLog) -> None:
+def _mend(injector: Injector, log: RunLog) -> None:
     """Leave nothing broken, also after an interruption; what cannot be mended is named."""
     for _ in range(MENDING_TRIES):
-        deeds.mend(everything=True)
-    for outage in deeds.outages:
+        injector.mend(everything=True)
+    for outage in injector.outages:
         log(f"BROKEN    {outage.what}, and cannot be mended; see hack/cluster fault --help")
 
 
@@ -134,7 +139,7 @@ class RunLog:
 
 @contextmanager
 def _stopped_by_signals(running: Run, log: Callable[[str], None]) -> Iterator[None]:
-    """Until the end of the block, Ctrl-C and SIGTERM end the strikes; after that they end everything."""
+    """Until the end of the block, Ctrl-C and SIGTERM end the faults; after that they end everything."""
 
     def stop(number: int, _frame: object) -> None:
         if running.stop.is_set():

@@ -1,4 +1,4 @@
-"""What came of it: the figures of each cluster and of the operator, and the checks that passed or not."""
+"""What came of it: the results of each cluster and of the operator, and the checks that passed or not."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFigures:
+class ClusterResults:
     """One cluster's hour. Times in seconds."""
 
     name: str
     group: str
-    struck: int
+    faults: int
     acknowledged: int
     longest_write_gap: str
     quorum_losses: Sequence[float] = ()
@@ -40,7 +40,7 @@ class ClusterFigures:
         """One row of the table."""
         lost = f"{len(self.quorum_losses)} (max {max(self.quorum_losses, default=0.0):.1f} s)"
         return (
-            f"  {self.name:<10} {self.group:<20} {self.struck:>5} {self.acknowledged:>9} "
+            f"  {self.name:<10} {self.group:<20} {self.faults:>5} {self.acknowledged:>9} "
             f"{self.longest_write_gap:<18} {lost:<15} {spread(self.recoveries)}"
         )
 
@@ -70,11 +70,11 @@ class Verdict:
 
     seed: int
     seconds: float
-    strikes: str
-    operator_strikes: str
+    faults: str
+    operator_faults: str
     changes: int
     takeovers: Sequence[float]
-    clusters: Sequence[ClusterFigures]
+    clusters: Sequence[ClusterResults]
     checks: Sequence[Check]
     load: float
     cores: int
@@ -88,8 +88,8 @@ class Verdict:
     def lines(self) -> Iterable[str]:
         """The report."""
         yield f"== verdict after {duration(self.seconds)}, seed {self.seed}"
-        yield f"  struck: {self.strikes}"
-        yield f"  operator: {self.operator_strikes}; {self.changes} takeovers, after {spread(self.takeovers)}"
+        yield f"  faults: {self.faults}"
+        yield f"  operator: {self.operator_faults}; {self.changes} takeovers, after {spread(self.takeovers)}"
         yield f"  load of this machine: {self.load:.1f} on {self.cores} cores, in the mean"
         if self.clusters:
             yield HEADER

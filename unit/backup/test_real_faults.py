@@ -32,7 +32,7 @@ pytestmark = pytest.mark.etcd
 
 VALUE = bytes(1 << 20)
 VALUES = 32
-"""More than what connections, gRPC and the pipeline hold: the member still sends when it is struck."""
+"""More than what connections, gRPC and the pipeline hold: the member still sends when it is faulty."""
 
 STALL = 2.0
 
@@ -47,15 +47,15 @@ class Setup:
     def client(self, channels: Channels, name: str) -> KeyClient:
         return KeyClient(channels, self.members.endpoint(name))
 
-    def back_up(self, name: str, strike: Callable[[Source], None] = lambda _: None) -> Manifest:
-        """One backup; `strike` is called once the first chunks of the snapshot have come."""
+    def back_up(self, name: str, fault: Callable[[Source], None] = lambda _: None) -> Manifest:
+        """One backup; `fault` is called once the first chunks of the snapshot have come."""
         channels = Channels()
         try:
             chosen = source.choose(channels, self.members.endpoints)
             chunks = source.read(channels, chosen, stall=STALL)
             origin = Origin(etcd_version="3.6.16", cluster_id=1, member_id=1, revision=chosen.status.revision)
-            struck = _struck(chunks, lambda: strike(chosen))
-            return create(self.store, name, struck, origin, time=datetime.now(UTC))
+            faulty = _with_fault(chunks, lambda: fault(chosen))
+            return create(self.store, name, faulty, origin, time=datetime.now(UTC))
         finally:
             channels.close()
 
@@ -66,9 +66,9 @@ class Setup:
         return {entry.name: entry.state for entry in catalog.entries(self.store, "")}
 
 
-def _struck(chunks: Iterator[bytes], strike: Callable[[], None]) -> Iterator[bytes]:
+def _with_fault(chunks: Iterator[bytes], fault: Callable[[], None]) -> Iterator[bytes]:
     first = [next(chunks) for _ in range(4)]
-    strike()
+    fault()
     yield from chain(first, chunks)
 
 

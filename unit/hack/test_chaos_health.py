@@ -1,7 +1,7 @@
 from chaosmonkey.health import Recoveries
 
 
-def test_a_recovery_is_counted_from_the_end_of_the_strike_to_the_first_whole_observation() -> None:
+def test_a_recovery_is_counted_from_the_end_of_the_fault_to_the_first_whole_observation() -> None:
     recoveries = Recoveries()
     recoveries.begin(10.0)
     recoveries.end(11.0)
@@ -14,7 +14,7 @@ def test_a_recovery_is_counted_from_the_end_of_the_strike_to_the_first_whole_obs
     assert recoveries.awaited_for(20.0) == 0.0
 
 
-def test_an_observation_that_began_before_the_strike_had_ended_does_not_count() -> None:
+def test_an_observation_that_began_before_the_fault_had_ended_does_not_count() -> None:
     recoveries = Recoveries()
     recoveries.begin(10.0)
     recoveries.observe(10.1, 10.2, is_whole=True)  # the process is about to be killed
@@ -24,7 +24,7 @@ def test_an_observation_that_began_before_the_strike_had_ended_does_not_count() 
     assert recoveries.seconds == []
 
 
-def test_strikes_that_overlap_are_one_recovery_from_the_end_of_the_last() -> None:
+def test_faults_that_overlap_are_one_recovery_from_the_end_of_the_last() -> None:
     recoveries = Recoveries()
     recoveries.begin(10.0)
     recoveries.begin(11.0)

@@ -6,14 +6,14 @@ import pytest
 
 from chaosmonkey.cli import main
 from chaosmonkey.logs import BUGS, scan
-from chaosmonkey.verdict import Check, ClusterFigures, Tally, Verdict, duration, spread
+from chaosmonkey.verdict import Check, ClusterResults, Tally, Verdict, duration, spread
 
 GOOD = Check(name="all is well")
 BAD = Check(name="chaos-1 is settled", found="QuorumLost")
-FIGURES = ClusterFigures(
+RESULTS = ClusterResults(
     name="chaos-1",
     group="coreos.com",
-    struck=40,
+    faults=40,
     acknowledged=36000,
     longest_write_gap="2.1 s at 00:12:07",
     quorum_losses=[0.5, 1.25],
@@ -22,11 +22,11 @@ FIGURES = ClusterFigures(
 VERDICT = Verdict(
     seed=7,
     seconds=3661,
-    strikes="40 delete",
-    operator_strikes="60 kill",
+    faults="40 delete",
+    operator_faults="60 kill",
     changes=60,
     takeovers=[1.0, 17.0],
-    clusters=[FIGURES],
+    clusters=[RESULTS],
     checks=[GOOD],
     load=3.14,
     cores=2,
@@ -44,7 +44,7 @@ def test_a_verdict_passes_only_if_every_check_does_and_there_is_one() -> None:
     assert not replace(VERDICT, checks=[]).passed
 
 
-def test_the_report_has_the_seed_the_figures_and_what_failed() -> None:
+def test_the_report_has_the_seed_the_results_and_what_failed() -> None:
     lines = list(replace(VERDICT, checks=[GOOD, BAD]).lines())
     assert lines[0] == "== verdict after 01:01:01, seed 7"
     assert lines[-1] == "FAILED: 1 of 2 checks"
@@ -56,7 +56,7 @@ def test_the_report_has_the_seed_the_figures_and_what_failed() -> None:
     assert list(VERDICT.lines())[-1] == "PASSED"
 
 
-def test_figures_without_a_strike_are_reported_as_such() -> None:
+def test_results_without_a_fault_are_reported_as_such() -> None:
     assert spread([]) == "-"
     assert str(Tally()) == "none"
     assert duration(59.9) == "00:00:59"
@@ -92,7 +92,7 @@ def test_lines_that_were_read_twice_count_once() -> None:
     [
         (["--kubeconfig", "/nowhere"], "there is no kubeconfig at /nowhere"),
         (["--kubeconfig", __file__, "--name", "dev"], "either --name or --kubeconfig"),
-        (["--kubeconfig", __file__, "--deeds", "freeze"], "freeze works on a cluster of hack/cluster only"),
+        (["--kubeconfig", __file__, "--faults", "freeze"], "freeze works on a cluster of hack/cluster only"),
         (["--kubeconfig", __file__, "--size", "2"], "a cluster of 2 has no member to spare"),
         (["--kubeconfig", __file__], "cannot use"),
     ],
@@ -113,7 +113,7 @@ def test_a_run_that_cannot_begin_reports_so_in_one_line(
     assert printed.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [["--duration", "soon"], ["--clusters", "0"], ["--deeds", "flood"]])
+@pytest.mark.parametrize("arguments", [["--duration", "soon"], ["--clusters", "0"], ["--faults", "flood"]])
 def test_wrong_arguments_are_refused(arguments: list[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(arguments)

@@ -21,7 +21,7 @@ from localcluster.console import RefusalError
 from localcluster.instance import Instance
 
 from .health import Watch
-from .schedule import Deed
+from .schedule import FaultKind
 
 DELETE_GRACE_SECONDS = 1
 """As `kubectl delete pod --now`: etcd gets SIGTERM, and a second later SIGKILL."""
@@ -38,8 +38,8 @@ class Outage:
     mend: Callable[[], object]
 
 
-class Deeds:
-    """Strikes in one namespace; `outages` are those that last."""
+class Injector:
+    """Injects faults in one namespace; `outages` are those that last."""
 
     def __init__(self, api: Api, namespace: str, instance: Instance | None, outage_seconds: float) -> None:
         self._api = api
@@ -53,15 +53,15 @@ class Deeds:
         """What is wrong with a node now; empty if nothing is."""
         return next((outage.what for outage in self.outages if outage.is_of_node), "")
 
-    def member(self, deed: Deed, pod: str, watch: Watch) -> None:
-        """Strike a member."""
+    def member(self, kind: FaultKind, pod: str, watch: Watch) -> None:
+        """Inject a fault into a member."""
         where = f"{self._namespace}/{pod}"
-        if deed is Deed.DELETE:
+        if kind is FaultKind.DELETE:
             with suppress(NotFound):
                 self._api.client.delete(
                     resources.PODS, Key(self._namespace, pod), grace_seconds=DELETE_GRACE_SECONDS
                 )
-        elif deed is Deed.KILL:
+        elif kind is FaultKind.KILL:
             self.signal(where, faults.CONTAINER)
         else:
             instance = self._local()
@@ -73,10 +73,10 @@ class Deeds:
                 of_node=False,
             )
 
-    def node(self, deed: Deed, node: str, watches: Sequence[Watch]) -> None:
-        """Strike a node; `watches` are those of the clusters that have members there."""
+    def node(self, kind: FaultKind, node: str, watches: Sequence[Watch]) -> None:
+        """Inject a fault into a node; `watches` are those of the clusters that have members there."""
         instance = self._local()
-        if deed is Deed.NODE_STOP:
+        if kind is FaultKind.NODE_STOP:
             faults.stop_node(instance, node)
             self._keep(f"{node} stopped", watches, lambda: faults.start_node(instance, node), of_node=True)
         else:
@@ -102,7 +102,7 @@ class Deeds:
             except RefusalError:
                 pass  # the frozen process has ended, and its container with it
             for watch in outage.watches:
-                watch.end_strike()
+                watch.end_fault()
             mended.append(outage.what)
         self.outages = left
         return mended
@@ -116,5 +116,5 @@ class Deeds:
 
     def _local(self) -> Instance:
         if self._instance is None:
-            raise RefusalError("only a cluster of hack/cluster can be struck like that; use --name")
+            raise RefusalError("only a cluster of hack/cluster can get this fault; use --name")
         return self._instance

@@ -1,14 +1,14 @@
-"""When the monkey strikes, waits or skips, and what it counts: with stand-ins for clusters and deeds."""
+"""When faults are injected, delayed or skipped, and what is counted; clusters are stand-ins."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from chaosmonkey.dispatch import Dispatcher, Due
 from chaosmonkey.options import parser, plan
-from chaosmonkey.schedule import Deed, Strike
-from chaosmonkey.striking import Due, Striker
-from chaosmonkey.victims import Member, Sight
+from chaosmonkey.schedule import Fault, FaultKind
+from chaosmonkey.targets import Member, Sight
 from localcluster.console import RefusalError
 
 
@@ -20,18 +20,18 @@ class Watch:
         self.is_whole = True
         self.name = name
         self.open = 0
-        self.struck = 0
+        self.faults = 0
 
     @property
     def sight(self) -> Sight:
         members = tuple(Member(pod=f"{self.name}-{n}", node=node) for n, node in enumerate(self.nodes))
         return Sight(name=self.name, size=3, members=members, is_whole=self.is_whole)
 
-    def begin_strike(self, victims: int) -> None:
+    def begin_fault(self, targets: int) -> None:
         self.open += 1
-        self.struck += victims
+        self.faults += targets
 
-    def end_strike(self) -> None:
+    def end_fault(self) -> None:
         self.open -= 1
 
 
@@ -42,17 +42,17 @@ class Subject:
         self.was_beyond_quorum = False
 
 
-class Deeds:
+class Injector:
     def __init__(self) -> None:
         self.node_out = ""
         self.done: list[str] = []
         self.error: Exception | None = None
 
-    def member(self, deed: Deed, pod: str, _: Watch) -> None:
-        self._do(f"{deed} {pod}")
+    def member(self, kind: FaultKind, pod: str, _: Watch) -> None:
+        self._do(f"{kind} {pod}")
 
-    def node(self, deed: Deed, node: str, watches: Sequence[Watch]) -> None:
-        self._do(f"{deed} {node} of {len(watches)}")
+    def node(self, kind: FaultKind, node: str, watches: Sequence[Watch]) -> None:
+        self._do(f"{kind} {node} of {len(watches)}")
 
     def _do(self, what: str) -> None:
         if self.error is not None:
@@ -61,62 +61,62 @@ class Deeds:
 
 
 class Scene:
-    """A striker, two subjects and the control."""
+    """A dispatcher, two subjects and the control."""
 
     def __init__(self, *arguments: str) -> None:
         self.subjects = [Subject("chaos-1"), Subject("chaos-2"), Subject("control")]
-        self.deeds = Deeds()
+        self.injector = Injector()
         self.log: list[str] = []
         everyone: Any = self.subjects
-        deeds: Any = self.deeds
-        self.striker = Striker(
-            plan(parser().parse_args(arguments), nodes=3), everyone, deeds, self.log.append
+        injector: Any = self.injector
+        self.dispatcher = Dispatcher(
+            plan(parser().parse_args(arguments), nodes=3), everyone, injector, self.log.append
         )
 
-    def strike(self, deed: Deed, cluster: int = 0, draw: float = 0.4) -> bool:
-        return self.striker.strike(Strike(number=1, wait=0.0, deed=deed, cluster=cluster, draw=draw))
+    def inject(self, kind: FaultKind, cluster: int = 0, draw: float = 0.4) -> bool:
+        return self.dispatcher.inject(Fault(number=1, wait=0.0, kind=kind, cluster=cluster, draw=draw))
 
 
 def test_a_deletion_is_over_at_once_and_a_frozen_member_until_it_is_mended() -> None:
     scene = Scene()
-    assert scene.strike(Deed.DELETE)
-    assert scene.strike(Deed.FREEZE, cluster=1)
-    assert scene.deeds.done == ["delete chaos-1-1", "freeze chaos-2-1"]
+    assert scene.inject(FaultKind.DELETE)
+    assert scene.inject(FaultKind.FREEZE, cluster=1)
+    assert scene.injector.done == ["delete chaos-1-1", "freeze chaos-2-1"]
     assert [subject.watch.open for subject in scene.subjects] == [0, 1, 0]
-    assert str(scene.striker.struck) == "1 delete, 1 freeze"
+    assert str(scene.dispatcher.injected) == "1 delete, 1 freeze"
     assert scene.log[0] == "delete    chaos-1: chaos-1-1 on node-1"
 
 
 def test_a_cluster_that_is_not_whole_is_waited_for_and_the_log_has_it_once() -> None:
     scene = Scene()
     scene.subjects[0].watch.is_whole = False
-    assert [scene.strike(Deed.KILL), scene.strike(Deed.KILL)] == [False, False]
+    assert [scene.inject(FaultKind.KILL), scene.inject(FaultKind.KILL)] == [False, False]
     assert scene.log == ["waiting   until chaos-1 is whole"]
     scene.subjects[0].watch.is_whole = True
-    assert scene.strike(Deed.KILL)
+    assert scene.inject(FaultKind.KILL)
     scene.subjects[0].watch.is_whole = False
-    assert not scene.strike(Deed.KILL)
+    assert not scene.inject(FaultKind.KILL)
     assert scene.log.count("waiting   until chaos-1 is whole") == 2
 
 
-def test_a_strike_that_fails_leaves_no_recovery_open() -> None:
+def test_a_fault_that_fails_leaves_no_recovery_open() -> None:
     scene = Scene()
-    scene.deeds.error = RefusalError("no running container")
-    for deed in (Deed.FREEZE, Deed.NODE_STOP):
+    scene.injector.error = RefusalError("no running container")
+    for kind in (FaultKind.FREEZE, FaultKind.NODE_STOP):
         with pytest.raises(RefusalError):
-            scene.strike(deed)
+            scene.inject(kind)
     assert [subject.watch.open for subject in scene.subjects] == [0, 0, 0]
-    assert str(scene.striker.struck) == "none"
+    assert str(scene.dispatcher.injected) == "none"
 
 
-def test_a_node_strikes_all_clusters_with_members_there_the_control_included() -> None:
+def test_a_fault_of_a_node_affects_all_clusters_with_members_there_the_control_included() -> None:
     scene = Scene()
-    assert scene.strike(Deed.NODE_CUT)
-    assert scene.deeds.done == ["node-cut node-1 of 3"]
-    assert [subject.watch.struck for subject in scene.subjects] == [1, 1, 1]
+    assert scene.inject(FaultKind.NODE_CUT)
+    assert scene.injector.done == ["node-cut node-1 of 3"]
+    assert [subject.watch.faults for subject in scene.subjects] == [1, 1, 1]
     assert scene.log == ["node-cut  node-1 with 1 of chaos-1, 1 of chaos-2, 1 of control"]
-    scene.deeds.node_out = "node-1 cut off"
-    assert not scene.strike(Deed.DELETE)
+    scene.injector.node_out = "node-1 cut off"
+    assert not scene.inject(FaultKind.DELETE)
     assert scene.log[-1] == "waiting   until node-1 cut off is over"
 
 
@@ -124,25 +124,25 @@ def test_a_node_that_no_cluster_can_spare_is_skipped() -> None:
     scene = Scene()
     for subject in scene.subjects:
         subject.watch.nodes = ["node-0"] * 3
-    assert scene.strike(Deed.NODE_STOP)
-    assert scene.deeds.done == []
+    assert scene.inject(FaultKind.NODE_STOP)
+    assert scene.injector.done == []
     assert scene.log[0].startswith("skipped   node-stop no. 1: each node has more members")
 
 
 def test_more_than_a_quorum_can_spare_is_remembered() -> None:
     scene = Scene("--beyond-quorum", "--at-once", "2")
-    assert scene.strike(Deed.DELETE, draw=0.0)
-    assert scene.deeds.done == ["delete chaos-1-0", "delete chaos-1-1"]
+    assert scene.inject(FaultKind.DELETE, draw=0.0)
+    assert scene.injector.done == ["delete chaos-1-0", "delete chaos-1-1"]
     assert [subject.was_beyond_quorum for subject in scene.subjects] == [True, False, False]
 
 
-def test_a_strike_is_due_after_its_wait_and_the_next_one_when_it_is_done() -> None:
-    strikes = [
-        Strike(number=n, wait=w, deed=Deed.KILL, cluster=0, draw=0.0) for n, w in ((1, 0.0), (2, 3600.0))
+def test_a_fault_is_due_after_its_wait_and_the_next_one_when_it_is_done() -> None:
+    faults = [
+        Fault(number=n, wait=w, kind=FaultKind.KILL, cluster=0, draw=0.0) for n, w in ((1, 0.0), (2, 3600.0))
     ]
-    due = Due(iter(strikes))
-    assert due.now() is strikes[0]
-    assert due.now() is strikes[0]
+    due = Due(iter(faults))
+    assert due.now() is faults[0]
+    assert due.now() is faults[0]
     due.done()
     assert due.now() is None
     assert Due(iter(())).now() is None
@@ -152,5 +152,5 @@ def test_the_defaults_of_a_run() -> None:
     local, foreign = plan(parser().parse_args([]), nodes=1), plan(parser().parse_args([]), nodes=0)
     assert (local.seconds, local.interval, local.operator_every, local.patience) == (600.0, 30.0, 60.0, 300.0)
     assert (local.clusters, local.size, local.at_once, local.writes_per_second) == (3, 3, 1, 10)
-    assert local.deeds == (Deed.DELETE, Deed.KILL, Deed.FREEZE)
-    assert foreign.deeds == foreign.operator_deeds == (Deed.DELETE,)
+    assert local.kinds == (FaultKind.DELETE, FaultKind.KILL, FaultKind.FREEZE)
+    assert foreign.kinds == foreign.operator_kinds == (FaultKind.DELETE,)

@@ -1,7 +1,7 @@
-"""Who is struck: a choice that never costs a cluster its quorum, unless that is requested.
+"""Who gets a fault: a choice that never costs a cluster its quorum, unless that is requested.
 
-A cluster must be whole (every member a healthy voter, the operator at rest) before it is struck, and at most
-as many members go as a quorum can spare.
+A cluster must be whole (every member a healthy voter, the operator at rest) before it gets a fault, and at
+most as many members go as a quorum can spare.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """No member may be struck yet; `until` names what must hold first."""
+    """No member may get a fault yet; `until` names what must hold first."""
 
     until: str
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """No node can be struck as members are placed; waiting would not help."""
+    """No node can get a fault as members are placed; waiting would not help."""
 
     why: str
 
@@ -51,7 +51,7 @@ def spare(size: int) -> int:
     return (size - 1) // 2
 
 
-def members_to_strike(
+def target_members(
     sight: Sight, draw: float, *, at_once: int, beyond_quorum: bool
 ) -> tuple[Member, ...] | Wait:
     """`at_once` neighbours by name, from the one that `draw` in [0, 1) picks."""
@@ -64,7 +64,7 @@ def members_to_strike(
     return tuple(sight.members[(first + step) % len(sight.members)] for step in range(count))
 
 
-def node_to_strike(sights: Sequence[Sight], draw: float, *, beyond_quorum: bool) -> str | Wait | Skip:
+def target_node(sights: Sequence[Sight], draw: float, *, beyond_quorum: bool) -> str | Wait | Skip:
     """A node with members, which every cluster can do without."""
     nodes = sorted({member.node for sight in sights for member in sight.members})
     if not beyond_quorum:

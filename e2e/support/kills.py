@@ -10,7 +10,7 @@ from e2e.support.testbed import TestbedError
 from localcluster.commands import CommandError
 
 
-class Striker:
+class RepeatedKills:
     """Until left: SIGKILL and forced deletion in turn, one every `every` seconds.
 
     So each pod is killed at most once: the kubelet starts a container again at once the first time only.
@@ -22,9 +22,9 @@ class Striker:
         self._ways: tuple[Callable[[], None], ...] = (operator.kill_process, operator.delete_by_force)
         self._ended = threading.Event()
         self._failures: list[Exception] = []
-        self._thread = threading.Thread(target=self._strike, name="striker")
+        self._thread = threading.Thread(target=self._kill, name="kills")
 
-    def __enter__(self) -> "Striker":
+    def __enter__(self) -> "RepeatedKills":
         self._thread.start()
         return self
 
@@ -36,7 +36,7 @@ class Striker:
         if error is None and not self.count and self._failures:
             raise self._failures[0]
 
-    def _strike(self) -> None:
+    def _kill(self) -> None:
         for way in cycle(self._ways):
             if self._ended.wait(self._every):
                 return
@@ -44,4 +44,4 @@ class Striker:
                 way()
                 self.count += 1
             except (TestbedError, CommandError, OSError) as failure:
-                self._failures.append(failure)  # a pod that has just ended; the next strike comes soon
+                self._failures.append(failure)  # a pod that has just ended; the next kill comes soon
