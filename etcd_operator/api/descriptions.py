@@ -57,7 +57,9 @@ _PERSISTED = {
     "status.recovery.sha256": "The SHA-256 of the survivor's database, if the database was read because the "
     "survivor restarted without a quorum; otherwise empty.",
     "status.recovery.revision": "The latest revision of the survivor, or of the backup.",
-    "status.recovery.version": "The version of etcd that the survivor ran, or that sent the backup.",
+    "status.recovery.version": "The version of etcd with which the seed starts: that of the survivor or of "
+    "the backup; with spec.restore that of the spec; in a restore in place the lowest that a voting member "
+    "ran.",
     "status.recovery.backup": "The backup that is restored.",
     "status.recovery.backup.cluster": "The name of the EtcdCluster that was backed up.",
     "status.recovery.backup.via": "How the seed gets the backup: from a backup tool (Tool), from the claim "
@@ -69,9 +71,9 @@ _PERSISTED = {
     "status.recovery.backup.age": "How many seconds old the backup was when it was chosen.",
     "status.recovery.former": "etcd's IDs of the clusters that earlier recoveries gave up, in hexadecimal.",
     "status.recovery.automatic": "Whether this recovery started automatically (spec.recovery: Automatic).",
-    "status.recovery.silentMembers": "The voting members that did not answer when a restore in place gave up "
-    "their cluster: the cluster may have had later revisions than givenUp. Empty if givenUp was its last "
-    "revision.",
+    "status.recovery.silentMembers": "The members that did not answer when a restore in place gave up their "
+    "cluster (only voting members, if it was known who votes): the cluster may have had later revisions than "
+    "givenUp. Empty if givenUp was its last revision.",
     "status.recovery.stopped": "Whether a restore in place stopped writes to the cluster that it replaces, "
     "or was about to. If the restore ends without a change, the operator allows writes again, once.",
     "status.recovery.stable": "Whether the cluster has served for an hour since a recovery that started "
@@ -164,8 +166,8 @@ PEER = {
     "spec.bootstrap": "How the etcd of this member starts.",
     "spec.bootstrap.initialClusterState": "New bootstraps a cluster, Existing never does.",
     "spec.bootstrap.static": "The members that etcd is configured with at its start.",
-    "spec.bootstrap.static.initialCluster": "The initial members of the cluster, each with its name and "
-    "host.",
+    "spec.bootstrap.static.initialCluster": "The members that etcd is configured with at its start, each "
+    "with its name and host.",
     "spec.bootstrap.static.initialCluster[].name": "The name of the member.",
     "spec.bootstrap.static.initialCluster[].host": "The DNS name of the member, without a port.",
     "spec.bootstrap.initialClusterToken": "etcd's initial cluster token.",

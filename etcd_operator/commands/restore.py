@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sha256",
         metavar="HEX",
         default="",
-        help="accept only the snapshot with this SHA-256, as --check reports it",
+        help="accept only the snapshot with this SHA-256, as --check --json prints it",
     )
     etcd_programs.add_arguments(parser, "etcdutl")
     keys.add_arguments(parser)

@@ -144,7 +144,9 @@ def test_a_restore_of_an_earlier_operator_never_goes_on_with_another_etcdbackup(
     made.until_ended("Failed")
     assert made.reason == "Replaced"
     assert made.message.startswith("EtcdBackup one is not the one with which this restore began: to restore ")
-    assert f"to restore {URL}, set spec.source.objectURL to it" in made.message
+    assert (
+        f"to restore {URL}, create another EtcdRestore with this URL as spec.source.objectURL" in made.message
+    )
     made.until(lambda: not made.claims and not made.named("r-"))
     assert made.clusters == []
 
@@ -158,7 +160,7 @@ def test_a_restore_of_an_earlier_operator_needs_its_etcdbackup(made: Restoring) 
     made.made.start()
     made.until_ended("Failed")
     assert made.reason == "UnknownBackup"
-    assert made.message.startswith(f"EtcdBackup one was deleted: to restore {URL}, set spec.source.objectURL")
+    assert made.message.startswith(f"EtcdBackup one was deleted: to restore {URL}, create another EtcdRestore")
 
 
 @pytest.mark.parametrize("recorded", [True, False])

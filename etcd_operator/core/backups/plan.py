@@ -133,7 +133,7 @@ def give_up(state: BackupState) -> BackupPlan | None:
         return None
     reason, message = state.stopped
     minutes = round(STOP_PATIENCE / 60)
-    waited = f"the pod was deleted {minutes} minutes ago and has not ended: check its node"
+    waited = f"the pod has not ended within {minutes} minutes after it was deleted: check its node"
     return _failed(
         Failure(reason=reason or NOT_STOPPED, message=message or f"{waited}{_work(state).if_not_stopped}")
     )

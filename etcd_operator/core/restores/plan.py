@@ -140,8 +140,9 @@ def verify(state: RestoreState) -> RestorePlan | None:
     if job.end is JobEnd.SUCCEEDED and job.report is not None and job.report.snapshot is not None:
         snapshot = job.report.snapshot
         if state.source.sha256 not in ("", snapshot.sha256):
-            found = f"the object at {state.source.url} is not the one that the EtcdBackup stored there"
-            return failed("Replaced", f"{found}: its SHA-256 is {snapshot.sha256}: choose another EtcdBackup")
+            found = f"the object at {state.source.url} is not the one that the EtcdBackup stored there: "
+            found += f"the SHA-256 of its snapshot is {snapshot.sha256}"
+            return failed("Replaced", f"{found}: choose another EtcdBackup")
         message = f"verified: {texts.contents(snapshot)}"
         return going("Verified", message, snapshot=snapshot, requeue_after=0.0)
     return _await((job,), "Verifying", f"verifying {state.source.url}")

@@ -19,7 +19,7 @@ def kept(state: RestoreState) -> str:
 
 def waiting(what: str) -> str:
     """What stands in the way until Kubernetes has deleted it."""
-    return f"waiting until the objects that have the name of the cluster are deleted: {what}"
+    return f"waiting until a former cluster or claims of this name are deleted: {what}"
 
 
 def contents(snapshot: Verified) -> str:

@@ -66,7 +66,7 @@ def _missing(name: str, known: str) -> FoundSource:
 
 
 def _instead(url: str) -> str:
-    return f"to restore {url}, set spec.source.objectURL to it"
+    return f"to restore {url}, create another EtcdRestore with this URL as spec.source.objectURL"
 
 
 def _none(reason: str, message: str) -> FoundSource:
