@@ -160,7 +160,7 @@ def test_a_restore_of_an_earlier_operator_needs_its_etcdbackup(made: Restoring) 
     made.made.start()
     made.until_ended("Failed")
     assert made.reason == "UnknownBackup"
-    assert made.message.startswith(f"EtcdBackup one was deleted: to restore {URL}, create another EtcdRestore")
+    assert made.message.startswith(f"EtcdBackup one was deleted: to restore {URL}, create another")
 
 
 @pytest.mark.parametrize("recorded", [True, False])
