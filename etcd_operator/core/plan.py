@@ -90,7 +90,7 @@ RULES: tuple[Rule, ...] = (
     budget.before_stop,  # no rule above may wait for a person while evictions are refused
     scale.down,  # a member that is to be removed is not upgraded first
     manual_recovery.offer_beside_upgrade,  # the next one reports an upgrade, and not what else can be done
-    state_machine.roll,  # members that are added later start at the new version at once
+    state_machine.roll,  # decides itself where missing members come first (`grows_first`)
     scale.up,  # needs every voter healthy, and no other change
     # Reports: nothing above could act.
     manual_recovery.offer,  # any rule above may still bring a quorum back
