@@ -97,7 +97,10 @@ class ScheduleSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class LastBackup(Value, frozen=True, kw_only=True):
-    """The EtcdBackup that was created last. phase, url: of its status, as last seen."""
+    """The EtcdBackup that was created last. phase, url: of its status, as last seen.
+
+    name, phase: persisted state. Once the phase is final, the end of this EtcdBackup has been reported.
+    """
 
     name: str
     phase: str = ""
@@ -121,7 +124,8 @@ class ScheduleStatus(Value, frozen=True, kw_only=True):
     """The status of an EtcdBackupSchedule.
 
     schedule, since: persisted state. Times of `schedule` (with its time zone) up to `since` are over: their
-    backups were created, skipped, or are not due because the schedule was created or changed later.
+    backups were created, skipped, or are not due because the schedule was created or changed later. The ends
+    of those that were created have been reported, except for that of a `last_backup` that has not ended.
     last_verified_time: when the last verified backup was completed, as last_successful_time; not when it was
     verified.
     """

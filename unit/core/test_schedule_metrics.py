@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.api.backup_schedules import LastBackup, ScheduleStatus
+from etcd_operator.api.backup_schedules import ScheduleStatus
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
 from etcd_operator.core.backup_tool import metrics as tool
@@ -21,52 +21,52 @@ NONE = ScheduleStatus()
 HEALTHY = Verdict(status="True", reason="BackedUp")
 
 
-def with_last(name: str, phase: str = "Failed", success: str = "") -> ScheduleStatus:
-    time = timestamp(at(success)) if success else ""
-    return ScheduleStatus(last_backup=LastBackup(name=name, phase=phase), last_successful_time=time)
+def with_success(completed: str) -> ScheduleStatus:
+    return ScheduleStatus(last_successful_time=timestamp(at(completed)))
 
 
 def test_each_failed_backup_is_counted_once() -> None:
-    one, two = with_last("s-1"), with_last("s-2")
-    kept = remembered(None, "uid", state(), NONE, NONE)
-    assert kept.failures == 0
-    for previous, wanted, count in (
-        (NONE, with_last("s-1", "BackingUp"), 0),
-        (with_last("s-1", "BackingUp"), one, 1),
-        (with_last("s-1", "BackingUp"), one, 1),  # the reply to the write was lost
-        (one, one, 1),
-        (one, with_last("s-2", "BackingUp"), 1),
-        (with_last("s-2", "BackingUp"), two, 2),
-        (two, with_last("s-3", "Completed"), 2),
+    one, two, good = taken("22 10:00", "Failed"), taken("22 11:00", "Failed"), taken("22 12:00")
+    kept = None
+    for existing, ended, count in (
+        ((), (), 0),
+        ((one,), (one,), 1),
+        ((one,), (one,), 1),  # the reply to the write was lost
+        ((one,), (), 1),
+        ((one,), (one,), 1),  # the cache of schedules is behind
+        ((one, two), (two,), 2),
+        ((two, good), (two, good), 2),
+        ((two, good), (), 2),
     ):
-        kept = remembered(kept, "uid", state(), previous, wanted)
-        assert kept.failures == count, wanted
+        kept = remembered(kept, "uid", state(backups=existing), ended, NONE)
+        assert kept.failures == count, (existing, ended)
+    assert kept is not None
+    assert kept.counted == {two.uid}, "those that were deleted are forgotten"
 
 
-def test_what_failed_before_the_operator_was_started_is_not_counted_again() -> None:
-    one = with_last("s-1")
-    assert remembered(None, "uid", state(), one, one).failures == 0
-    assert remembered(None, "uid", state(), with_last("s-1", "BackingUp"), one).failures == 1
+def test_several_that_failed_between_two_passes_are_all_counted() -> None:
+    both = (taken("22 10:00", "Failed"), taken("22 11:00", "Failed"))
+    assert remembered(None, "uid", state(backups=both), both, NONE).failures == 2
 
 
 def test_a_schedule_of_the_same_name_counts_for_itself() -> None:
-    kept = ScheduleMemory(uid="old", failures=3, size=7)
-    assert remembered(kept, "new", state(), NONE, NONE) == ScheduleMemory(uid="new")
+    kept = ScheduleMemory(uid="old", failures=3, counted=frozenset({"x"}), size=7)
+    assert remembered(kept, "new", state(), (), NONE) == ScheduleMemory(uid="new")
 
 
 def test_size_and_duration_are_those_of_the_last_success_and_outlive_its_object() -> None:
     backup = taken("22 12:00", size=20512, took=9.0)
-    done = with_last(backup.name, "Completed", success="22 12:00")
+    done = with_success("22 12:00")
     older = taken("22 11:00", size=1, took=1.0)
-    kept = remembered(None, "uid", state(backups=(older, backup)), NONE, done)
+    kept = remembered(None, "uid", state(backups=(older, backup)), (), done)
     assert (kept.size, kept.took) == (20512, 9.0)
-    kept = remembered(kept, "uid", state(), done, done)
+    kept = remembered(kept, "uid", state(), (), done)
     assert (kept.size, kept.took) == (20512, 9.0)
-    later = with_last("s-later", "Completed", success="22 13:00")
-    kept = remembered(kept, "uid", state(), done, later)
+    later = with_success("22 13:00")
+    kept = remembered(kept, "uid", state(), (), later)
     assert (kept.size, kept.took) == (None, None), "of a backup that was not seen nothing is known"
     unknown = taken("22 13:00", size=0)
-    assert remembered(kept, "uid", state(backups=(unknown,)), done, later).size is None
+    assert remembered(kept, "uid", state(backups=(unknown,)), (), later).size is None
 
 
 def test_the_figures_of_a_schedule() -> None:

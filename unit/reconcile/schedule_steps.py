@@ -1,5 +1,6 @@
 """Steps of scenarios with an EtcdBackupSchedule, whose name is `s`."""
 
+from collections import Counter
 from typing import Any
 
 from unit.fakes.apiserver import Json
@@ -61,3 +62,12 @@ def created(world: Bench) -> list[str]:
 def messages(world: Bench, reason: str) -> list[str]:
     """The messages of all Events with this reason."""
     return [str(each["message"]) for each in world.events() if each["reason"] == reason]
+
+
+def reported(world: Bench, reason: str = "BackupFailed") -> dict[str, int]:
+    """How often Events of the schedule report each EtcdBackup, by name."""
+    found: Counter[str] = Counter()
+    for each in world.events():
+        if each["reason"] == reason and each["involvedObject"]["kind"] == "EtcdBackupSchedule":
+            found[each["message"].removeprefix("EtcdBackup ").partition(":")[0]] += each["count"]
+    return dict(found)

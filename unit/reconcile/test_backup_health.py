@@ -82,6 +82,20 @@ def test_a_cluster_from_its_first_backup_to_one_that_is_overdue(made: Made) -> N
     world.settle()
 
 
+def test_the_reason_is_reported_although_the_next_backup_always_starts_at_once(made: Made) -> None:
+    world, _ = made
+    add(world)
+    world.wait(310.0)
+    for _ in range(3):
+        world.wait(300.0)
+        fail_all(made)
+        assert world.condition(SCHEDULES, "Ready", "s")["reason"] == "BackingUp"
+    assert health(world) == ("False", "BucketMissing")
+    shown = metrics(world)
+    assert shown is not None
+    assert shown.failures == 3
+
+
 def test_one_failure_between_successes_changes_nothing(made: Made) -> None:
     world, _ = made
     add(world)

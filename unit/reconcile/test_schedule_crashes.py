@@ -11,7 +11,7 @@ from unit.reconcile.disturbance import DISTURBANCES, Disturbance
 from unit.reconcile.harness import objects_of
 from unit.reconcile.job_crashes import Errand
 from unit.reconcile.jobs import Jobs, schedule
-from unit.reconcile.schedule_steps import FIRST, SECOND, created, let_run, status
+from unit.reconcile.schedule_steps import FIRST, SECOND, created, let_run, reported, status
 from unit.reconcile.two_operators import applied, at_each_write, let_both_run, second_operator
 
 KEEPS = pytest.mark.parametrize("kept", [3, 0])
@@ -33,6 +33,7 @@ def assert_completed(made: Bench, kept: int) -> None:
     assert found["lastBackup"]["name"] == FIRST
     assert found["lastBackup"]["phase"] == "Completed"
     assert made.names(BACKUPS) == ([FIRST] if kept else [])
+    assert set(reported(made, "BackupCompleted").values()) <= {1}
     made.rest()
 
 
@@ -91,6 +92,7 @@ def test_two_operators_at_once_create_one_backup_for_each_time() -> None:
         assert len(set(applied(made, "jobs"))) == 2
         assert sorted(made.names(BACKUPS)) == [FIRST, SECOND]
         assert status(made)["lastBackup"]["name"] == SECOND
+        assert reported(made, "BackupCompleted") == {FIRST: 1, SECOND: 1}
 
 
 def test_another_operator_that_acts_during_a_pass_changes_nothing() -> None:

@@ -4,6 +4,7 @@ Failures are counted, and size and duration of the last success kept, in memory:
 EtcdBackup that has ended.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from etcd_operator.api.backup_schedules import ScheduleStatus
@@ -18,13 +19,14 @@ from etcd_operator.timestamps import moment
 class ScheduleMemory:
     """What is remembered of the schedule with this UID.
 
-    failures: EtcdBackups that have failed since the first pass over it. failed: the name of the last one.
+    failures: EtcdBackups that have failed since the first pass over it. counted: the UIDs of those of them
+    that still exist: the write that reports them may fail, and is then tried again.
     success: when the one was completed that `took` (seconds) and `size` (bytes) are of.
     """
 
     uid: str
     failures: int = 0
-    failed: str = ""
+    counted: frozenset[str] = frozenset()
     success: str = ""
     took: float | None = None
     size: int | None = None
@@ -34,16 +36,16 @@ def remembered(
     kept: ScheduleMemory | None,
     uid: str,
     state: ScheduleState,
-    previous: ScheduleStatus,
+    ended: Iterable[ScheduledBackup],
     wanted: ScheduleStatus,
 ) -> ScheduleMemory:
-    """What is to be remembered after a pass that writes `wanted` over `previous`, perhaps not for the first
-    time: each EtcdBackup is counted once."""
+    """What is to be remembered after a pass that writes `wanted`, perhaps not for the first time.
+
+    ended: those that it reports (`to_be_reported`); each is counted once.
+    """
     if kept is None or kept.uid != uid:
-        kept = ScheduleMemory(uid=uid, failed=_failed(previous))
-    failed = _failed(wanted)
-    if failed and failed != kept.failed:
-        kept = replace(kept, failures=kept.failures + 1, failed=failed)
+        kept = ScheduleMemory(uid=uid)
+    kept = _counted(kept, state, ended)
     newest = _newest(state, wanted.last_successful_time)
     if newest is not None:
         size = newest.size or None
@@ -76,10 +78,11 @@ def schedule_metrics(
     )
 
 
-def _failed(status: ScheduleStatus) -> str:
-    """The name of the last EtcdBackup if it has failed."""
-    last = status.last_backup
-    return last.name if last is not None and last.phase == FAILED else ""
+def _counted(kept: ScheduleMemory, state: ScheduleState, ended: Iterable[ScheduledBackup]) -> ScheduleMemory:
+    failed = {each.uid for each in ended if each.phase == FAILED}
+    existing = {each.uid for each in state.backups}
+    failures = kept.failures + len(failed - kept.counted)
+    return replace(kept, failures=failures, counted=kept.counted & existing | failed)
 
 
 def _newest(state: ScheduleState, completed_at: str) -> ScheduledBackup | None:

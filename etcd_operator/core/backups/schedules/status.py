@@ -8,9 +8,10 @@ from etcd_operator.api.backup_schedules import LastBackup, LastPrune, ScheduleSt
 from etcd_operator.api.meta import Condition, condition, condition_of, merge_conditions
 from etcd_operator.core.backups.schedules.plan import AHEAD, SchedulePlan
 from etcd_operator.core.backups.schedules.prune import PrunePlan
+from etcd_operator.core.backups.schedules.results import is_final, to_be_reported
 from etcd_operator.core.backups.schedules.spec import backup_name
 from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
-from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED
+from etcd_operator.core.backups.state import BACKING_UP, COMPLETED
 from etcd_operator.timestamps import timestamp
 
 READY, SUCCEEDED, VERIFIED, PRUNED = "Ready", "LastBackupSucceeded", "LastBackupVerified", "Pruned"
@@ -31,8 +32,8 @@ def status(
     """What is to be written once `plan.start` was created; equal to `previous` if nothing is new."""
     created = plan.start or plan.recorded
     last = _last(previous, state, created)
-    seen = next((each for each in state.backups if last is not None and each.name == last.name), None)
-    conditions = [_ready(plan, generation), _succeeded(previous, seen, generation)]
+    ended = _last_ended(previous, state, plan)
+    conditions = [_ready(plan, generation), _succeeded(previous, ended, generation)]
     if state.is_verified:
         conditions.append(_verified(previous, state, generation))
     conditions += _pruned(previous, plan.prune, generation)
@@ -75,14 +76,19 @@ def _last(previous: ScheduleStatus, state: ScheduleState, created: datetime | No
     name = backup_name(state.name, created) if created is not None else ""
     last = LastBackup(name=name, phase=BACKING_UP) if name else previous.last_backup
     for backup in state.backups:
-        if last is not None and backup.name == last.name and (backup.has_ended or not is_over(last)):
+        if last is not None and backup.name == last.name and (backup.has_ended or not is_final(last)):
             return LastBackup(name=last.name, phase=backup.phase or BACKING_UP, url=backup.url)
     return last
 
 
-def is_over(last: LastBackup) -> bool:
-    """Whether it is known to have ended; a cache that is behind may still show it at work."""
-    return last.phase in (COMPLETED, FAILED)
+def _last_ended(previous: ScheduleStatus, state: ScheduleState, plan: SchedulePlan) -> ScheduledBackup | None:
+    """The last EtcdBackup that has ended, which need not be the last one; None if its object is gone."""
+    reported = to_be_reported(previous, state, plan)
+    if reported:
+        return reported[-1]
+    last = previous.last_backup
+    same = (each for each in state.backups if last is not None and each.name == last.name)
+    return next((each for each in same if each.has_ended), None)
 
 
 def _ready(plan: SchedulePlan, generation: int) -> Condition:
@@ -92,16 +98,21 @@ def _ready(plan: SchedulePlan, generation: int) -> Condition:
 
 
 def _succeeded(previous: ScheduleStatus, last: ScheduledBackup | None, generation: int) -> Condition:
-    """From the last EtcdBackup, if it has ended; earlier ones were reported when they were the last."""
-    if last is None or not last.has_ended:
+    """From the last EtcdBackup that has ended; one whose object is gone was reported before."""
+    if last is None:
         return condition_of(previous.conditions, SUCCEEDED) or NEVER
     return condition(
         SUCCEEDED,
         holds=last.phase == COMPLETED,
         reason=last.reason or last.phase,
-        message=f"EtcdBackup {last.name}: {last.message}",
+        message=described(last),
         generation=generation,
     )
+
+
+def described(ended: ScheduledBackup) -> str:
+    """What came of an EtcdBackup that has ended, for the condition and the Event."""
+    return f"EtcdBackup {ended.name}: {ended.message}"
 
 
 def _verified(previous: ScheduleStatus, state: ScheduleState, generation: int) -> Condition:

@@ -1,11 +1,12 @@
 """What metrics show of EtcdBackupSchedules, as passes over them find it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from etcd_operator.api.backup_schedules import KIND, EtcdBackupSchedule, ScheduleStatus
 from etcd_operator.core.backups.schedules.health import judge
 from etcd_operator.core.backups.schedules.metrics import ScheduleMemory, remembered, schedule_metrics
-from etcd_operator.core.backups.schedules.state import ScheduleState
+from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
 from etcd_operator.keys import Key
 from etcd_operator.object_metrics import OnBackupMetrics
 from etcd_operator.reconcile.backups.schedules.caches import cluster_of
@@ -18,11 +19,17 @@ class ScheduleMetricsReporter:
     on_metrics: OnBackupMetrics
     _kept: dict[Key, ScheduleMemory] = field(default_factory=dict)
 
-    def observed(self, schedule: EtcdBackupSchedule, state: ScheduleState, wanted: ScheduleStatus) -> None:
-        """A pass found `state`, and is about to write `wanted`."""
+    def observed(
+        self,
+        schedule: EtcdBackupSchedule,
+        state: ScheduleState,
+        ended: Iterable[ScheduledBackup],
+        wanted: ScheduleStatus,
+    ) -> None:
+        """A pass found `state`, and is about to write `wanted`, which reports what has `ended`."""
         metadata, cluster = schedule.metadata, cluster_of(schedule)
         key = metadata.key
-        kept = remembered(self._kept.get(key), metadata.uid, state, schedule.status, wanted)
+        kept = remembered(self._kept.get(key), metadata.uid, state, ended, wanted)
         self._kept[key] = kept
         name = cluster.name if cluster is not None else ""
         template = schedule.spec.get("backupTemplate")

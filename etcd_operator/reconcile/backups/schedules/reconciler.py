@@ -11,15 +11,16 @@ from datetime import datetime
 from etcd_operator.api.backup_schedules import (
     SCHEDULE_LABEL,
     EtcdBackupSchedule,
-    LastBackup,
     ScheduleStatus,
 )
 from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.api.meta import Condition, condition_of
 from etcd_operator.core.backups.schedules.plan import INVALID, SchedulePlan, plan
 from etcd_operator.core.backups.schedules.prune import FAILED_REASON, PRUNED_REASON
-from etcd_operator.core.backups.schedules.state import ScheduleState
-from etcd_operator.core.backups.schedules.status import PRUNED, SUCCEEDED, VERIFIED, is_over, status
+from etcd_operator.core.backups.schedules.results import to_be_reported
+from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
+from etcd_operator.core.backups.schedules.status import PRUNED, VERIFIED, described, status
+from etcd_operator.core.backups.state import COMPLETED
 from etcd_operator.core.status import BEHIND, RETRY_HELD
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import OperatorError
@@ -157,11 +158,20 @@ class _Pass:
         """Write the status if it is new, with its Events. Raises Conflict on an outdated cache."""
         metadata, previous = self.schedule.metadata, self.schedule.status
         wanted = status(previous, self.state, made, generation=metadata.generation)
-        self.reconciler.metrics.observed(self.schedule, self.state, wanted)
+        ended = to_be_reported(previous, self.state, made)
+        self.reconciler.metrics.observed(self.schedule, self.state, ended, wanted)
         if wanted == previous:
             return
         if self.objects.write_status(resources.SCHEDULES, metadata, wanted, Written):
+            for backup in ended:
+                self._record_end(backup)
             self._record_events(previous, wanted, made)
+
+    def _record_end(self, backup: ScheduledBackup) -> None:
+        if backup.phase == COMPLETED:
+            self._event("Normal", "BackupCompleted", described(backup))
+        else:
+            self._event("Warning", "BackupFailed", described(backup))
 
     def _record_events(self, previous: ScheduleStatus, wanted: ScheduleStatus, made: SchedulePlan) -> None:
         pruned = condition_of(previous.conditions, PRUNED)
@@ -173,12 +183,6 @@ class _Pass:
             self._event("Warning", FAILED_REASON, made.prune.message)
         elif made.prune.removed:
             self._event("Normal", PRUNED_REASON, made.prune.message)
-        if _has_just_ended(previous.last_backup, wanted.last_backup):
-            verdict = next(each for each in wanted.conditions if each.type == SUCCEEDED)
-            if verdict.status == "True":
-                self._event("Normal", "BackupCompleted", verdict.message)
-            else:
-                self._event("Warning", "BackupFailed", verdict.message)
         verdicts = (condition_of(status.conditions, VERIFIED) for status in (previous, wanted))
         self._record_verdict(*verdicts)
 
@@ -197,7 +201,3 @@ class _Pass:
     @property
     def _key(self) -> Key:
         return self.schedule.metadata.key
-
-
-def _has_just_ended(before: LastBackup | None, last: LastBackup | None) -> bool:
-    return last is not None and is_over(last) and last != before
