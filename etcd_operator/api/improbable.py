@@ -29,6 +29,8 @@ CLOSED_ANNOTATION = f"{GROUP}/closed"
 PAUSED_ANNOTATION = f"{GROUP}/paused"
 """`"true"` on an EtcdCluster: the operator changes nothing and still writes the status."""
 
+PAUSED_FORM = 'must be "true" or "false"'
+
 CLEANUP_FINALIZER = f"etcdpeer.{GROUP}/pvc-cleanup"
 """On an EtcdPeer whose member was removed permanently: its claim is deleted before it."""
 

@@ -1,8 +1,9 @@
 """Admission policies: checks that a schema cannot express, without a webhook.
 
-A warning about the size never stops a write. A PUT without `metadata.resourceVersion`, as the
-coreos.com documents show it, gets the current one. These policies fail open: if the API server
-cannot evaluate one, it ignores it.
+A warning, about the size or an annotation that the operator does not know, never stops a write. A PUT
+without `metadata.resourceVersion`, as the coreos.com documents show it, gets the current one. A validation
+rule of a CustomResourceDefinition cannot see annotations, so a policy refuses a wrong value of one. These
+policies fail open: if the API server cannot evaluate one, it ignores it.
 
 Writing EtcdPeers requires the permission `operate`, which only the operator's role grants; the
 policy for this fails closed (decision 017).
@@ -13,6 +14,8 @@ MutatingAdmissionPolicy requires Kubernetes 1.36; older API servers do not suppo
 from typing import Any
 
 from etcd_operator.api import coreos, improbable
+from etcd_operator.api.restores import UID_ANNOTATION
+from etcd_operator.api.shared_keys import RECOVER_ANNOTATION, RESTORE_ANNOTATION
 from etcd_operator.api.validations import OPERATOR_CREATES_PEERS
 
 Manifest = dict[str, Any]
@@ -46,6 +49,8 @@ def policies() -> tuple[Manifest, ...]:
             "has(object.spec) && has(object.spec.size) ? object.spec.size : object.size",
         ),
         *_scale_warning(),
+        *_paused(),
+        *_annotations_warning(),
         *_fill_resource_version(),
         *_operator_only(),
     )
@@ -78,6 +83,64 @@ def _warning(name: str, size: str, on: list[Manifest]) -> tuple[Manifest, Manife
         ],
     }
     return _bound("ValidatingAdmissionPolicy", name, spec, validationActions=["Warn"])
+
+
+FOR_USERS = (improbable.PAUSED_ANNOTATION, RECOVER_ANNOTATION, RESTORE_ANNOTATION)
+"""The annotations of an EtcdCluster of `etcd.improbable.io` that a user sets."""
+
+_EARLIER = {
+    "name": "earlier",
+    "expression": "request.operation == 'CREATE' ? {} : oldObject.metadata.?annotations.orValue({})",
+}
+"""Annotations that an object has already stop and warn nobody: others write it, too."""
+
+
+def _paused() -> tuple[Manifest, Manifest]:
+    key = f"'{improbable.PAUSED_ANNOTATION}'"
+    spec = {
+        "failurePolicy": "Ignore",
+        "matchConstraints": _any_write_of_clusters(),
+        "variables": [
+            _EARLIER,
+            {"name": "paused", "expression": f"object.metadata.?annotations[?{key}].orValue('false')"},
+        ],
+        "validations": [
+            {
+                "expression": "variables.paused in ['true', 'false'] || "
+                f"variables.earlier[?{key}].orValue('false') == variables.paused",
+                "messageExpression": f"'metadata.annotations: {improbable.PAUSED_ANNOTATION} "
+                f"{improbable.PAUSED_FORM}, not \"' + variables.paused + '\"'",
+                "reason": "Invalid",
+            }
+        ],
+    }
+    return _bound("ValidatingAdmissionPolicy", f"{PREFIX}paused", spec, validationActions=["Deny"])
+
+
+def _annotations_warning() -> tuple[Manifest, Manifest]:
+    known = ", ".join(f"'{name}'" for name in (*FOR_USERS, UID_ANNOTATION))
+    unknown = (
+        "object.metadata.?annotations.orValue({}).filter(k, "
+        f"k.startsWith('{improbable.RESERVED_PREFIX}') && !(k in [{known}]) && !(k in variables.earlier))"
+    )
+    spec = {
+        "failurePolicy": "Ignore",
+        "matchConstraints": _any_write_of_clusters(),
+        "variables": [_EARLIER, {"name": "unknown", "expression": unknown}],
+        "validations": [
+            {
+                "expression": "variables.unknown.size() == 0",
+                "messageExpression": "'metadata.annotations: the operator ignores ' + "
+                f"variables.unknown.join(', ') + ': it reads {', '.join(FOR_USERS)}'",
+            }
+        ],
+    }
+    return _bound("ValidatingAdmissionPolicy", f"{PREFIX}annotations", spec, validationActions=["Warn"])
+
+
+def _any_write_of_clusters() -> Manifest:
+    on = _on(["CREATE", "UPDATE"], improbable.GROUP, improbable.VERSION, "etcdclusters")
+    return {"resourceRules": [on]}
 
 
 def _fill_resource_version() -> tuple[Manifest, Manifest]:

@@ -73,7 +73,7 @@ class ImprobableDialect:
             "size": spec.replicas,
             "repository": self._defaults.repository,
             "version": version,
-            "is_paused": cluster.metadata.annotations.get(improbable.PAUSED_ANNOTATION) == "true",
+            "is_paused": _is_paused(cluster),
             "recover": _requested(cluster, RECOVER_ANNOTATION),
             "restore_in_place": _requested(cluster, RESTORE_ANNOTATION),
             "restored_by": _restored_by(cluster),
@@ -129,6 +129,15 @@ class ImprobableDialect:
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
         """Raises TypeError: these members have names under the headless Service."""
         raise TypeError(f"{cluster.name}: persistent member {name} has no Service of its own")
+
+
+def _is_paused(cluster: EtcdCluster) -> bool:
+    """Raises InvalidSpec for a value that the policy refuses: whoever set it may want nothing to change."""
+    value = cluster.metadata.annotations.get(improbable.PAUSED_ANNOTATION, "false")
+    if value not in ("true", "false"):
+        name, form = improbable.PAUSED_ANNOTATION, improbable.PAUSED_FORM
+        raise InvalidSpec(f'metadata.annotations: {name} {form}, not "{value[:LONGEST_REQUEST]}"')
+    return value == "true"
 
 
 def _restored_by(cluster: EtcdCluster) -> str:

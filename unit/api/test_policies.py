@@ -1,4 +1,9 @@
+import inspect
+import re
+
+from etcd_operator.api import improbable, restores, shared_keys
 from etcd_operator.api.policies import OPERATE, PREFIX, Manifest, policies
+from etcd_operator.dialects import improbable as improbable_dialect
 
 
 def _spec(kind: str, name: str) -> Manifest:
@@ -16,8 +21,8 @@ def test_every_policy_is_bound_under_its_own_name() -> None:
     assert all(name.startswith("etcd-operator-") for name in names)
 
 
-def test_size_policies_warn_and_never_refuse() -> None:
-    for name in ("replicas", "size", "scale"):
+def test_policies_for_sizes_and_unknown_annotations_warn_and_never_refuse() -> None:
+    for name in ("replicas", "size", "scale", "annotations"):
         assert _spec("ValidatingAdmissionPolicyBinding", name)["validationActions"] == ["Warn"]
 
 
@@ -44,3 +49,14 @@ def test_a_resource_version_is_filled_in_for_the_object_and_its_status() -> None
     assert rule["apiGroups"] == ["coreos.com"]
     assert rule["resources"] == ["etcdclusters", "etcdclusters/status"]
     assert rule["operations"] == ["UPDATE"]
+
+
+def test_a_policy_knows_each_annotation_that_the_operator_reads_on_a_cluster() -> None:
+    (check,) = [
+        v for v in _spec("ValidatingAdmissionPolicy", "annotations")["variables"] if v["name"] == "unknown"
+    ]
+    read = set(re.findall(r"(\w+_ANNOTATION)\b", inspect.getsource(improbable_dialect)))
+    assert read >= {"PAUSED_ANNOTATION", "RECOVER_ANNOTATION", "RESTORE_ANNOTATION", "UID_ANNOTATION"}
+    places = (improbable, shared_keys, restores)
+    values = {getattr(place, name) for name in read for place in places if hasattr(place, name)}
+    assert {value for value in values if f"'{value}'" not in check["expression"]} == set()

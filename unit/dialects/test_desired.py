@@ -111,6 +111,21 @@ def test_the_operators_repository_and_default_version_are_used() -> None:
 def test_pausing_is_read() -> None:
     assert COREOS.desired(coreos_cluster({"size": 3, "paused": True})).is_paused
     assert not COREOS.desired(coreos_cluster()).is_paused
+    assert IMPROBABLE.desired(_annotated("true")).is_paused
+    assert not IMPROBABLE.desired(_annotated("false")).is_paused
+    assert not IMPROBABLE.desired(improbable_cluster()).is_paused
+
+
+@pytest.mark.parametrize("value", ["True", "yes", "1", ""])
+def test_another_value_of_the_annotation_paused_stops_the_operator_and_is_reported(value: str) -> None:
+    assert IMPROBABLE.desired(_annotated(value)).problem == (
+        f'metadata.annotations: etcd.improbable.io/paused must be "true" or "false", not "{value}"'
+    )
+
+
+def _annotated(paused: str) -> improbable.EtcdCluster:
+    metadata = msgspec.structs.replace(META, annotations={"etcd.improbable.io/paused": paused})
+    return improbable_cluster(metadata=metadata)
 
 
 @pytest.mark.parametrize(

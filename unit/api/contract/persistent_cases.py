@@ -73,6 +73,16 @@ PERSISTENT_CASES = (
         'supported values: "Filesystem"',
     ),
     *reserved_names(PERSISTENT),
+    *(
+        Case(
+            typed=f'annotation etcd.improbable.io/paused: "{value}"',
+            base=PERSISTENT,
+            changes={"metadata/annotations": {"etcd.improbable.io/paused": value}},
+            edits=edits,
+            sees=f'metadata.annotations: etcd.improbable.io/paused must be "true" or "false", not "{value}"',
+        )
+        for value, edits in (("True", True), ("", False))
+    ),
     Case(
         typed="affinity in both places",
         base=PERSISTENT,

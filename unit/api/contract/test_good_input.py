@@ -180,6 +180,17 @@ def test_unsuitable_sizes_are_accepted_with_a_warning(
     assert message in answer.err
 
 
+def test_an_annotation_that_the_operator_does_not_read_is_accepted_with_one_warning(
+    kubectl: Requests,
+) -> None:
+    stored = kubectl.store(PERSISTENT)
+    target = f"etcdclusters.etcd.improbable.io/{stored['metadata']['name']}"
+    answer = kubectl("annotate", target, "etcd.improbable.io/pause=true", "etcd.improbable.io/restore-uid=x")
+    assert answer.code == 0
+    assert "the operator ignores etcd.improbable.io/pause: it reads etcd.improbable.io/paused" in answer.err
+    assert "Warning" not in kubectl("annotate", target, "mine=yes").err
+
+
 def test_columns_short_name_and_category_show_both_groups(kubectl: Requests) -> None:
     persistent, ephemeral = kubectl.store(PERSISTENT), kubectl.store(EPHEMERAL)
     short = kubectl("get", "etcd", persistent["metadata"]["name"])
