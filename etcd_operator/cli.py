@@ -5,6 +5,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from etcd_operator import __version__
 from etcd_operator.commands import (
     backup,
     backup_tool,
@@ -51,7 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code: 0 done, 1 failed, 2 wrong usage (more: see the commands)."""
     words = sys.argv[1:] if argv is None else argv
     parser = _parser(words)
-    options = parser.parse_args(words)
+    options, unknown = parser.parse_known_args(words)
+    if unknown:  # parse_args would print the usage of `etcd-operator`, whatever the command
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.command is None:
         parser.print_help()
         return 2
@@ -64,6 +67,8 @@ def _parser(words: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser
         prog="etcd-operator",
         description="Runs etcd clusters on Kubernetes, and backs up etcd clusters anywhere.",
     )
+    parser.add_argument("--version", action="version", version=f"etcd-operator {__version__}")
+    parser.set_defaults(parser=parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, command in COMMANDS.items():
         made = commands.add_parser(
@@ -73,6 +78,7 @@ def _parser(words: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser
             epilog=command.EXAMPLES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        made.set_defaults(parser=made)
         if name in words:
             command.add_arguments(made)
     return parser

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from etcd_operator import cli
+from etcd_operator import __version__, cli
 from etcd_operator.commands.run import settings_from as settings_of
 from etcd_operator.errors import OperatorError
 from etcd_operator.settings import Settings
@@ -91,10 +91,25 @@ def test_a_wrong_variable_is_named() -> None:
         settings_from(ETCD_OPERATOR_LEADER_ELECT="maybe")
 
 
-def test_an_unknown_flag_is_wrong_usage() -> None:
-    done = run("run", "--sidecar")
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (["run", "--sidecar"], "usage: etcd-operator run "),
+        (["list", "backups", "--sidecar"], "usage: etcd-operator list "),
+        (["list"], "usage: etcd-operator list "),
+        (["--sidecar"], "usage: etcd-operator [-h] "),
+    ],
+)
+def test_wrong_arguments_show_the_usage_of_the_command(words: list[str], usage: str) -> None:
+    done = run(*words)
     assert done.returncode == 2
-    assert "unrecognized arguments: --sidecar" in done.stderr
+    assert done.stderr.startswith(usage)
+    assert ("unrecognized arguments: --sidecar" in done.stderr) == ("--sidecar" in words)
+
+
+def test_the_version_is_shown() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"etcd-operator {__version__}\n")
 
 
 def test_no_configuration_is_one_line() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from etcd_operator.commands import outcome
 from etcd_operator.commands.outcome import Outcome
-from etcd_operator.commands.places import PLACES, open_place
+from etcd_operator.commands.places import PLACES, open_folder
 from etcd_operator.number_texts import bytes_text
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> Outcome:
     """Run the command."""
     from etcd_operator.backup.catalog import entries
 
-    place = open_place(options.url)
+    place = open_folder(options.url)
     found = sorted(entries(place.store, place.name), key=_age)
     below = len(place.name) + 1 if place.name else 0
     document = {"backups": [_document(entry, below) for entry in found]}

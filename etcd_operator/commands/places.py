@@ -46,9 +46,24 @@ def open_place(url: str) -> Place:
     return Place(store, name, not name or path.endswith("/"))
 
 
+def open_folder(url: str) -> Place:
+    """A folder, or a prefix of a bucket: buckets have no folders, so nothing needs to exist below it.
+
+    Raises `StoreError`, and `UsageError` for a file of this machine. A folder of this machine that does not
+    exist raises `BucketMissing` when it is used.
+    """
+    is_local = "://" not in url or url.startswith("file://")
+    if is_local and os.path.isfile(_local_path(url)):  # noqa: PTH113 -- Path.is_file raises an error, too
+        raise UsageError(f"{url} is a file: name its folder")
+    return open_place(f"{url}/" if is_local and url else url)
+
+
 def _is_folder(url: str) -> bool:
-    path = unquote(url.removeprefix("file://")) if url.startswith("file://") else url
-    return os.path.isdir(path)  # noqa: PTH112 -- Path.is_dir raises an error if it may not ask
+    return os.path.isdir(_local_path(url))  # noqa: PTH112 -- Path.is_dir raises an error if it may not ask
+
+
+def _local_path(url: str) -> str:
+    return unquote(url.removeprefix("file://")) if url.startswith("file://") else url
 
 
 def open_backup(url: str) -> Place:

@@ -58,6 +58,8 @@ CASES = (
     ),
     Case(f"{BACKUP} --to=", "The path of the store is empty or contains a NUL. Name a folder or a file.", 1),
     Case("list missing/", "The folder missing does not exist. Create it, or correct the path.", 1),
+    Case("list missing", "The folder missing does not exist. Create it, or correct the path.", 1),
+    Case("list FULL/file", "FULL/file is a file: name its folder"),
     Case("verify DIR", "DIR is a folder: name one backup in it, see `etcd-operator list`"),
     Case("fetch DIR/ snapshot.db", "DIR/ is a folder: name one backup in it, see `etcd-operator list`"),
     Case("verify missing.db", "there is no backup named missing.db: see `etcd-operator list`", 1),
