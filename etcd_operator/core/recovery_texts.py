@@ -38,6 +38,12 @@ def missing(recovery: Recovery) -> str:
     return ONLY_LOST if recovery.backup is None else SINCE_BACKUP
 
 
+def of_replaced(recovery: Recovery | None) -> str:
+    """Whose members are given up, as the end of a message: in place, no cluster was lost."""
+    is_in_place = recovery is not None and recovery.in_place
+    return " of the cluster before the restore" if is_in_place else " of the cluster that was lost"
+
+
 def origin(recovery: Recovery) -> str:
     """How it began, where no person decided it, as the end of a message."""
     return "; started automatically (spec.recovery: Automatic)" if recovery.automatic else ""

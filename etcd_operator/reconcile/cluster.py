@@ -54,6 +54,12 @@ _HELD: Mapping[type[Exception], str] = {
 }
 """The reasons that a cluster has for a failure; for all others see `reason_of`."""
 
+_LIMITS: Mapping[type[Exception], str] = {
+    UnhealthyCluster: "etcd refuses to change its members until they have been connected for 5 seconds",
+    NotInSync: "etcd refuses to promote a learner until it has caught up with the leader",
+}
+"""What etcd's own rules about time mean, in words."""
+
 _WAITED_FOR = (Overridden, UnhealthyCluster, NotInSync, Corrupt)
 """What the pass of a cluster waits for as well, see `is_waited_for`; all others the engine repeats."""
 
@@ -147,7 +153,8 @@ class _Pass(Generic[Cluster]):
             return self._plan
         if isinstance(failure, (UnhealthyCluster, NotInSync)):
             # etcd's own rules about time (5 s of connection, 90 % of the log): wait, it is no failure.
-            return Plan.wait(self._plan.reason, str(failure), requeue_after=ETCD_RETRY)
+            message = f"{self._plan.message}; {_LIMITS[type(failure)]}"
+            return Plan.wait(self._plan.reason, message, requeue_after=ETCD_RETRY)
         message = failures.failed(key, failure)
         return held_by(failure, message) if message else self._plan
 

@@ -22,6 +22,7 @@ from etcd_operator.core.recovery_actions import (
     SetSeedExistingOnly,
     StopWrites,
 )
+from etcd_operator.core.recovery_texts import of_replaced
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.errors import Conflict
 from etcd_operator.etcd.values import Alarm, AlarmKind
@@ -88,7 +89,7 @@ class Recoverer:
             self.members.act(action)
         else:
             self.members.keep_clients_from(action.name)
-            self.members.remove(action.name, " of the cluster that was lost")
+            self.members.remove(action.name, of_replaced(self.scope.state.persisted.recovery))
 
     @property
     def _is_in_place(self) -> bool:

@@ -7,12 +7,13 @@ import pytest
 
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
+from etcd_operator.api.s3 import S3Target
 from etcd_operator.core.backup_health import HEALTHY, merged
 from etcd_operator.core.backup_tool.health import SETTLING_SECONDS, Problem, ToolFacts, condition, stored
 from etcd_operator.core.backup_tool.policy import NO_BACKUPS, Wanted
 from etcd_operator.core.backup_tool.report import LastFailure, NewestBackup, ToolReport
 from etcd_operator.core.backup_tool.state import ToolState
-from unit.core.test_backup_tool_plan import POD, SETS, SETTLED
+from unit.core.test_backup_tool_plan import IN_S3, POD, SETS, SETTLED
 
 NOW = "2026-11-22T18:00:00Z"
 NEWEST = NewestBackup(
@@ -24,6 +25,7 @@ NEWEST = NewestBackup(
     took=1.5,
 )
 REPORT = ToolReport(newest=NEWEST, count=2, total_size=41024, since_success=5.0)
+WITH_SECRET = msgspec.structs.replace(IN_S3, s3=S3Target(s3_bucket="b", aws_secret="aws"))
 FAILED = LastFailure(time=NOW, reason="BucketMissing", message="The bucket b does not exist.")
 LIMIT = 3600.0
 
@@ -97,7 +99,13 @@ def test_the_reason_of_an_old_success_is_reported() -> None:
             replace(SETTLED, pods=(replace(POD, is_ready=False),)),
             ToolFacts(),
             "ToolNotRunning",
-            "see `kubectl describe pod c-backup-tool-x`",
+            "see `kubectl describe pod c-backup-tool-x`: it also shows whether a volume is missing",
+        ),
+        (
+            replace(SETTLED, pods=(replace(POD, is_ready=False),), wanted=Wanted(policy=WITH_SECRET)),
+            ToolFacts(),
+            "ToolNotRunning",
+            "it also shows whether a volume or the Secret aws is missing",
         ),
         (SETTLED, ToolFacts(), "FirstBackupPending", "the first backup has not been taken yet"),
     ],

@@ -1,10 +1,12 @@
 """What the name of a recovery means, also where a person has written something else."""
 
+import msgspec
 import pytest
 
 from etcd_operator.api.persisted import Recovery, RestoredBackup
 from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.recovery_names import claims_kept_by, cluster_id_in, generation_in, recovery_name
+from etcd_operator.core.recovery_texts import of_replaced
 from unit.core.builders import first_recovery
 
 SURVIVOR = first_recovery("db-3", "db-1", generation=12, replaces="abc")
@@ -26,6 +28,12 @@ BACKUP = first_recovery(
 def test_a_name_has_the_cluster_the_source_and_the_generation(recovery: Recovery, name: str) -> None:
     assert recovery_name(recovery) == name
     assert (cluster_id_in(name), generation_in(name)) == ("abc", recovery.generation)
+
+
+def test_what_is_restored_in_place_was_not_lost() -> None:
+    assert of_replaced(SURVIVOR) == of_replaced(None) == " of the cluster that was lost"
+    in_place = msgspec.structs.replace(BACKUP, in_place=True)
+    assert of_replaced(in_place) == " of the cluster before the restore"
 
 
 @pytest.mark.parametrize("text", ["", "abc", "abc/db-1/", "abc/db-1/x", "abc/db-1/-1"])

@@ -9,13 +9,13 @@ from etcd_operator.api.persisted import REVISION_BUMP, RestoredBackup
 from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.desired import RestoreFrom
 from etcd_operator.core.known_backups import ToolBackups
-from etcd_operator.core.members import FetchedBackup, Member, PodFacts
+from etcd_operator.core.members import FetchedBackup, Member, PodFacts, PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmNothingLeft
 from etcd_operator.core.revision_bump import PER_SECOND
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from unit.core.builders import TOKEN, answer, entry, ephemeral, pod
+from unit.core.builders import TOKEN, answer, changed, entry, ephemeral, pod
 
 OTHER = "0badcafe"
 
@@ -95,6 +95,18 @@ def test_a_lost_seed_of_a_new_cluster_is_followed_by_another_of_the_same_backups
 def test_a_seed_that_is_restoring_is_waited_for() -> None:
     made = plan(restoring(pod("db-0000")))
     assert (made.stage, made.reason, made.actions) == (Stage.WORKING, "Restoring", ())
+
+
+def test_a_seed_without_backups_names_the_way_out() -> None:
+    """Neither another pod nor an edit helps: spec.restore cannot be changed."""
+    missing = PodProblem(reason="Unschedulable", message='persistentvolumeclaim "old-pvc" not found')
+    made = plan(changed(restoring(pod("db-0000")), "db-0000", problem=missing))
+    assert (made.stage, made.reason) == (Stage.HELD, "Unschedulable")
+    assert made.message.endswith(
+        'db-0000: persistentvolumeclaim "old-pvc" not found; delete its pod to begin again; if old has no '
+        "backups there, delete this EtcdCluster and create it again with another spec.restore, or without: "
+        "it cannot be changed"
+    )
 
 
 @pytest.mark.parametrize(

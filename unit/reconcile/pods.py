@@ -12,13 +12,15 @@ OLD, YOUNG = "2026-01-01T00:00:00Z", "2026-01-01T00:09:56Z"
 NOW = datetime(2026, 1, 1, 0, 10, tzinfo=UTC)
 
 
-def pod(container: dict[str, Any] | None = None, *, created: str = OLD, **status: Any) -> Pod:
+def pod(
+    container: dict[str, Any] | None = None, *, created: str = OLD, deleted: str | None = None, **status: Any
+) -> Pod:
     """A pod with one etcd container in this state."""
     statuses = [{"name": "sidecar", "restartCount": 9}]
     if container is not None:
         statuses.append({"name": "etcd", **container})
     body = {
-        "metadata": {"name": "db-0", "uid": "u", "creationTimestamp": created},
+        "metadata": {"name": "db-0", "uid": "u", "creationTimestamp": created, "deletionTimestamp": deleted},
         "status": {"podIP": "10.0.0.1", "containerStatuses": statuses, **status},
     }
     return read(msgspec.json.encode(body), Pod)

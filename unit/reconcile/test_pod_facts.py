@@ -143,6 +143,14 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
             id="failed, no message",
         ),
         pytest.param(
+            pod(phase="Failed", deleted="2026-01-01T00:00:00Z"), None, id="stopped before it has served"
+        ),
+        pytest.param(
+            pod(phase="Failed", reason="Evicted", message="disk pressure", deleted="2026-01-01T00:00:00Z"),
+            PodProblem(reason="Evicted", message="disk pressure"),
+            id="evicted, and being deleted",
+        ),
+        pytest.param(
             pod(conditions=[UNSCHEDULED]), PodProblem(reason="Unschedulable", message="no node"), id="no node"
         ),
         pytest.param(pod(conditions=[UNSCHEDULED], created=YOUNG), None, id="no node, but only just made"),

@@ -111,6 +111,25 @@ def test_a_leader_that_takes_its_peers_for_disconnected_holds_nothing_up(name: s
         assert_changed(made, change)
 
 
+def test_what_etcd_does_not_allow_yet_is_reported_in_words() -> None:
+    change = LARGER["a larger persistent cluster grows"]
+    with bootstrapped(*change.body()) as made:
+        for member in made.etcd.etcd.members:
+            member.is_misled = True
+        change.begin(made)
+        made.run_until(lambda: "until they have been connected" in progressing(made))
+        assert progressing(made).startswith("adding c-3; etcd refuses to change its members")
+        for member in made.etcd.etcd.members:
+            member.is_misled = False
+        made.settle()
+        assert_changed(made, change)
+
+
+def progressing(made: Bench) -> str:
+    message: str = made.condition(IMPROBABLE, "Progressing")["message"]
+    return message
+
+
 def cases(changes: dict[str, Change], *lost: str, is_long: bool = False) -> list[Any]:
     """Each change with each of these problems."""
     return [

@@ -46,6 +46,9 @@ def test_a_backup_takes_the_place_of_the_data_of_a_cluster_that_serves() -> None
         assert "etcd.improbable.io/closed" not in made.get(SERVICES)["metadata"].get("annotations", {})
         for name in OLD:
             assert made.get(CLAIMS, name)["metadata"]["annotations"]["etcd.improbable.io/given-up-by"] == NAME
+        removed = [each["message"] for each in made.events() if each["reason"] in ("PVCKept", "PeerRemoved")]
+        assert len(removed) == 2 * len(OLD)
+        assert all(" of the cluster before the restore" in note for note in removed), "none was lost"
 
 
 def test_a_damaged_backup_leaves_the_cluster_as_it_is() -> None:

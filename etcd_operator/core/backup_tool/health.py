@@ -5,11 +5,11 @@ from typing import Literal
 
 import msgspec
 
-from etcd_operator.api.coreos_backup import ClusterBackupStatus
+from etcd_operator.api.coreos_backup import BackupPolicy, ClusterBackupStatus
 from etcd_operator.api.meta import Condition, condition_of
 from etcd_operator.core.backup_health import HEALTHY
 from etcd_operator.core.backup_tool.report import LastFailure, ToolReport
-from etcd_operator.core.backup_tool.state import ToolState
+from etcd_operator.core.backup_tool.state import ToolPodState, ToolState
 from etcd_operator.core.backups.result import LONGEST_MESSAGE, REASONS, without_flags
 
 OVERDUE_INTERVALS = 2
@@ -144,11 +144,18 @@ def _why(state: ToolState, facts: ToolFacts) -> Problem | None:
 def _not_running(state: ToolState) -> Problem:
     pod = next((pod for pod in state.pods if not pod.is_terminating), None)
     if pod is not None:
-        waits = pod.waits_for or f"see `kubectl describe pod {pod.name}`"
+        waits = pod.waits_for or _events_of(pod, state.wanted.policy)
         return Problem(reason="ToolNotRunning", message=f"the pod of the backup tool is not ready: {waits}")
     found = state.replica_set
     why = found.problem if found is not None and found.problem else "it is being created"
     return Problem(reason="ToolNotRunning", message=f"the backup tool has no pod: {why}")
+
+
+def _events_of(pod: ToolPodState, policy: BackupPolicy | None) -> str:
+    """Kubernetes reports in Events only that a volume or a Secret cannot be mounted."""
+    secret = policy.s3.aws_secret if policy is not None and policy.s3 is not None else ""
+    missing = f"volume or the Secret {secret}" if secret else "volume"
+    return f"see `kubectl describe pod {pod.name}`: it also shows whether a {missing} is missing"
 
 
 def _of_tool(failure: LastFailure) -> Problem:

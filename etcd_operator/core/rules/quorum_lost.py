@@ -227,6 +227,16 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan |
         return held(
             seed.problem.reason,
             f"recovering from {recovery.survivor or 'a backup'}: {seed.name}: {seed.problem.message}; "
-            "delete its pod to begin again",
+            f"delete its pod to begin again{_without_backups(state, recovery)}",
         )
     return Plan.wait(reason_of(recovery), f"{message}{creating(seed)}", requeue_after=poll)
+
+
+def _without_backups(state: ClusterState, recovery: Recovery) -> str:
+    """For a new cluster: neither another pod nor an edit helps if it names a cluster without backups."""
+    if recovery.backup is None or state.persisted.is_bootstrapped:
+        return ""
+    return (
+        f"; if {recovery.backup.cluster} has no backups there, delete this EtcdCluster and create it again "
+        "with another spec.restore, or without: it cannot be changed"
+    )

@@ -8,6 +8,7 @@ from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION
 from etcd_operator.core.actions import AnnotateVoters, SetExistingOnly
 from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.recovery_names import recovery_name
+from etcd_operator.core.recovery_texts import of_replaced
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.etcd_ids import hex_id
 from etcd_operator.kube import resources
@@ -87,7 +88,7 @@ def write_given_up(scope: Scope, claim: ClaimFacts) -> None:
     )
     scope.report(
         "PVCKept",
-        f"kept PersistentVolumeClaim {claim.name} of the cluster that was lost: "
+        f"kept PersistentVolumeClaim {claim.name}{of_replaced(recovery)}: "
         "delete it when its data is not needed any more",
     )
 

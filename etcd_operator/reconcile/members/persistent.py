@@ -31,6 +31,7 @@ from etcd_operator.core.recovery_actions import (
     ReopenClients,
     RetireMember,
 )
+from etcd_operator.core.recovery_texts import of_replaced
 from etcd_operator.core.starts import Resuming
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.values import MemberList
@@ -251,7 +252,8 @@ class PersistentMembers:
         if member.claim is not None:
             claims.write_given_up(self.scope, member.claim)
         if member.peer is not None:
-            self._remove_peer(member.peer, " of the cluster that was lost", keeps_claim=True)
+            whose = of_replaced(self.scope.state.persisted.recovery)
+            self._remove_peer(member.peer, whose, keeps_claim=True)
 
 
 def owns_pod(caches: Caches[improbable.EtcdCluster]) -> OwnsPod:

@@ -191,6 +191,8 @@ def _is_forsaken(pod: Pod, now: datetime) -> bool:
 
 def _problem(pod: Pod, state: ContainerState, now: datetime) -> PodProblem | None:
     if pod.status.phase == "Failed":
+        if pod.metadata.is_deleting and not pod.status.reason:
+            return None  # etcd that is stopped before it serves ends with an error
         return PodProblem(
             reason=pod.status.reason or "PodFailed", message=pod.status.message or "the pod failed"
         )
