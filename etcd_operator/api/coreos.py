@@ -11,7 +11,7 @@ import msgspec
 from etcd_operator.api import persisted
 from etcd_operator.api.adoption import Adopt, SelfHosted
 from etcd_operator.api.coreos_backup import ClusterBackupStatus, RestorePolicy
-from etcd_operator.api.meta import ObjectMeta, RawObject, Value
+from etcd_operator.api.meta import ObjectMeta, RawObject, Value, written_if_zero
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.recovery import AfterSeconds, RecoveryMode
 
@@ -70,7 +70,7 @@ class ClusterStatus(persisted.ClusterStatus, frozen=True, kw_only=True):
     """
 
     phase: Literal["", "Creating", "Running", "Failed"] = ""
-    size: int = 0
+    size: int = written_if_zero()
     target_version: str = ""
     members: MembersStatus = MembersStatus()
     next_ordinal: int = 0

@@ -10,7 +10,7 @@ import msgspec
 
 from etcd_operator.api import persisted
 from etcd_operator.api.adoption import Adopt
-from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
+from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value, written_if_zero
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.recovery import AfterSeconds, RecoveryMode
@@ -100,7 +100,7 @@ class ClusterStatus(persisted.ClusterStatus, frozen=True, kw_only=True):
     """The status of an EtcdCluster. cluster_version: etcd's own, such as 3.6.0."""
 
     replicas: int = msgspec.field(default=0)
-    ready_replicas: int = 0
+    ready_replicas: int = written_if_zero()
     members: tuple[MemberStatus, ...] = ()
     leader: str = ""
     cluster_version: str = ""

@@ -22,6 +22,15 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """Base of all API values: immutable, camelCase in JSON, defaults omitted when written."""
 
 
+def written_if_zero() -> int:
+    """The default 0 of a field that is written all the same: a column is blank where its field is missing.
+
+    msgspec omits only the defaults that it can compare without calling a factory.
+    """
+    default: int = msgspec.field(default_factory=int)
+    return default
+
+
 class OwnerReference(Value, frozen=True, kw_only=True):
     """An owner of an object."""
 

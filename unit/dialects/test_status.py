@@ -135,6 +135,14 @@ def test_the_phase_is_failed_only_for_a_hold() -> None:
     assert status["phase"] == "Creating"
 
 
+def test_the_columns_of_a_cluster_without_members_show_zeros() -> None:
+    """A column is blank where its field is missing. What was stored without the field is no other status."""
+    assert coreos_status(not_bootstrapped(ephemeral(), conflict="taken"))["size"] == 0
+    assert improbable_status(bootstrapping(persistent()))["readyReplicas"] == 0
+    assert msgspec.to_builtins(coreos.ClusterStatus())["size"] == 0
+    assert msgspec.to_builtins(improbable.ClusterStatus())["readyReplicas"] == 0
+
+
 def test_members_that_do_not_serve_are_listed() -> None:
     status = coreos_status(down(bootstrapped(ephemeral()), "db-0001"))
 
