@@ -271,9 +271,10 @@ def test_a_pass_that_does_not_end_makes_the_process_unhealthy(made: Bench, tmp_p
     stall = Stall()
     made.api.before = lambda request: stall if request.is_write and request.plural == "pods" else None
     made.create(*ephemeral())
-    with patch.object(health, "STALL_SECONDS", 0.5), running(made, tmp_path) as (operator,):
-        until(made, lambda: operator.page("/healthz")[0] == 503)
-        assert "a worker has been in one pass for" in operator.page("/healthz")[1]
+    with running(made, tmp_path) as (operator,):
+        with patch.object(health, "STALL_SECONDS", 0.5):
+            until(made, lambda: operator.page("/healthz")[0] == 503)
+            assert "a worker has been in one pass for" in operator.page("/healthz")[1]
         made.api.before = no_fault
         stall.released.set()
         until(made, lambda: serves(made) and operator.page("/healthz")[0] == 200)
