@@ -17,21 +17,34 @@ Seconds = Callable[[float], None]
 
 
 def events_of(before: Upgrade | None, after: Upgrade | None, state: ClusterState) -> list[tuple[str, str]]:
-    """The Events for a change of the upgrade on record: reason and message of each."""
+    """The Events for a change of the upgrade on record: reason and message of each.
+
+    A member that is on record may not have been restarted: its leadership is moved first, and another edit
+    may come in between, or the member may be removed.
+    """
     events = []
-    if before is not None and before.member and (after is None or before.member != after.member):
-        events.append(("MemberUpgraded", f"{before.member} serves at {_running(state, before)}"))
+    is_next = before is not None and (after is None or before.member != after.member)
+    if before is not None and is_next and _serves_at_target(state, before):
+        events.append(("MemberUpgraded", f"{before.member} serves at {before.target}"))
     if after is None and before is not None:
         events.append(("UpgradeFinished", f"all members run {state.desired.version}"))
     elif after is not None and (before is None or before.target != after.target):
-        events.append(("UpgradeStarted", f"from {after.origin} to {after.target}"))
+        events.append(("UpgradeStarted", _started(before, after)))
     return events
 
 
-def _running(state: ClusterState, upgrade: Upgrade) -> str:
+def _serves_at_target(state: ClusterState, upgrade: Upgrade) -> bool:
     member = state.by_name.get(upgrade.member)
-    answer = member.answer if member is not None else None
-    return answer.version if answer is not None else upgrade.target
+    if member is None or member.entry is None or member.answer is None:
+        return False
+    return member.is_healthy and member.answer.version == upgrade.target
+
+
+def _started(before: Upgrade | None, after: Upgrade) -> str:
+    """The origin is the lowest version that runs: at a rollback the target itself."""
+    if after.origin != after.target:
+        return f"from {after.origin} to {after.target}"
+    return f"from {before.target} back to {after.target}" if before is not None else f"back to {after.target}"
 
 
 @dataclass(kw_only=True)

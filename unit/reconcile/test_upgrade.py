@@ -3,6 +3,7 @@
 import pytest
 
 from etcd_operator.api.persisted import Upgrade
+from etcd_operator.core.state import ClusterState
 from etcd_operator.reconcile.upgrade import events_of
 from unit.core import builders as states
 from unit.fakes.apiserver import Json, Kind
@@ -15,7 +16,9 @@ from unit.reconcile.upgrades import (
     claims,
     image,
     last,
+    make_leader,
     members,
+    messages,
     never_two_away,
     of,
     set_version,
@@ -171,6 +174,7 @@ def test_a_version_reverted_halfway_is_rolled_back(kind: Kind) -> None:
         with never_two_away(made):
             made.settle()
         assert_finished(made, kind, 3, version="3.5.35")
+        assert messages(made, "UpgradeStarted") == ["from 3.5.35 to 3.6.16", "from 3.6.16 back to 3.5.35"]
 
 
 @BOTH
@@ -202,6 +206,22 @@ def test_size_and_version_may_be_edited_together(kind: Kind, size: int, to: int)
         assert_finished(made, kind, to, tuple(kept), version="3.6.16")
 
 
+@BOTH
+def test_no_member_is_reported_as_upgraded_that_was_not_restarted_or_was_removed(kind: Kind) -> None:
+    """The leader is moved away from the member whose turn is first; then the cluster grows, and shrinks."""
+    size = "size" if kind is COREOS else "replicas"
+    with bootstrapped(*of(kind, "3.6.16")) as made:
+        make_leader(made, last(kind))
+        set_version(made, kind, "3.7.3", **{size: 5})
+        made.run_until(lambda: len(made.etcd.etcd.voters) == 5)
+        assert versions(made)[:3] == ["3.6.16"] * 3, "nobody was restarted yet"
+        set_version(made, kind, "3.6.16", **{size: 1})
+        made.settle()
+        assert versions(made) == ["3.6.16"]
+        assert messages(made, "LeaderMoved")
+        assert [m for m in messages(made, "MemberUpgraded") if "3.7.3" in m or last(kind) in m] == []
+
+
 def test_old_claims_are_resumed_at_the_version_that_wrote_them() -> None:
     with bootstrapped(*of(IMPROBABLE, "3.5.35")) as made:
         made.delete(IMPROBABLE, "c")
@@ -227,3 +247,36 @@ def test_an_upgrade_reverted_before_a_member_was_stopped_reports_no_upgraded_mem
     before = Upgrade(origin="3.6.16", target="3.7.3")
 
     assert events_of(before, None, states.bootstrapped()) == [("UpgradeFinished", "all members run 3.6.16")]
+
+
+TO_3_7 = Upgrade(origin="3.6.16", target="3.7.3", member="db-2")
+UPGRADED = states.changed(states.bootstrapped(), "db-2", answer=states.answer("db-2", version="3.7.3"))
+REMOVED = states.changed(UPGRADED, "db-2", entry=None)
+
+
+@pytest.mark.parametrize(
+    ("state", "messages"),
+    [
+        pytest.param(UPGRADED, ["db-2 serves at 3.7.3"], id="it serves at the target"),
+        pytest.param(states.bootstrapped(), [], id="only its leadership was moved"),
+        pytest.param(states.down(UPGRADED, "db-2"), [], id="it does not answer"),
+        pytest.param(REMOVED, [], id="it was removed from the list"),
+        pytest.param(states.bootstrapped(states.persistent(size=2), voters=2), [], id="it is gone"),
+    ],
+)
+def test_a_member_is_reported_as_upgraded_only_if_it_serves_at_the_target(
+    state: ClusterState, messages: list[str]
+) -> None:
+    after = Upgrade(origin="3.6.16", target="3.7.3", member="db-1")
+    assert events_of(TO_3_7, after, state) == [("MemberUpgraded", message) for message in messages]
+
+
+@pytest.mark.parametrize(
+    ("before", "message"),
+    [(TO_3_7, "from 3.7.3 back to 3.6.16"), (None, "back to 3.6.16")],
+    ids=["reverted", "the resource was created again halfway"],
+)
+def test_a_rollback_is_reported_as_one(before: Upgrade | None, message: str) -> None:
+    """The lowest version that runs is the target already."""
+    after = Upgrade(origin="3.6.16", target="3.6.16", member="db-2")
+    assert events_of(before, after, states.bootstrapped()) == [("UpgradeStarted", message)]

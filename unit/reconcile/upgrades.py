@@ -24,6 +24,18 @@ def set_version(made: Bench, kind: Kind, version: str, **spec: int) -> None:
     made.edit(kind, "c", {"spec": {"version": version, **spec}})
 
 
+def make_leader(made: Bench, name: str) -> None:
+    """Have etcd elect another leader before the operator looks."""
+    etcd = made.etcd.etcd
+    with etcd.changed:
+        etcd.leader = etcd.member(name)
+
+
+def messages(made: Bench, reason: str) -> list[str]:
+    """Of all Events with this reason, sorted."""
+    return sorted(event["message"] for event in made.events() if event["reason"] == reason)
+
+
 def versions(made: Bench) -> list[str]:
     """The versions that run, by number of the member."""
     return [member.version for member in made.etcd.etcd.members if member.is_running]
