@@ -83,6 +83,8 @@ def test_the_sample_is_reached_by_name_survives_deletion_and_comes_back_with_its
 
     space.kubectl("apply", "-f", SAMPLE)
     space.wait_serving(document)
+    space.wait_events("my-cluster", ("Normal", "Resumed"))
+    assert ("Warning", "QuorumLost") not in space.events("my-cluster")
     assert (values := value_at_each(space, document, b"foo")) == [b"bar"] * 3, values
     assert assert_consistent(space, document) == before
 

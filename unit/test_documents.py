@@ -12,8 +12,9 @@ from etcd_operator.api.backups import KIND, PLACEHOLDERS
 from etcd_operator.core.backups.result import REASONS, VERIFY_REASONS
 from etcd_operator.core.backups.schedules.status import CONDITIONS
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED
+from etcd_operator.core.quorum_events import QUORUM_RETURNED, RESUMED
 from etcd_operator.core.restores.result import REASONS as RESTORE_REASONS
-from etcd_operator.core.status import QUIET_HOLDS
+from etcd_operator.core.status import MILESTONES, QUIET_HOLDS
 
 PHASES = (BACKING_UP, COMPLETED, FAILED)
 
@@ -131,6 +132,12 @@ def test_the_guide_to_backups_explains_every_reason_of_backup_healthy() -> None:
     others = {"BackupHealthy", "BackupUnhealthy", "InternalError", "BackupFailed", *REASONS}
     assert len(found - others) > 8
     assert found - others - set(re.findall(r"`(\w+)`", section)) == set()
+
+
+def test_the_operations_guide_names_the_events_of_a_quorum_that_answers() -> None:
+    events = {MILESTONES["ClusterCreated"], MILESTONES["Recovered"], RESUMED, QUORUM_RETURNED}
+    (listed,) = re.findall(r"These Events \(`Normal`\) report.*?(?=\n- |\n\n)", OPERATIONS, re.DOTALL)
+    assert events - set(re.findall(r"`(\w+)`", listed)) == set()
 
 
 def test_the_operations_guide_explains_every_reason_of_a_hold() -> None:

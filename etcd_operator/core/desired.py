@@ -102,6 +102,7 @@ class DesiredCluster:
     restore: what a new cluster begins with; None for nothing. restored_by: the EtcdRestore that created it on
     claims with data; empty for none.
     unavailable_since: since when its status reports that (RFC 3339); empty while it is available.
+    available_reason: the reason of Available that its status has, true or not; empty where it has none.
     cluster_version: etcd's own, as its status last had it; None where the status has no such field.
     """
 
@@ -128,6 +129,7 @@ class DesiredCluster:
     restore: RestoreFrom | None = None
     restored_by: str = ""
     unavailable_since: str = ""
+    available_reason: str = ""
     cluster_version: str | None = None
 
     @property

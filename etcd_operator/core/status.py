@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from etcd_operator.api.meta import Condition, condition
 from etcd_operator.api.persisted import is_recovery_token, is_repeated
 from etcd_operator.core.actions import Plan, Stage
+from etcd_operator.core.first_start import CREATING, awaited, is_resuming
 from etcd_operator.core.members import PeerFinding
 from etcd_operator.core.recovery_texts import ONLY_LOST, missing, origin, source_of
 from etcd_operator.core.replies import ANYBODY
@@ -140,9 +141,12 @@ ConditionValue = tuple[bool | None, str, str]
 
 
 def available(state: ClusterState) -> ConditionValue:
-    """Whether clients are served; reason and message. `QuorumLost` only after the cluster has served."""
+    """Whether clients are served; reason and message.
+
+    `QuorumLost` only after the cluster has served, or should have.
+    """
     if state.persisted.is_restoring:
-        return False, "Creating", "a backup is being restored: the cluster has not served yet"
+        return False, CREATING, "a backup is being restored: the cluster has not served yet"
     if state.persisted.is_recovering and not _serves_still(state):
         return False, "QuorumLost", "recovering: neither writes nor consistent reads are possible"
     if is_adopting(state) and not state.healthy_voters:
@@ -152,7 +156,9 @@ def available(state: ClusterState) -> ConditionValue:
     if state.unseen is not None:
         return None, state.unseen.reason, f"whether a quorum answers is not known: {state.unseen.message}"
     if not state.persisted.is_bootstrapped:
-        return False, "Creating", "the cluster has not served yet"
+        return False, CREATING, "the cluster has not served yet"
+    if is_resuming(state):
+        return False, CREATING, f"the cluster has not served yet: {awaited(state)}"
     return False, "QuorumLost", "no quorum answers: neither writes nor consistent reads are possible"
 
 
@@ -207,7 +213,7 @@ def _degraded(state: ClusterState, plan: Plan) -> ConditionValue:
     on_purpose = upgrade.member if upgrade is not None and not state.desired.is_paused else ""
     expected = [v for v in state.all_voters if v.name != on_purpose and v not in state.leaving]
     unhealthy = [v.name for v in expected if not v.is_healthy]
-    if unhealthy and plan.reason != "Creating":
+    if unhealthy and plan.reason != CREATING:
         return True, "MemberUnhealthy", f"unhealthy or not answering: {', '.join(unhealthy)}"
     if state.is_out_of_space:
         return True, *OUT_OF_SPACE

@@ -126,6 +126,7 @@ def desired_of(
             adoption=status.adoption,
         ),
         unavailable_since=unavailable_since(status.conditions),
+        available_reason=available_reason(status.conditions),
         cluster_version=cluster_version,
         is_deleting=metadata.is_deleting,
         **fields,
@@ -182,3 +183,8 @@ def unavailable_since(conditions: tuple[Condition, ...]) -> str:
     """When the condition Available became False; empty while it is not."""
     found = next((c for c in conditions if c.type == "Available" and c.status == "False"), None)
     return found.last_transition_time if found is not None else ""
+
+
+def available_reason(conditions: tuple[Condition, ...]) -> str:
+    """The reason of the condition Available; empty where it is not there yet."""
+    return next((c.reason for c in conditions if c.type == "Available"), "")

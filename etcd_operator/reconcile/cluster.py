@@ -20,6 +20,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.actions import AppendEntry, Plan, Remember, Stage
 from etcd_operator.core.cluster_metrics import cluster_metrics
 from etcd_operator.core.plan import plan
+from etcd_operator.core.quorum_events import quorum_event
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, RETRY_HELD, WARNINGS, awaits_cluster_version
 from etcd_operator.dialects.base import Dialect
@@ -224,6 +225,7 @@ class _Pass(Generic[Cluster]):
         if status == before:
             return
         self._warn(before)
+        self._report_quorum()
         objects, resource = self._of.writes.of(self._key), self._of.caches.resource
         written = objects.write_status(resource, self._cluster.metadata, status, type(self._cluster))
         self._cluster = written or self._cluster  # deleted meanwhile: the watch will report it
@@ -235,6 +237,13 @@ class _Pass(Generic[Cluster]):
         known = [c for c in before.get("conditions", ()) if c["type"] == "Degraded" and c["status"] == "True"]
         if not any(c["reason"] == self._plan.reason for c in known):
             self._of.report(self._cluster, self._plan.reason, self._plan.message, True)  # noqa: FBT003
+
+    def _report_quorum(self) -> None:
+        """An Event when a quorum answers that was missing as far as the status says."""
+        status = self._cluster.status
+        event = quorum_event(status.conditions, self._state, self._plan) if status.cluster_id else None
+        if event is not None:
+            self._report(*event)
 
 
 def held_by(error: Exception, message: str) -> Plan:

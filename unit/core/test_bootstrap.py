@@ -7,9 +7,10 @@ import pytest
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import CreateClientService, CreateMember, CreateMemberService, Remember, Stage
 from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.first_start import LONG_BOOTSTRAP
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.plan import plan
-from etcd_operator.core.rules.bootstrap import BOOTSTRAP_POLL, LONG_BOOTSTRAP, bootstrap
+from etcd_operator.core.rules.bootstrap import BOOTSTRAP_POLL, bootstrap
 from etcd_operator.core.starts import Bootstrapping
 from unit.core.builders import (
     CLUSTER_ID,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION
+from etcd_operator.core.first_start import LONG_BOOTSTRAP
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import CLAIMS
 from unit.reconcile.bench import Bench, bench
@@ -83,6 +84,7 @@ def test_without_spec_adopt_external_members_are_not_given_up_without_a_person(n
     with made_again(lambda made, theirs: ours(theirs) == number, "Join", **changes) as (made, theirs, kind):
         for name in theirs.left:
             theirs.etcd.stop(name)
+        made.wait(LONG_BOOTSTRAP)
         made.run_until(lambda: made.reason(kind) == "QuorumLost")
         made.wait(1500.0)
         assert "recovery" not in made.status(kind)

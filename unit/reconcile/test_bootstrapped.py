@@ -13,6 +13,10 @@ from unit.reconcile.expected import assert_finished
 Make = Callable[..., tuple[Kind, Json]]
 
 
+QUORUM_EVENTS = ["QuorumLost", "QuorumReturned"]
+"""Of a cluster whose quorum was lost, and answers again."""
+
+
 def stable_part(status: Json) -> Json:
     """What of a status must not change while nobody answers."""
     keys = ("clusterID", "bootstrap", "currentVersion", "clusterVersion", "nextOrdinal")
@@ -60,7 +64,9 @@ def test_what_is_known_stays_while_etcd_is_silent_and_nothing_is_done(make: Make
         made.settle()
         assert_finished(made, kind, 3)
         assert made.etcd.etcd.writes == []
-        assert [reason for reason in made.event_reasons() if "QuorumLost" in reason] == ["QuorumLost"]
+        assert [reason for reason in made.event_reasons() if "Quorum" in reason] == QUORUM_EVENTS
+        (returned,) = (event for event in made.events() if event["reason"] == "QuorumReturned")
+        assert (returned["type"], returned["message"]) == ("Normal", "a quorum answers again")
 
 
 @MAKERS
@@ -122,6 +128,45 @@ def test_the_pods_of_a_persistent_cluster_come_back_on_their_data_without_a_chan
         assert made.etcd.etcd.keys
         assert made.etcd.etcd.writes == []
         assert_finished(made, IMPROBABLE, 3)
+
+
+def test_a_cluster_that_resumes_is_created_until_it_serves_and_reports_no_loss() -> None:
+    with bootstrapped(*persistent()) as made:
+        made.delete(IMPROBABLE, "c")
+        made.drain()
+        made.create(*persistent())
+        seen: list[str] = []
+
+        def serves() -> bool:
+            status = made.status(IMPROBABLE) or {}
+            seen.extend(c["reason"] for c in status.get("conditions", ()) if c["type"] == "Available")
+            return seen[-1:] == ["QuorumHealthy"]
+
+        made.run_until(serves)
+        made.settle()
+        made.rest()
+        assert set(seen) == {"Creating", "QuorumHealthy"}
+        events = made.events()
+        assert [e["message"] for e in events if e["reason"] == "Resumed"] == [
+            "a quorum serves on the data of the claims, cluster ID c0de"
+        ]
+        assert {e["reason"] for e in events if e["type"] == "Warning"} == set()
+
+
+def test_a_resumed_cluster_that_loses_its_quorum_at_once_reports_that() -> None:
+    with bootstrapped(*persistent()) as made:
+        made.delete(IMPROBABLE, "c")
+        made.drain()
+        made.create(*persistent())
+        made.run_until(lambda: made.is_settled(IMPROBABLE, "c"))
+        for name in ("c-0", "c-1"):
+            made.etcd.etcd.freeze(name)
+        made.run_until(lambda: made.reason(IMPROBABLE) == "QuorumLost")
+        assert made.condition(IMPROBABLE, "Available")["reason"] == "QuorumLost"
+        for name in ("c-0", "c-1"):
+            made.etcd.etcd.thaw(name)
+        made.settle()
+        assert [reason for reason in made.event_reasons() if "Quorum" in reason] == QUORUM_EVENTS
 
 
 def test_all_peers_deleted_at_once_come_back_on_their_claims() -> None:

@@ -27,6 +27,7 @@ def test_when_all_is_gone_the_newest_backup_is_restored(size: int) -> None:
         assert set(made.tools.running) == {replaced}
         reasons = {event["reason"]: event["type"] for event in made.events()}
         assert {reasons[each] for each in ("QuorumLost", "RecoveryStarted", "Recovered")} == {"Warning"}
+        assert "QuorumReturned" not in reasons, "the old quorum did not"
         made.rest()
 
 

@@ -52,6 +52,7 @@ def test_a_majority_that_is_gone_is_given_up_only_by_name() -> None:
         assert "kept PersistentVolumeClaim c-2 " in kept["message"]
         kinds = {e["reason"]: e["type"] for e in made.events()}
         assert {kinds[r] for r in ("QuorumLost", "RecoveryStarted", "Recovered")} == {"Warning"}
+        assert "QuorumReturned" not in kinds, "the old quorum did not"
 
 
 WRITES = 16

@@ -41,6 +41,7 @@ def test_a_backup_takes_the_place_of_the_data_of_a_cluster_that_serves() -> None
         assert (recovery["inPlace"], recovery["givenUp"], recovery["revision"]) == (True, revision, 2)
         loss = made.condition(IMPROBABLE, "DataLossPossible")
         assert (loss["status"], loss["reason"]) == ("True", "RestoredInPlace")
+        assert [event for event in made.event_reasons() if "Quorum" in event] == []
         assert f"up to revision {revision}" in loss["message"]
         assert backups.selected == recovery["token"]
         assert "etcd.improbable.io/closed" not in made.get(SERVICES)["metadata"].get("annotations", {})

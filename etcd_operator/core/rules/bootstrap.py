@@ -26,6 +26,7 @@ from etcd_operator.core.actions import (
     ReplaceMember,
 )
 from etcd_operator.core.desired import PersistedState
+from etcd_operator.core.first_start import LONG_BOOTSTRAP
 from etcd_operator.core.members import Member
 from etcd_operator.core.rules.budget import missing_budget
 from etcd_operator.core.rules.objects import missing_services
@@ -35,9 +36,6 @@ from etcd_operator.core.status import RETRY_HELD, auth_enabled
 
 BOOTSTRAP_POLL = 0.15
 """Seconds between observations of a bootstrap: etcd's first answer causes no event."""
-
-LONG_BOOTSTRAP = 60.0
-"""Seconds after which a bootstrap is observed less often: something outside delays it."""
 
 
 def bootstrap(state: ClusterState) -> Plan | None:

@@ -24,6 +24,7 @@ import msgspec
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.api.shared_keys import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.core.actions import Plan, Stage
+from etcd_operator.core.first_start import is_resuming
 from etcd_operator.core.members import Member
 from etcd_operator.core.polling import pause
 from etcd_operator.core.recovery_actions import ReopenClients
@@ -82,7 +83,14 @@ def offer(state: ClusterState) -> Plan | None:
     """
     if state.kind.can_prove_loss or state.has_quorum:
         return None
-    return offline.read_silent(state) or offered(state)
+    made = offline.read_silent(state) or offered(state)
+    if made is not None and is_resuming(state) and made.reason in _LOSSES and made.stage is Stage.HELD:
+        return None  # a member that answers before the others is no survivor of a loss
+    return made
+
+
+_LOSSES = ("QuorumLost", "RecoveryUnsupported")
+"""Why the operator waits for the data of a lost quorum."""
 
 
 def offer_beside_upgrade(state: ClusterState) -> Plan | None:
