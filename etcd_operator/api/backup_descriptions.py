@@ -32,7 +32,7 @@ BACKUP = {
     "spec.compression": "zstd compresses the backup. `etcd-operator fetch` decompresses it.",
     "spec.encryption": "Encrypts the backup with AES-256-GCM. `etcd-operator fetch` decrypts it.",
     "spec.encryption.secretName": "A Secret with one key of 32 bytes, raw or in base64, in each entry. "
-    "docs/backup.md says which of these keys encrypts the backup.",
+    "docs/backup.md describes which of these keys encrypts the backup.",
     "spec.serviceAccountName": "The service account of the pod, for an identity that the platform gives to "
     "it. Its token for Kubernetes is not mounted.",
     "spec.verify": "How the backup is verified after it was stored. Hash: everything is read back, and all "

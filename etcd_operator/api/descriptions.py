@@ -81,8 +81,8 @@ _PERSISTED = {
     "status.recovery.followsAutomatic": "Whether this recovery followed an automatic one before the cluster "
     "had served for an hour.",
     "status.recovery.backup.url": "Where the EtcdBackup that is restored stored its backup.",
-    "status.recovery.backup.spec": "The spec of the EtcdBackup that is restored; it says how to access the "
-    "store.",
+    "status.recovery.backup.spec": "The spec of the EtcdBackup that is restored; it contains the access to "
+    "the store.",
     "status.recovery.seed": "The first member of the new cluster.",
     "status.recovery.token": "etcd's initial cluster token of the new cluster.",
     "status.recovery.replaces": "etcd's ID of the cluster that was given up, in hexadecimal; "

@@ -52,7 +52,7 @@ RESTORE = {
     "status.backup": "The EtcdBackup of source.backupName, as it was when the restore began.",
     "status.backup.uid": "The UID of the EtcdBackup.",
     "status.backup.sha256": "The SHA-256 of the snapshot that the EtcdBackup has stored.",
-    "status.backup.spec": "The spec of the EtcdBackup; it says how to access the store.",
+    "status.backup.spec": "The spec of the EtcdBackup; it contains the access to the store.",
     "status.snapshot": "The snapshot in the backup, as verified.",
     "status.snapshot.revision": "The revision of the snapshot.",
     "status.snapshot.keys": "The number of entries in the snapshot; each revision of a key is one.",

@@ -23,7 +23,7 @@ from etcd_operator.backup.errors import BackupError, Damaged, ManifestMissing, S
 from etcd_operator.backup.keys import EncryptionKey
 from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, decode, encode, manifest_name
 from etcd_operator.backup.progress import OnProgress, counted, ignore_progress
-from etcd_operator.backup.read_ahead import ahead
+from etcd_operator.backup.read_ahead import read_ahead
 from etcd_operator.backup.source import Source
 from etcd_operator.etcd_ids import hex_id
 from etcd_operator.storage.errors import NameTaken, StoreError
@@ -185,7 +185,7 @@ class _Transfer:
         )
 
     def _plain(self) -> Iterator[bytes]:
-        for block in counted(ahead(_blocks(self._snapshot)), self._on_progress):
+        for block in counted(read_ahead(_blocks(self._snapshot)), self._on_progress):
             with _damage_of_transfer():
                 self._scan.feed(block)
             yield block

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 _AHEAD = 4
 
 
-def ahead(blocks: Iterator[bytes]) -> Generator[bytes, None, None]:
+def read_ahead(blocks: Iterator[bytes]) -> Generator[bytes, None, None]:
     """The same blocks, none of them None, and the same error at their end.
 
     Who stops early must end what `blocks` waits for, such as a connection: the thread lasts until then.

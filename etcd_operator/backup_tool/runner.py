@@ -4,7 +4,7 @@ Promises:
 - nothing is stored if etcd's revision has not grown since the newest backup of this etcd cluster;
 - a backup is removed only right after another one was stored, only in the folder of this cluster, and only
   what a manifest names; the object goes first, so that a manifest is left to name what remains to be done;
-- nothing is removed of an etcd cluster that has replaced this one, which may not have heard of that;
+- nothing is removed of an etcd cluster that has replaced this one, which may not know that;
 - an object that was left without a manifest by a process that was killed is removed when this process has
   seen it for `LEFTOVER_SECONDS`, since it keeps its name from being used.
 """

@@ -171,7 +171,8 @@ class Member:
     has_replica_set: a persistent initial member that may have been started (see `core.peers.plan`).
     has_lost_claim: the pass over its EtcdPeer found its claim lost, and there is no pod.
     never_led: its only process so far is alive and has never seen a leader.
-    silent_for: seconds since it was heard, or first asked; 0 while it answers, and where it is not asked.
+    silent_for: seconds since it last answered, or was first asked; 0 while it answers, and where it is not
+    asked.
     problem: what keeps it from running.
     snapshots: raft snapshots that its process has saved; None where that was not needed, or not readable.
     reading: what was read of its data, now that it answers nobody; unreadable: why that cannot be read.
@@ -217,7 +218,7 @@ class Member:
 
     @property
     def has_voted(self) -> bool:
-        """Whether it was found to vote, also where those that answer have not heard of that.
+        """Whether it was found to vote, also where those that answer do not know that.
 
         Not once it was removed: its pod and its Service are deleted together then.
         """

@@ -78,7 +78,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """Nothing was heard in time. seconds: since the member was last heard, or first asked."""
+    """No answer came in time. seconds: since the member last answered, or was first asked."""
 
     seconds: float = 0.0
 

@@ -47,7 +47,8 @@ class Probe:
     None: nobody could be asked.
     is_cut_short: whether time was over before all calls had ended, and more time might change the result.
     pages: metrics pages of members; added by the prober, which reads those that a pass needs.
-    silent_for: seconds since a silent member was heard, or first asked; added by the prober, which remembers.
+    silent_for: seconds since a silent member last answered, or was first asked; added by the prober, which
+    remembers.
     """
 
     replies: Mapping[str, MemberReply]

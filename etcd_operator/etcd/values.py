@@ -102,7 +102,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoAnswer:
-    """Nothing was heard in time: that the member is down does not follow."""
+    """No answer came in time: that the member is down does not follow."""
 
     reason: str
 

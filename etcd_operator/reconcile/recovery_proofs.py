@@ -186,7 +186,7 @@ class RecoveryProofs:
         """Those of the old cluster that answer; but for learners.
 
         A learner answers no linearizable read. And it never stands for election, so it goes on to report the
-        leader that it last heard of, for ever (measured with 3.6).
+        leader that it last knew, for ever (measured with 3.6).
         """
         old = self.scope.state.persisted.cluster_id
         for member in self.scope.state.answers:

@@ -6,7 +6,7 @@ from etcd_operator.etcd_ids import hex_id
 
 
 def reply_of(reply: Answered | Refused | NoAnswer, silent_for: float) -> Reply:
-    """What a member replied; silent_for: seconds since it was heard, if it did not."""
+    """What a member replied; silent_for: seconds since it last answered, if it did not."""
     match reply:
         case Answered():
             return _answer(reply.status, reply.members or ())

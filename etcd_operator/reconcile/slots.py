@@ -51,7 +51,7 @@ class Slot:
     epoch: int = 0
 
     def silent_for(self, result: Probe, now: float, epoch: int) -> dict[str, float]:
-        """Seconds since each silent member was heard, or first asked in this epoch."""
+        """Seconds since each silent member last answered, or was first asked in this epoch."""
         silent = [at for at, reply in result.replies.items() if isinstance(reply, NoAnswer)]
         known = self.silent_since if epoch == self.epoch else {}
         self.silent_since, self.epoch = {at: known.get(at, now) for at in silent}, epoch
@@ -75,7 +75,7 @@ def _may_prove(reply: MemberReply) -> bool:
 
 
 def answering(result: Probe) -> frozenset[str]:
-    """Those whose silence would be news; of those that require a user the proof is what is heard."""
+    """Those whose silence would be news; of those that require a user the proof is what counts."""
     return frozenset(
         at
         for at, reply in result.replies.items()

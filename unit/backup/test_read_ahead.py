@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from etcd_operator.backup.read_ahead import ahead
+from etcd_operator.backup.read_ahead import read_ahead
 from etcd_operator.errors import Unavailable
 
 
@@ -15,8 +15,8 @@ def _readers() -> list[threading.Thread]:
 
 def test_all_blocks_come_in_their_order() -> None:
     blocks = [b"%d" % number for number in range(100)]
-    assert list(ahead(iter(blocks))) == blocks
-    assert list(ahead(iter([]))) == []
+    assert list(read_ahead(iter(blocks))) == blocks
+    assert list(read_ahead(iter([]))) == []
 
 
 def test_the_next_blocks_are_read_while_one_is_used() -> None:
@@ -27,7 +27,7 @@ def test_the_next_blocks_are_read_while_one_is_used() -> None:
         has_read_second.set()
         yield b"second"
 
-    blocks = ahead(source())
+    blocks = read_ahead(source())
     assert next(blocks) == b"first"
     assert has_read_second.wait(10)
 
@@ -40,7 +40,7 @@ def test_only_a_few_blocks_are_read_ahead() -> None:
             read.append(number)
             yield b"block"
 
-    blocks = ahead(source())
+    blocks = read_ahead(source())
     next(blocks)
     assert len(read) <= 6
 
@@ -50,7 +50,7 @@ def test_an_error_comes_behind_the_blocks_before_it() -> None:
         yield b"first"
         raise Unavailable("gone")
 
-    blocks = ahead(source())
+    blocks = read_ahead(source())
     assert next(blocks) == b"first"
     with pytest.raises(Unavailable, match="gone"):
         next(blocks)
@@ -63,7 +63,7 @@ def test_who_stops_early_waits_for_no_source_and_leaves_no_thread() -> None:
         yield b"first"
         go_on.wait(60)
 
-    blocks = ahead(source())
+    blocks = read_ahead(source())
     next(blocks)
     blocks.close()
     readers = _readers()

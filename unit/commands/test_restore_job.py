@@ -87,15 +87,15 @@ def test_a_backup_is_checked_and_restored(
     assert (again.code, again.document["skipped"]) == (0, True), "a repetition leaves complete data alone"
 
 
-@pytest.mark.parametrize("mark", [None, "another my-cluster-1\n", "uid my-cluster-0\n"])
+@pytest.mark.parametrize("marker", [None, "another my-cluster-1\n", "uid my-cluster-0\n"])
 def test_a_volume_that_comes_with_the_data_of_another_restore(
-    run: Run, stored: Path, backups: Path, tmp_path: Path, etcdutl: None, mark: str | None
+    run: Run, stored: Path, backups: Path, tmp_path: Path, etcdutl: None, marker: str | None
 ) -> None:
     database = tmp_path / "volume" / "restored" / "member" / "snap" / "db"
     database.parent.mkdir(parents=True)
     database.write_bytes(b"old")
-    if mark is not None:
-        (tmp_path / "volume" / ".restored.restored").write_text(mark)
+    if marker is not None:
+        (tmp_path / "volume" / ".restored.restored").write_text(marker)
     for _ in range(2):
         ran, report = carried_out(run, job_of("ab" * 32), backups, tmp_path)
         assert ran.code == 1

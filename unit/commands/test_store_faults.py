@@ -121,7 +121,7 @@ def test_killed_at_each_write_to_a_bucket(
     processes: list[subprocess.Popen[bytes]] = []
     count = 0
 
-    def strikes(request: Request) -> bool:
+    def matches(request: Request) -> bool:
         nonlocal count
         count += is_write(request)
         if not is_write(request) or count != at:
@@ -129,7 +129,7 @@ def test_killed_at_each_write_to_a_bucket(
         processes[0].kill()
         return True
 
-    bucket.server.faults = [Fault(where=strikes, applied=is_applied, keep=-1)]
+    bucket.server.faults = [Fault(where=matches, applied=is_applied, keep=-1)]
     processes.append(start(endpoint, bucket.url("one.db")))
     assert processes[0].wait(60) == -9
     bucket.server.faults = []
@@ -148,7 +148,7 @@ def test_killed_at_each_chunk_into_a_folder(
     etcd.damage = lambda _: data
     for at in range(len(list(chunks(data)))):
         processes: list[subprocess.Popen[bytes]] = []
-        etcd.on_chunk = lambda index, at=at, struck=processes: struck[0].kill() if index == at else None
+        etcd.on_chunk = lambda index, at=at, running=processes: running[0].kill() if index == at else None
         processes.append(start(endpoint, str(backups / "one.db")))
         assert processes[0].wait(60) == -9
         assert states(run, backups) == {}

@@ -153,7 +153,7 @@ class Tool:
 
 @dataclass(kw_only=True)
 class Inquiry:
-    """What an operator has heard of the tool since it first asked for the loss at hand.
+    """What the tool has answered to an operator since it first asked for the loss at hand.
 
     asked: the running cluster's ID in the question that is under way; None while there is none. waited:
     seconds since the tool fell silent.

@@ -69,10 +69,10 @@ def test_an_external_member_that_came_later_and_has_a_name_like_ours_is_not_remo
     new = replace(theirs(3)[2], id="id-new", name="db-1")
     listed = (*theirs(2), new, entry("db-0"))
     desired = adopting(ours=1, mode=mode).desired
-    heard: dict[str, Reply] = {
+    replies: dict[str, Reply] = {
         endpoint(n): answer(name, listed) for n, name in enumerate(("old-0", "old-1", "new"))
     }
-    state = join(desired, heard, {"db-0": answer("db-0", listed)})
+    state = join(desired, replies, {"db-0": answer("db-0", listed)})
     state = replace(state, has_client_service=True, budget=2, age=3600.0, has_quorum=True)
 
     assert state.unknown_members == (new,)

@@ -36,7 +36,7 @@ from unit.core.builders import (
 
 
 def with_silent_voter(state: ClusterState) -> ClusterState:
-    """The survivor has not heard that db-0003 votes."""
+    """The survivor does not know that db-0003 votes."""
     voter = silent(state.desired, "db-0003", has_service=True, pod=pod("db-0003", serves=False))
     return replace(state, members=(*state.members, voter))
 

@@ -129,7 +129,7 @@ def test_a_backup_that_may_be_being_stored_is_given_up_by_a_person_only() -> Non
 @pytest.mark.parametrize(
     ("report", "revision"),
     [
-        pytest.param(None, 0, id="nothing heard"),
+        pytest.param(None, 0, id="no answer"),
         pytest.param(RestorableBackups(), 0, id="a backup is being stored"),
         pytest.param(having(None), 0, id="none stored"),
         pytest.param(having(backup(8), is_checked=False, newest=None), 8, id="not read yet"),

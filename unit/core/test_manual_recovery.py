@@ -57,7 +57,7 @@ def test_where_nothing_is_lost_for_sure_no_recovery_is_offered(state: ClusterSta
 
 
 def missed_the_promotion(unavailable_for: float = SILENCE) -> ClusterState:
-    """Two of four are silent. db-2 has not heard yet that db-3 votes, so it counts three voters."""
+    """Two of four are silent. db-2 does not know yet that db-3 votes, so it counts three voters."""
     older = tuple(entry(f"db-{number}", is_learner=number == 3) for number in range(4))
     state = replace(lost(4, 0, 3), unavailable_for=unavailable_for)
     return answering(state, "db-2", members=older, committed=17)

@@ -45,7 +45,7 @@ def _name_at(url: str) -> str:
     return url.removeprefix("http://").removesuffix(":2380") if "db-" in url else ""
 
 
-def heard(listed: tuple[EtcdMember, ...] = THREE, **changes: Any) -> dict[str, Reply]:
+def replied(listed: tuple[EtcdMember, ...] = THREE, **changes: Any) -> dict[str, Reply]:
     """An answer of each member, all with the same list."""
     return {name: answer(name, listed, **changes) for name in NAMES}
 
@@ -61,7 +61,7 @@ def answering(found: ClusterState) -> set[str]:
 
 def test_members_are_the_union_of_objects_and_list_by_number() -> None:
     listed = (*THREE, entry("db-10"), entry("db-9"))
-    found = join(heard(listed), names=(*NAMES, "db-4"))
+    found = join(replied(listed), names=(*NAMES, "db-4"))
 
     assert [member.name for member in found.members] == ["db-0", "db-1", "db-2", "db-4", "db-9", "db-10"]
     assert entries(found)["db-4"] == ""
@@ -79,7 +79,7 @@ def test_members_are_the_union_of_objects_and_list_by_number() -> None:
 def test_a_member_that_gives_no_answer_keeps_its_entry(
     reply: Reply | None, refusal: Refusal | None, silent_for: float
 ) -> None:
-    replies = heard()
+    replies = replied()
     del replies["db-1"]
     found = join(replies | ({"db-1": reply} if reply is not None else {})).members[1]
 
@@ -89,7 +89,7 @@ def test_a_member_that_gives_no_answer_keeps_its_entry(
 
 def test_an_entry_that_has_not_started_is_matched_by_its_peer_url() -> None:
     unstarted = EtcdMember(id="id-new", name="", peer_urls=("http://db-3:2380",), is_learner=True)
-    found = join(heard((*THREE, unstarted)))
+    found = join(replied((*THREE, unstarted)))
 
     assert found.members[3].name == "db-3"
     assert found.members[3].entry == unstarted
@@ -107,7 +107,7 @@ def test_an_entry_that_has_not_started_is_matched_by_its_peer_url() -> None:
     ids=["by name", "by address", "without address", "by name before address"],
 )
 def test_an_entry_that_is_not_ours_is_an_unknown_member(unknown: EtcdMember) -> None:
-    found = join(heard((*THREE, unknown)))
+    found = join(replied((*THREE, unknown)))
 
     assert found.unknown_members == (unknown,)
     assert [member.name for member in found.members] == list(NAMES)
@@ -119,7 +119,7 @@ def test_an_entry_that_is_not_ours_is_an_unknown_member(unknown: EtcdMember) -> 
 def test_another_member_at_an_old_address_is_not_mistaken_for_the_one_that_was_there() -> None:
     """The address of a pod was given to a member of another cluster; its cluster ID is no split brain."""
     foreign = answer("x", (FOREIGN,), cluster_id=OTHER, committed=999)
-    found = join(heard() | {"db-1": foreign})
+    found = join(replied() | {"db-1": foreign})
 
     assert answering(found) == {"db-0", "db-2"}
     assert entries(found) == {name: f"id-{name}" for name in NAMES}
@@ -127,14 +127,14 @@ def test_another_member_at_an_old_address_is_not_mistaken_for_the_one_that_was_t
 
 
 def test_two_members_that_exchanged_addresses_answer_for_neither() -> None:
-    found = join(heard() | {"db-1": answer("db-2", THREE), "db-2": answer("db-1", THREE)})
+    found = join(replied() | {"db-1": answer("db-2", THREE), "db-2": answer("db-1", THREE)})
 
     assert answering(found) == {"db-0"}
 
 
 def test_a_member_that_is_not_in_its_own_list_is_not_believed() -> None:
     """It was removed, and has not ended yet."""
-    found = join(heard(THREE[:2]))
+    found = join(replied(THREE[:2]))
 
     assert answering(found) == {"db-0", "db-1"}
     assert entries(found)["db-2"] == ""
@@ -143,7 +143,7 @@ def test_a_member_that_is_not_in_its_own_list_is_not_believed() -> None:
 def test_a_learner_without_a_list_is_heard_and_not_authoritative() -> None:
     listed = (*THREE, entry("db-3", is_learner=True))
     learner = answer("db-3", (), is_learner=True, committed=999)
-    found = join(heard(listed) | {"db-3": learner}, names=(*NAMES, "db-3"))
+    found = join(replied(listed) | {"db-3": learner}, names=(*NAMES, "db-3"))
 
     assert found.members[3].answer == learner
     assert found.members[3].entry == entry("db-3", is_learner=True)
@@ -161,14 +161,14 @@ def test_a_learner_alone_reports_no_list() -> None:
 
 def test_of_two_lists_that_differ_the_one_of_the_longest_log_counts() -> None:
     before, after = (*THREE, entry("db-3")), THREE
-    replies: dict[str, Reply] = heard(before) | {"db-1": answer("db-1", after, committed=21)}
+    replies: dict[str, Reply] = replied(before) | {"db-1": answer("db-1", after, committed=21)}
 
     assert [member.name for member in join(replies).members] == list(NAMES)
 
 
 def test_a_promotion_that_one_member_reports_alone_is_not_believed_yet() -> None:
     before, after = (*THREE, entry("db-3", is_learner=True)), (*THREE, entry("db-3"))
-    replies: dict[str, Reply] = heard(before) | {"db-1": answer("db-1", after, committed=21)}
+    replies: dict[str, Reply] = replied(before) | {"db-1": answer("db-1", after, committed=21)}
 
     assert join(replies).members[3].entry == entry("db-3", is_learner=True)
     replies |= {"db-2": answer("db-2", after, committed=21)}
@@ -179,7 +179,7 @@ def test_in_a_split_brain_the_cluster_on_record_is_authoritative() -> None:
     """All answers are kept, so that the state shows both IDs."""
     other = (EtcdMember(id="id-lone", name="db-2", peer_urls=("http://db-2:2380",)),)
     lone = replace(answer("db-2", other, cluster_id=OTHER, committed=999), member_id="id-lone")
-    found = join(heard() | {"db-2": lone})
+    found = join(replied() | {"db-2": lone})
 
     assert {m.answer.cluster_id for m in found.members if m.answer is not None} == {CLUSTER_ID, OTHER}
     assert entries(found)["db-2"] == "id-db-2"
@@ -188,7 +188,7 @@ def test_in_a_split_brain_the_cluster_on_record_is_authoritative() -> None:
 def test_where_no_cluster_is_on_record_the_longest_log_is_authoritative() -> None:
     other = (EtcdMember(id="id-lone", name="db-2", peer_urls=("http://db-2:2380",)),)
     lone = replace(answer("db-2", other, cluster_id=OTHER, committed=999), member_id="id-lone")
-    found = join(heard() | {"db-2": lone}, desired=recorded(cluster_id=""))
+    found = join(replied() | {"db-2": lone}, desired=recorded(cluster_id=""))
 
     assert entries(found) == {"db-0": "", "db-1": "", "db-2": "id-lone"}
 
@@ -274,7 +274,7 @@ def test_a_quorum_is_that_of_the_new_cluster_if_its_voters_are_healthy(leader: s
 
 
 def test_without_members_of_a_former_cluster_any_quorum_is_its_own() -> None:
-    assert is_own_quorum(join(heard()))
+    assert is_own_quorum(join(replied()))
 
 
 def test_a_conflict_names_the_cluster_and_what_to_do() -> None:

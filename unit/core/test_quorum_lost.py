@@ -51,7 +51,7 @@ def test_two_of_three_gone_are_recovered_from_the_third_as_the_next_number() -> 
 
 
 def missed_the_promotion(unavailable_for: float = ELECTION) -> ClusterState:
-    """Two of four are gone. db-0002 has not heard yet that db-0003 votes, so it counts three voters."""
+    """Two of four are gone. db-0002 does not know yet that db-0003 votes, so it counts three voters."""
     state = replace(lost(4, 0, 3), unavailable_for=unavailable_for)
     older = tuple(entry(name_of(number), is_learner=number == 3) for number in range(4))
     reply = answer("db-0002", older, leader="", revision=7, committed=17)

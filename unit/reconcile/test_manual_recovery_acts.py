@@ -252,7 +252,7 @@ def test_a_seed_is_not_set_existing_only_when_an_old_member_follows_a_leader_aga
 
 
 def test_a_learner_that_reports_a_leader_does_not_stop_a_recovery(made: Bench, channels: Channels) -> None:
-    """It reports the last one that it heard of, for ever."""
+    """It reports the last one that it knew, for ever."""
     acts = Acts(made, channels)
     beside(made, acts, is_learner=True)
     acts.act(SetSeedExistingOnly(name="c-2", revision=0))

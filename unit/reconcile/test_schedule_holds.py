@@ -208,8 +208,8 @@ def test_two_schedules_do_not_wait_for_each_other(made: Made) -> None:
 def test_a_time_that_somebody_wrote_onto_an_etcd_backup_breaks_nothing(made: Made) -> None:
     world, _ = made
     begun(made)
-    mark = {"metadata": {"annotations": {"etcd.improbable.io/scheduled-time": "yesterday"}}}
-    world.edit(BACKUPS, FIRST, mark)
+    change = {"metadata": {"annotations": {"etcd.improbable.io/scheduled-time": "yesterday"}}}
+    world.edit(BACKUPS, FIRST, change)
     let_run(made, 360.0)
     assert created(world) == [FIRST, SECOND]
 

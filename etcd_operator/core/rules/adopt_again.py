@@ -22,7 +22,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import RETRY_HELD
 
 UNKNOWN = (
-    "this resource was created again, and no quorum can tell whether the adoption in spec.adopt had ended"
+    "this resource was created again, and no quorum reports whether the adoption in spec.adopt had ended"
 )
 ENDED = "; if the adoption had ended before, remove spec.adopt"
 
