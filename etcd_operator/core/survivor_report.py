@@ -24,7 +24,8 @@ class SurvivorReport(Value, frozen=True, kw_only=True):
     cluster_id, member_id: hexadecimal, as its log names them. committed: the raft index up to which it knows
     the log to be committed; the database has all of it. revision: of its newest change.
     is_passing: the problem goes away by itself.
-    sha256: of the database followed by etcd's hash, as it can be fetched. has_leader: it follows a leader.
+    sha256: of the database followed by etcd's hash, as it can be fetched. has_leader: it follows a leader;
+    a learner only if it hears from that.
     """
 
     problem: str = ""

@@ -6,6 +6,9 @@ database within 100 ms; after that it writes nothing until it follows a leader. 
     the process reports that it follows no leader and has applied all that its log knows to be committed, and
     neither database nor log has changed for `QUIET` seconds, nor while the database was read.
 
+A learner never campaigns, so it reports its last leader for ever, also one that is gone. It follows one only
+while raft messages arrive: a leader with a quorum sends heartbeats, and nobody else sends a learner anything.
+
 Whoever copies the database later compares its SHA-256 (docs/decisions/031).
 """
 
@@ -27,15 +30,42 @@ from etcd_operator.etcd_ids import hex_id
 QUIET = 1.0
 """Ten times as long as etcd waits at most before it writes what it has applied."""
 
+HEARTBEAT = 15.0
+"""Seconds in which a learner hears from a leader that has a quorum; etcd accepts intervals of up to 10."""
+
 PAGE_SECONDS = 2.0
+_FOLLOWS = "it follows a leader"
 _BLOCK = 1 << 20
 _LARGEST_PAGE = 4 << 20
 
 _HAS_LEADER = re.compile(r"^etcd_server_has_leader (\S+)$", re.MULTILINE)
+_IS_LEARNER = re.compile(r"^etcd_server_is_learner (\S+)$", re.MULTILINE)
 _APPLIED = re.compile(r"^etcd_server_proposals_applied_total (\S+)$", re.MULTILINE)
+_RECEIVED = re.compile(r'^etcd_network_peer_received_bytes_total\{From="([0-9a-f]+)"\} (\S+)$', re.MULTILINE)
+_KEEPALIVE = "0"
+"""What sends the messages by which connections are kept open, also between members without a leader."""
 
-Signature = tuple[tuple[int, int, int], ...]
-"""Inode, size and time of the last change of each file."""
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a reading rests on.
+
+    files: inode, size and time of the last change of each. received: bytes of raft messages that a learner
+    has received since it runs; 0 for a voter, which reports by itself whether it follows a leader.
+    """
+
+    files: tuple[tuple[int, int, int], ...]
+    received: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """applied: the raft index up to which etcd has applied its log. received: see `Signature`."""
+
+    has_leader: bool
+    applied: int
+    received: float
+    is_learner: bool
 
 
 class NotReadable(Exception):
@@ -75,27 +105,31 @@ class DataReader:
     def check(self, signature: Signature) -> None:
         """Raises `NotReadable` if what was read may be outdated."""
         try:
-            self._applied()
-            if self.signature() != signature:
+            page = self._page_now()
+            if page.received != signature.received:
+                raise NotReadable("it has heard from another member", is_passing=True)
+            if self._files() != signature.files:
                 raise NotReadable("its data has changed", is_passing=True)
         except (OSError, Damaged) as error:
             raise NotReadable(f"its data cannot be read: {error}") from error
 
-    def signature(self) -> Signature:
-        """The files now. Raises OSError, `Damaged`."""
+    def _files(self) -> tuple[tuple[int, int, int], ...]:
+        """Raises OSError, `Damaged`."""
         found = (file.stat() for file in (self.database, newest_file(self.data_dir / "member" / "wal")))
         return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
 
     def _read(self) -> tuple[SurvivorReport, Signature]:
-        before = self.signature()
+        self._await_heartbeat()
+        files = self._files()
         log = read_state(newest_file(self.data_dir / "member" / "wal"))
-        applied = self._applied()
-        if applied < log.committed:
-            message = f"it still applies its log: {applied} of {log.committed}"
+        page = self._page_now()
+        if page.applied < log.committed:
+            message = f"it still applies its log: {page.applied} of {log.committed}"
             raise NotReadable(message, is_passing=True)
         self.wait(QUIET)
-        if self.signature() != before:
+        if self._files() != files:
             raise NotReadable("its data has just changed", is_passing=True)
+        before = Signature(files, page.received)
         revision, sha256 = self._scan()
         members = listed_members(self.database)
         if requires_user(self.database):
@@ -114,18 +148,25 @@ class DataReader:
         )
         return report, before
 
-    def _applied(self) -> int:
-        """The raft index up to which it has applied its log. Raises `NotReadable`."""
+    def _await_heartbeat(self) -> None:
+        """Raises `NotReadable` if a learner hears from the leader that it reports."""
+        before = self._page_now()
+        if not before.has_leader:
+            return
+        self.wait(HEARTBEAT)
+        if self._page_now().received > before.received:
+            raise NotReadable(_FOLLOWS, has_leader=True)
+
+    def _page_now(self) -> _Page:
+        """Raises `NotReadable` also for a voter that follows a leader."""
         try:
-            page = self.page()
+            text = self.page()
         except OSError as error:
             raise NotReadable(f"its etcd does not run: {error}") from error
-        leader, applied = _HAS_LEADER.search(page), _APPLIED.search(page)
-        if leader is None or applied is None:
-            raise NotReadable("its etcd does not report how much it has applied")
-        if float(leader[1]):
-            raise NotReadable("it follows a leader", has_leader=True)
-        return int(float(applied[1]))
+        page = _parsed(text)
+        if page.has_leader and not page.is_learner:
+            raise NotReadable(_FOLLOWS, has_leader=True)
+        return page
 
     def _scan(self) -> tuple[int, str]:
         """Revision, and SHA-256 of the database followed by its own SHA-256, as etcd sends a snapshot."""
@@ -138,6 +179,20 @@ class DataReader:
         whole.update(plain.digest())
         summary = scan.finish()
         return summary.last_revision, whole.hexdigest()
+
+
+def _parsed(text: str) -> _Page:
+    leader, applied, learner = _HAS_LEADER.search(text), _APPLIED.search(text), _IS_LEARNER.search(text)
+    if leader is None or applied is None:
+        raise NotReadable("its etcd does not report how much it has applied")
+    is_learner = learner is not None and bool(float(learner[1]))
+    received = sum(float(found) for sender, found in _RECEIVED.findall(text) if sender != _KEEPALIVE)
+    return _Page(
+        has_leader=bool(float(leader[1])),
+        applied=int(float(applied[1])),
+        received=received if is_learner else 0.0,
+        is_learner=is_learner,
+    )
 
 
 def metrics_page(port: int) -> str:

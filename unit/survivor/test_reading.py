@@ -14,13 +14,20 @@ from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER, NAME, ListedVo
 from etcd_operator.pod_client import NoReport, TokenRefused
 from etcd_operator.survivor import process
 from etcd_operator.survivor.process import Keeper, Server, serve
-from etcd_operator.survivor.reading import DataReader, NotReadable
+from etcd_operator.survivor.reading import HEARTBEAT, QUIET, DataReader, NotReadable
 from unit.survivor.files import data_dir, database
 from unit.waiting import eventually
 
 
 def page(*, leader: int = 0, applied: int = 9) -> str:
     return f"x 1\netcd_server_has_leader {leader}\netcd_server_proposals_applied_total {applied}\n"
+
+
+def learner_page(*, leader: int = 1, heard: int = 370, kept_alive: int = 120) -> str:
+    """Of a learner that has received so many bytes from m1, and to keep connections open."""
+    received = "etcd_network_peer_received_bytes_total"
+    counters = f'{received}{{From="0"}} {kept_alive}\n{received}{{From="7abe61bac85c3216"}} {heard}\n'
+    return f"{page(leader=leader)}etcd_server_is_learner 1\n{counters}"
 
 
 def never(_seconds: float) -> None:
@@ -61,6 +68,44 @@ def test_it_does_not_count_before_all_is_applied(
     with pytest.raises(NotReadable, match=words) as raised:
         reader(tmp_path, text).read()
     assert (raised.value.is_passing, raised.value.has_leader) == (is_passing, "leader" in words)
+
+
+def paged(folder: Path, *pages: str) -> tuple[DataReader, list[float]]:
+    """A reader that finds these pages one after the other, the last one for ever; and what it has waited."""
+    left, waited = list(pages), list[float]()
+
+    def next_page() -> str:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return DataReader(data_dir=data_dir(folder), page=next_page, wait=waited.append), waited
+
+
+def test_a_learner_follows_a_leader_only_if_it_hears_from_it(tmp_path: Path) -> None:
+    made, waited = paged(tmp_path, learner_page(heard=370), learner_page(heard=407))
+    with pytest.raises(NotReadable, match="follows a leader") as raised:
+        made.read()
+    assert (raised.value.has_leader, waited) == (True, [HEARTBEAT])
+
+
+def test_the_last_leader_of_a_learner_that_hears_nothing_is_gone(tmp_path: Path) -> None:
+    made, waited = paged(tmp_path, learner_page(kept_alive=120), learner_page(kept_alive=160))
+    assert made.read()[0].revision == 4
+    assert waited == [HEARTBEAT, QUIET]
+
+
+def test_a_learner_without_a_leader_is_read_like_a_voter(tmp_path: Path) -> None:
+    made, waited = paged(tmp_path, learner_page(leader=0))
+    assert made.read()[0].revision == 4
+    assert waited == [QUIET]
+
+
+def test_a_learner_that_hears_from_a_leader_again_is_read_anew(tmp_path: Path) -> None:
+    quiet = learner_page()
+    made, _ = paged(tmp_path, quiet, quiet, quiet, quiet, learner_page(heard=407))
+    _, signature = made.read()
+    with pytest.raises(NotReadable, match="heard from another member") as raised:
+        made.check(signature)
+    assert (raised.value.is_passing, raised.value.has_leader) == (True, False)
 
 
 def test_an_etcd_that_does_not_run_has_nothing_to_be_read(tmp_path: Path) -> None:

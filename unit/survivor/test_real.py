@@ -1,6 +1,7 @@
 """Real etcd of every minor version that has lost its quorum: what is read is all that it has committed."""
 
 import json
+import re
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -11,13 +12,30 @@ import pytest
 from e2e.support.keys import KeyClient
 from etcd_operator.core.survivor_report import NAME, SurvivorReport
 from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.survivor.reading import DataReader, NotReadable
 from unit.etcd.conftest import programs
-from unit.etcd.real import RealEtcdCluster
+from unit.etcd.real import RealEtcdCluster, free_address
 from unit.waiting import eventually
 
 pytestmark = pytest.mark.etcd
 KEYS = 200
+
+
+def read_by(reader: DataReader) -> SurvivorReport:
+    """What it reads, once it can."""
+    reports: list[SurvivorReport] = []
+
+    def is_read() -> bool:
+        try:
+            reports.append(reader.read()[0])
+        except NotReadable:
+            return False
+        # Nobody waited, so two readings must agree.
+        return len(reports) > 1 and reports[-1] == reports[-2]
+
+    eventually(is_read, every=0.5)
+    return reports[-1]
 
 
 class Lost:
@@ -45,18 +63,7 @@ class Lost:
             return str(found.read(), "utf-8")
 
     def read(self) -> SurvivorReport:
-        reports: list[SurvivorReport] = []
-
-        def is_read() -> bool:
-            try:
-                reports.append(self.reader.read()[0])
-            except NotReadable:
-                return False
-            # Nobody waited, so two readings must agree.
-            return len(reports) > 1 and reports[-1] == reports[-2]
-
-        eventually(is_read, every=0.5)
-        return reports[-1]
+        return read_by(self.reader)
 
     def close(self) -> None:
         self.channels.close()
@@ -110,3 +117,72 @@ def test_a_member_that_has_a_leader_is_not_read(lost: Lost) -> None:
     with pytest.raises(NotReadable) as raised:
         lost.reader.read()
     assert raised.value.has_leader
+
+
+class Learning:
+    """One voter and a learner, which has followed it."""
+
+    def __init__(self, version: str, folder: Path) -> None:
+        self.cluster, self.channels = RealEtcdCluster(programs(version), folder), Channels()
+        self.cluster.bootstrap("m0")
+        self.is_led = True
+        self.reader = DataReader(data_dir=folder / "m1", page=self.page, wait=self.wait)
+        self.url = f"http://{free_address()}"
+
+    def join(self) -> None:
+        """Add the learner, and wait until it has all."""
+        voter = KeyClient(self.channels, self.cluster.endpoint("m0"))
+        eventually(lambda: voter.has_quorum(deadline=1.0))
+        EtcdClient(self.channels, self.cluster.endpoint("m0")).member_add((self.url,), learner=True)
+        self.cluster.join("m1", self.url)
+        eventually(lambda: self.applied() == voter.status().raft_index)
+
+    def page(self) -> str:
+        with urllib.request.urlopen(f"http://{self.cluster.metrics('m1')}/metrics", timeout=5.0) as found:
+            return str(found.read(), "utf-8")
+
+    def applied(self) -> float:
+        try:
+            page = self.page()
+        except OSError:
+            return 0.0  # it does not listen yet
+        found = re.search(r"^etcd_server_proposals_applied_total (\S+)$", page, re.MULTILINE)
+        return float(found[1]) if found is not None else 0.0
+
+    def wait(self, _seconds: float) -> None:
+        """Nobody waits longer than a leader takes that sends heartbeats."""
+        before = self.messages()
+        if self.is_led:
+            eventually(lambda: self.messages() != before)
+
+    def messages(self) -> list[str]:
+        """How much was received from whom; the connections themselves are kept open by the member `0`."""
+        lines = self.page().splitlines()
+        return [line for line in lines if "peer_received_bytes_total{" in line and 'From="0"' not in line]
+
+    def close(self) -> None:
+        self.channels.close()
+        self.cluster.close()
+
+
+@pytest.fixture(params=["3.5.35", "3.6.16", "3.7.3"])
+def learning(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Learning]:
+    made = Learning(request.param, tmp_path)
+    try:
+        made.join()
+        yield made
+    finally:
+        made.close()
+
+
+def test_a_learner_is_read_once_its_leader_is_gone(learning: Learning) -> None:
+    with pytest.raises(NotReadable) as raised:
+        learning.reader.read()
+    assert raised.value.has_leader
+
+    learning.cluster.kill("m0")
+    learning.is_led = False
+    report = read_by(learning.reader)
+
+    assert re.search(r"^etcd_server_has_leader 1$", learning.page(), re.MULTILINE), "it reports it for ever"
+    assert {member.name: member.is_learner for member in report.members} == {"m0": False, "m1": True}
