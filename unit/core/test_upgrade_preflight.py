@@ -103,6 +103,23 @@ def test_an_upgrade_does_not_begin_without_a_known_leader() -> None:
     assert plan(state).message.endswith("waits for a leader")
 
 
+def test_a_member_that_lost_its_pod_is_nothing_to_upgrade() -> None:
+    """Its pod would show the version that it runs; the quorum is found lost a moment later."""
+    state = to_upgrade(runs=(NEW, NEW, NEW))
+    for name in ("db-0000", "db-0001"):
+        state = changed(state, name, pod=None, answer=None)
+
+    assert roll(state) is None
+
+
+def test_a_member_that_lost_its_pod_delays_the_upgrade_of_others() -> None:
+    made = roll(changed(to_upgrade(runs=(OLD, NEW, NEW)), "db-0001", pod=None, answer=None))
+
+    assert made is not None
+    assert (made.actions, made.reason) == ((), "UpgradeWaiting")
+    assert made.message.endswith("waits for db-0001 (no answer)")
+
+
 @pytest.mark.parametrize("runs", [(OLD,), (OLD, OLD)], ids=["the only copy", "one of two voters"])
 def test_a_member_that_would_lose_its_data_is_not_stopped_where_it_is_needed(
     runs: tuple[str, ...],

@@ -66,9 +66,13 @@ def _go_on(state: ClusterState) -> Step | None:
 
 
 def _is_done(state: ClusterState, member: Member) -> bool:
-    """Whether its objects request the desired version and, as far as it answers, it runs that."""
+    """Whether its objects, if there are any, request the desired version and, if it answers, it runs that.
+
+    One without objects is lost, or is about to get them at that version: nothing has to be upgraded.
+    """
     wanted = state.desired.version
-    return member.requested_version == wanted and (member.answer is None or member.answer.version == wanted)
+    is_requested = member.requested_version in ("", wanted)
+    return is_requested and (member.answer is None or member.answer.version == wanted)
 
 
 def grows_first(state: ClusterState) -> bool:
