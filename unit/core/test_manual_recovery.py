@@ -163,6 +163,26 @@ def test_an_offer_does_not_promise_claims_that_are_deleted_already() -> None:
     )
 
 
+def without_claims(state: ClusterState, *names: str) -> ClusterState:
+    """Their claims and pods are gone for good."""
+    for name in names:
+        state = changed(state, name, claim=None, pod=None)
+    return state
+
+
+def test_an_offer_promises_no_claims_that_are_gone() -> None:
+    made = plan(without_claims(lost(3, 0, 1), "db-0", "db-1"))
+    assert "(its claim is missing)" in made.message
+    claim = lost().by_name["db-2"].claim
+    assert claim is not None
+    assert f"then lost; the claims that exist ({claim.name}) are kept, or deleted if /delete" in made.message
+
+
+def test_an_offer_promises_nothing_where_no_claim_is_left() -> None:
+    made = plan(changed(without_claims(lost(3, 0, 1), "db-0", "db-1"), "db-2", claim=None))
+    assert "only these members have are then lost)" in made.message
+
+
 LEAVING = [
     pytest.param(
         {"pod": pod("db-4", is_terminating=True)},

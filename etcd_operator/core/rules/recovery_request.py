@@ -158,8 +158,7 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
         return _begin_by_itself(state, recovery, left, silent)
     how = (
         f"to give them up for good and recover from {source}, annotate the EtcdCluster with "
-        f"{RECOVER_ANNOTATION}={name} ({_cost(recovery)}; their claims are kept{_but_deleted(state)}, "
-        f"or deleted if {DELETE_CLAIMS} is appended to the value)"
+        f"{RECOVER_ANNOTATION}={name} ({_cost(recovery)}{_claims(state, left)})"
         f"{when_due(state) if recovery.backup is None else ''}"
         f"{'; EtcdBackups are not listed yet, and one of them may have more data' if is_awaited else ''}"
         f"{_may_be_adopting(state, left)}"
@@ -187,6 +186,17 @@ def _may_be_adopting(state: ClusterState, left: list[Member]) -> str:
     if not others_among(state, left) or not may_have_adopted(state):
         return ""
     return "; but if this resource was created again during an adoption, set spec.adopt again instead"
+
+
+def _claims(state: ClusterState, left: list[Member]) -> str:
+    """What happens to the claims of all members of the old cluster; empty if there is none."""
+    names = [m.claim.name for m in state.members if m.claim is not None and not state.is_attempt(m.claim)]
+    if not names:
+        return ""
+    is_missing = any(member.claim is None for member in state.members if member not in left)
+    which = f"the claims that exist ({', '.join(names)})" if is_missing else "their claims"
+    kept = f"{which} are kept{_but_deleted(state)}"
+    return f"; {kept}, or deleted if {DELETE_CLAIMS} is appended to the value"
 
 
 def _but_deleted(state: ClusterState) -> str:
