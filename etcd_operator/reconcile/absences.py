@@ -2,7 +2,8 @@
 
 Nothing may shorten that time. So it is in memory, by the monotonic clock of one process: another process
 counts from zero. It begins again, too, whenever this process was not the leader, could not read the
-EtcdCluster or all that belongs to it, or made no pass for long (`_longest_gap`).
+EtcdCluster or all that belongs to it, or made no pass for long (`_longest_gap`); and whenever a learner shows
+that a quorum which the operator does not reach has written something.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 
 from etcd_operator.clock import Clock
 from etcd_operator.core.absence import NO_ABSENCE, Absence
-from etcd_operator.core.rules.automatic import is_stabilizing, missed
+from etcd_operator.core.rules.automatic import committed_by_others, is_stabilizing, missed
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
@@ -29,10 +30,14 @@ LEAST_GAP = 8.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Count:
-    """at: of the last pass. since: when each member was first missed, by name; also as a time for people."""
+    """at: of the last pass. since: when each member was first missed, by name; also as a time for people.
+
+    committed: see `automatic.committed_by_others`.
+    """
 
     epoch: int
     at: float
+    committed: int
     since: dict[str, tuple[float, str]]
 
 
@@ -59,11 +64,16 @@ class Absences:
             or not self._exists(key, state.desired.uid)
         ):
             return NO_ABSENCE
-        epoch, now = self.epoch(), self.clock.monotonic()
+        epoch, now, committed = self.epoch(), self.clock.monotonic(), committed_by_others(state)
         longest = _longest_gap(state.desired.recovers_after or 0.0)
-        known = former.since if former and former.epoch == epoch and now - former.at <= longest else {}
+        known: dict[str, tuple[float, str]] = {}
+        if former is not None:
+            if former.epoch == epoch and now - former.at <= longest and committed <= former.committed:
+                known = former.since
+            committed = max(committed, former.committed)
         first = (now, timestamp(self.clock.now()))
-        count = _Count(epoch=epoch, at=now, since={name: known.get(name, first) for name in names})
+        since_by_name = {name: known.get(name, first) for name in names}
+        count = _Count(epoch=epoch, at=now, committed=committed, since=since_by_name)
         self._counts[key] = count
         last, since = max(count.since.values())
         return Absence(seconds=now - last, since=since)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from etcd_operator.core.absence import NO_ABSENCE, Absence
-from etcd_operator.core.rules.automatic import is_stabilizing, missed
+from etcd_operator.core.rules.automatic import committed_by_others, is_stabilizing, missed
 from etcd_operator.core.state import ClusterState
 
 PASS = 4.0
@@ -15,14 +15,21 @@ SERVED = 1200.0
 
 @dataclass
 class Absences:
-    """In the memory of one process. passes: in how many each member was missed, without interruption."""
+    """In the memory of one process. passes: in how many each member was missed, without interruption.
+
+    committed: see `automatic.committed_by_others`.
+    """
 
     passes: dict[str, int] = field(default_factory=dict)
+    committed: int = 0
     served: tuple[str, float] = ("", 0.0)
 
     def of(self, state: ClusterState) -> ClusterState:
         """The state with what was counted until now."""
-        self.passes = {name: self.passes.get(name, -1) + 1 for name in missed(state)}
+        committed = committed_by_others(state)
+        known = self.passes if committed <= self.committed else {}
+        self.passes = {name: known.get(name, -1) + 1 for name in missed(state)}
+        self.committed = max(committed, self.committed) if self.passes else 0
         shortest = min(self.passes.values(), default=0)
         absence = Absence(seconds=shortest * PASS, since="then") if self.passes else NO_ABSENCE
         return replace(state, absence=absence, served_for=self._served_for(state))

@@ -1,6 +1,7 @@
 """What is counted before members are given up without a person, and when that is due."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,9 +23,11 @@ from unit.core import manual_recoveries as persistents
 from unit.core.automatics import AFTER, SINCE, automatic, former, listing, silenced, with_desired
 from unit.core.builders import (
     VERSION,
+    answer,
     answering,
     bootstrapped,
     changed,
+    entry,
     peer,
     persistent,
     pod,
@@ -41,6 +44,15 @@ def with_silent_voter(state: ClusterState) -> ClusterState:
     return replace(state, members=(*state.members, voter))
 
 
+def beside_learner(state: ClusterState, **changes: Any) -> ClusterState:
+    """The survivor, db-2, lists a learner, db-3, that is silent."""
+    survivor = state.by_name["db-2"].answer
+    assert survivor is not None
+    state = answering(state, "db-2", members=(*survivor.members, entry("db-3", is_learner=True)))
+    learner = replace(silent(state.desired, "db-3", pod=pod("db-3")), **changes)
+    return replace(state, members=(*state.members, learner))
+
+
 def beside_follower(state: ClusterState) -> ClusterState:
     """A member that has no vote by any list, and never had one here, follows the leader of others."""
     other = silent(state.desired, "db-9", pod=pod("db-9"), followed_a_leader=True)
@@ -50,6 +62,12 @@ def beside_follower(state: ClusterState) -> ClusterState:
 COUNTED = [
     pytest.param(beside_follower(persistents.lost()), {"db-0", "db-1"}, id="a leader of another cluster"),
     pytest.param(persistents.lost(), {"db-0", "db-1"}, id="persistent: those that do not answer"),
+    pytest.param(beside_learner(persistents.lost()), {"db-0", "db-1"}, id="not that of a learner"),
+    pytest.param(
+        beside_learner(persistents.lost(), answer=answer("db-3", is_learner=True, leader="id-db-0")),
+        {"db-0", "db-1"},
+        id="beside a learner, which reports its last leader for ever",
+    ),
     pytest.param(persistents.lost(5, 0, 1, 3), {"db-0", "db-1", "db-3"}, id="three of five"),
     pytest.param(silenced(3, 0, 1), {"db-0000", "db-0001"}, id="ephemeral: their pods exist"),
     pytest.param(silenced(3, 1, gone=(0,)), {"db-0000", "db-0001"}, id="ephemeral: one pod is gone"),
@@ -95,6 +113,10 @@ NOT_COUNTED = [
     pytest.param(automatic(persistents.lost(3, 0, 1, 2)), id="nobody answers"),
     pytest.param(automatic(persistents.lost(3, 0)), id="those that answer may be electing"),
     pytest.param(led(automatic(persistents.lost())), id="a survivor names a leader"),
+    pytest.param(
+        beside_learner(automatic(persistents.lost()), followed_a_leader=True),
+        id="a learner has heard from a leader since the loss",
+    ),
     pytest.param(
         changed(automatic(persistents.lost()), "db-0", followed_a_leader=True),
         id="a silent one followed a leader since",

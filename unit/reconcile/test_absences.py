@@ -13,7 +13,7 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.resources import IMPROBABLE_CLUSTERS
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.absences import LONGEST_GAP, Absences
-from unit.core.builders import answering, bootstrapped, persistent
+from unit.core.builders import answer, answering, bootstrapped, persistent, silent
 from unit.core.manual_recoveries import RECOVERY, lost
 from unit.fakes.clock import FakeClock
 
@@ -99,6 +99,30 @@ def test_without_the_lease_it_begins_again() -> None:
     assert counting.observed(LOST) == 0.0
     counting.leads = True
     assert [counting.observed(LOST), counting.observed(LOST)] == [0.0, STEP]
+
+
+def with_learner(committed: int, **changes: Any) -> ClusterState:
+    """A learner answers; etcd reports its last leader for ever."""
+    reply = answer("db-7", is_learner=True, leader="id-db-0", committed=committed, **changes)
+    return replace(LOST, members=(*LOST.members, silent(LOST.desired, "db-7", answer=reply)))
+
+
+def test_a_write_that_a_learner_hears_of_begins_it_again() -> None:
+    counting = Counting()
+    states = [with_learner(40), with_learner(40), with_learner(41), with_learner(41)]
+    assert [counting.observed(state) for state in states] == [0.0, STEP, 0.0, STEP]
+
+
+def test_a_learner_that_is_silent_for_a_while_changes_nothing() -> None:
+    counting = Counting()
+    states = [with_learner(40), LOST, with_learner(40), with_learner(39)]
+    assert [counting.observed(state) for state in states] == [0.0, STEP, 2 * STEP, 3 * STEP]
+
+
+def test_a_learner_of_another_cluster_changes_nothing() -> None:
+    counting = Counting()
+    states = [with_learner(40), with_learner(90, cluster_id="feed")]
+    assert [counting.observed(state) for state in states] == [0.0, STEP]
 
 
 def test_a_lease_that_was_lost_between_two_passes_begins_it_again() -> None:

@@ -8,7 +8,7 @@ each of its passes, the same members silent, the others without a leader, and th
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.rules.offline import names_answering
 from etcd_operator.core.rules.responders import is_majority, others_among, responders
-from etcd_operator.core.rules.seed import voters_of
+from etcd_operator.core.rules.seed import learners_of, voters_of
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import is_blocked
 from etcd_operator.number_texts import duration_text
@@ -31,9 +31,21 @@ def missed(state: ClusterState) -> frozenset[str]:
         return frozenset()
     voters = {name for responder in left for name in voters_of(state, responder)}
     voters |= {member.name for member in state.members if left and member.has_voted}
-    if voters.intersection(_followers(state)):
+    learners = {name for responder in left for name in learners_of(state, responder)}
+    if (voters | learners).intersection(_followers(state)):
         return frozenset()
     return frozenset(voters - names_answering(state))
+
+
+def committed_by_others(state: ClusterState) -> int:
+    """The highest raft index that learners which answer know to be committed; 0 without any.
+
+    Only a leader that a quorum follows raises it. The leader that a learner reports proves nothing: it never
+    campaigns, so etcd reports the last one for ever.
+    """
+    answers = (member.answer for member in state.answers)
+    found = [a for a in answers if a is not None and a.is_learner]
+    return max((a.committed for a in found if a.cluster_id == state.persisted.cluster_id), default=0)
 
 
 def _followers(state: ClusterState) -> tuple[str, ...]:

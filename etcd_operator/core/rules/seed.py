@@ -45,9 +45,18 @@ def record(state: ClusterState, recovery: Recovery) -> Remember:
 
 def voters_of(state: ClusterState, responder: Member) -> tuple[str, ...]:
     """The names of the voters that a member lists; empty for one whose name is unknown."""
+    return _listed(state, responder, is_learner=False)
+
+
+def learners_of(state: ClusterState, responder: Member) -> tuple[str, ...]:
+    """The same of its learners; there is one at most."""
+    return _listed(state, responder, is_learner=True)
+
+
+def _listed(state: ClusterState, responder: Member, *, is_learner: bool) -> tuple[str, ...]:
     listed = responder.report.members if responder.report is not None else ()
     by_id = {member.id: member.name for member in state.members if member.id}
-    return tuple(e.name or by_id.get(e.id, "") for e in listed if not e.is_learner)
+    return tuple(e.name or by_id.get(e.id, "") for e in listed if e.is_learner is is_learner)
 
 
 def newest(member: Member) -> tuple[int, int, int]:
