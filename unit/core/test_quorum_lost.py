@@ -15,6 +15,7 @@ from etcd_operator.core.rules.quorum_return import LEARNER_GRACE
 from etcd_operator.core.rules.seed import ELECTION
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.survivor_reader import ReaderFacts, Reading
 from unit.core.builders import (
     TOKEN,
     VERSION,
@@ -285,6 +286,28 @@ def test_a_voter_that_the_survivor_takes_for_a_learner_is_read_and_waited_for() 
     crashed = plan(promoted_unknown(is_running=False))
     assert (crashed.stage, crashed.actions) == (Stage.HELD, ())
     assert "db-0003 may have newer data and does not answer" in crashed.message
+
+
+@pytest.mark.parametrize("is_read", [False, True], ids=["it answers", "it was read"])
+def test_a_voter_that_has_not_heard_of_its_promotion_and_has_newer_data_is_left_to_a_person(
+    is_read: bool,
+) -> None:
+    def with_committed(committed: int) -> ClusterState:
+        reply = answer("db-0003", is_learner=True, revision=committed, committed=committed)
+        if not is_read:
+            return changed(promoted_unknown(), "db-0003", answer=reply)
+        reader = ReaderFacts(name="survivor-reader-1", is_running=True)
+        return changed(promoted_unknown(reader=reader), "db-0003", reading=Reading(answer=reply, sha256="ab"))
+
+    survivor = promoted_unknown().by_name["db-0000"].answer
+    assert survivor is not None
+    assert plan(with_committed(survivor.committed)).reason == "Recovering"
+    made = plan(with_committed(survivor.committed + 1))
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "QuorumLost")
+    assert (
+        "db-0003 has newer data, and has not learned that it votes: nothing is changed; delete its pod"
+        in (made.message)
+    )
 
 
 def test_one_that_never_voted_or_was_removed_is_not_waited_for() -> None:

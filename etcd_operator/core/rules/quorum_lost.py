@@ -28,6 +28,7 @@ from etcd_operator.core.members import Member
 from etcd_operator.core.polling import pause
 from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, DropUnassigned
 from etcd_operator.core.recovery_texts import missing, source_of
+from etcd_operator.core.rules import no_responders
 from etcd_operator.core.rules.automatic import is_recent
 from etcd_operator.core.rules.from_backup import backup_newer_than, newest_backup
 from etcd_operator.core.rules.given_up import loss_of, returned
@@ -77,10 +78,12 @@ def _situation(state: ClusterState) -> Plan | Left | None:
 
 
 def _choose(state: ClusterState, left: Left) -> Plan:
-    """Recover from the newest of survivors and backups."""
+    """Recover from the newest of survivors and backups, or name the backup that a person may choose."""
     if not left.remaining:
         found = newest_backup(state)
         return found if isinstance(found, Plan) else _restore_all(state, found)
+    if not left.responders:
+        return no_responders.hold(left)
     survivor = max(left.able, key=newest)
     chosen = backup_newer_than(state, survivor)
     if isinstance(chosen, Plan):

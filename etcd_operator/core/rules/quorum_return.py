@@ -9,8 +9,6 @@ other side of a network partition (docs/decisions/007).
 With `spec.recovery: Automatic` the user accepts another rule for members that are silent: `rules.given_up`.
 """
 
-from collections.abc import Iterable, Sequence
-
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.rules.automatic import when_due
@@ -26,7 +24,10 @@ LEARNER_GRACE = 10.0
 
 
 def what_is_left(state: ClusterState) -> Plan | Left | None:
-    """What is left, if no quorum can return; or why that is not certain. None: a quorum may come back."""
+    """What is left, if no quorum can return; or why that is not certain. None: a quorum may come back.
+
+    Nothing can be recovered from what is left without responders (`rules.no_responders`).
+    """
     left = left_of(state)
     if not left.remaining or state.persisted.is_restoring:
         return left
@@ -34,11 +35,12 @@ def what_is_left(state: ClusterState) -> Plan | Left | None:
     if rest is not None:
         return read_silent(state) or rest
     if not left.responders:
-        return None if _is_for_the_upgrade(state, left) else read_silent(state) or _no_responders(left)
+        return None if _is_for_the_upgrade(state, left) else read_silent(state) or left
     electable = [responder for responder in left.responders if left.may_elect(responder)]
     if electable:
         return _await_election(left, electable)
-    return read_silent(state) or _wait_for_silent(left) or _wait_for_deletion(left) or left
+    silent = read_silent(state) or _wait_for_silent(left)
+    return silent or _wait_for_unaware(left) or _wait_for_deletion(left) or left
 
 
 def _is_for_the_upgrade(state: ClusterState, left: Left) -> bool:
@@ -47,40 +49,6 @@ def _is_for_the_upgrade(state: ClusterState, left: Left) -> bool:
     if upgrade is not None and upgrade.member in left.remaining:
         return True
     return any(is_blocked(state, member) for member in left.remaining.values())
-
-
-def _no_responders(left: Left) -> Plan:
-    """Nobody is left whose member list counts."""
-    silent = [member for member in left.remaining.values() if member.report is None]
-    partial = [m for m in left.remaining.values() if m.report is not None and m not in left.given_up]
-    texts = [
-        f"{_named(silent)} may still have the data, but do not answer" if silent else "",
-        f"{_named(partial)} may have only a part of the data, and have no vote" if partial else "",
-        _beside(left.given_up),
-    ]
-    return held(
-        "QuorumLost",
-        f"{'; '.join(filter(None, texts))}: no quorum answers, nothing is changed{_why(left)}; "
-        "docs/operations.md describes how to read such data by hand",
-    )
-
-
-def _named(members: Iterable[Member]) -> str:
-    return ", ".join(member.named for member in members)
-
-
-def _beside(given_up: Sequence[Member]) -> str:
-    """Who answers for an etcd cluster that was given up: as long as they may run, no backup is restored."""
-    if not given_up:
-        return ""
-    pods = [member.pod for member in given_up if member.pod is not None]
-    names = " ".join(pod.name for pod in pods)
-    is_going = any(pod.is_terminating for pod in pods)
-    force = ", with --force where the node never responds again" if is_going else ""
-    return (
-        f"{_named(given_up)} answer for an etcd cluster that an earlier recovery gave up, and are not "
-        f"recovered from (to go on without their data: kubectl delete pod {names}{force})"
-    )
 
 
 def _why(left: Left) -> str:
@@ -126,6 +94,20 @@ def _wait_for_silent(left: Left) -> Plan | None:
             "QuorumLost", f"no quorum can return; waiting for {', '.join(silent)}", requeue_after=1.0
         )
     return None
+
+
+def _wait_for_unaware(left: Left) -> Plan | None:
+    """A voter that has not heard of its promotion: as a learner it is not recovered from, whatever it has."""
+    known = max((r.report.committed for r in left.responders if r.report is not None), default=0)
+    reports = ((name, left.remaining[name].report) for name in left.all_voters if name in left.remaining)
+    names = [name for name, r in reports if r is not None and r.is_learner and r.committed > known]
+    if not names:
+        return None
+    return held(
+        "QuorumLost",
+        f"no quorum can return, but {', '.join(names)} has newer data, and has not learned that it votes: "
+        f"nothing is changed; delete its pod to give it up and recover from the others{when_due(left.state)}",
+    )
 
 
 def _wait_for_deletion(left: Left) -> Plan | None:
