@@ -13,17 +13,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from etcd_operator.core.actions import Plan, Remember
+from etcd_operator.core.backup_tool.report import RestorableBackups
 from etcd_operator.core.desired import DesiredCluster, RestoreFrom
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
-from etcd_operator.core.known_backups import NO_BACKUPS, NO_TOOL_BACKUPS, BackupFacts, ToolBackups
+from etcd_operator.core.known_backups import (
+    NO_BACKUPS,
+    NO_TOOL_BACKUPS,
+    BackupFacts,
+    ToolBackups,
+    revision_named,
+)
 from etcd_operator.core.members import Member, PodFacts, PodProblem, Unlabelled
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import is_own_quorum, observed
 from etcd_operator.core.plan import plan
 from etcd_operator.core.readiness import readiness_updates, routes
 from etcd_operator.core.replies import Answer, Refusal, Reply, Silence
-from etcd_operator.core.rules.quorum_lost import chooses_source
+from etcd_operator.core.rules.quorum_lost import chooses_source, names_backup
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from etcd_operator.pages import UNREAD, MetricsPage
@@ -53,6 +60,8 @@ class Operator:
     unavailable_for: float = 0.0
     silent: dict[str, tuple[str, float]] = field(default_factory=dict)
     inquiry: Inquiry | None = None
+    is_told: bool = False
+    outdated: RestorableBackups | None = None
     absences: Absences = field(default_factory=Absences)
 
     def __post_init__(self) -> None:
@@ -62,7 +71,8 @@ class Operator:
         """Everything is forgotten; new caches begin with a list, which is never stale."""
         self.awaited.clear()
         self.silent.clear()
-        self.inquiry, self.absences = None, Absences()
+        self.absences = Absences()
+        self._forget_backups()
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -126,13 +136,23 @@ class Operator:
         """As `reconcile.backup_tool.known_backups` has it."""
         if resource.restores and not state.persisted.is_bootstrapped:
             return ToolBackups(has_source_tool=not self.world.tool.is_direct)
-        if not chooses_source(state):
-            self.inquiry = None
+        chooses = chooses_source(state)
+        if not chooses and not names_backup(state):
+            self._forget_backups()
             return NO_TOOL_BACKUPS
+        if chooses and self.is_told and self.inquiry is not None:
+            self.outdated = self.inquiry.report or self.outdated
+            self.inquiry = None
+        self.is_told = not chooses
         if not resource.keeps_backups:
             return NO_TOOL_BACKUPS
         self.inquiry = self.inquiry or Inquiry()
-        return self.inquiry.ask(state.persisted.cluster_id, resource.backup_revision)
+        running = state.persisted.cluster_id
+        known = max(resource.backup_revision, revision_named(self.outdated, running))
+        return self.inquiry.ask(running, known)
+
+    def _forget_backups(self) -> None:
+        self.inquiry, self.is_told, self.outdated = None, False, None
 
     def hear_of_backups(self) -> None:
         """The answer of the backup tool comes, if it was asked."""

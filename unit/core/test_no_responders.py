@@ -10,7 +10,7 @@ from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.backup_tool.report import RestorableBackups, VerifiedBackup
 from etcd_operator.core.known_backups import ToolBackups
 from etcd_operator.core.plan import plan
-from etcd_operator.core.rules.quorum_lost import chooses_source
+from etcd_operator.core.rules.quorum_lost import chooses_source, names_backup
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import CLUSTER_ID, answer, changed, down, pod, silent, with_record
 from unit.core.quorum_losses import RECOVERY, lost
@@ -56,12 +56,15 @@ def held(state: ClusterState) -> Plan:
     ],
 )
 def test_the_backup_and_the_pod_to_delete_are_named(state: ClusterState) -> None:
-    assert chooses_source(state), "the backup tool is asked"
+    assert names_backup(state), "the backup tool is asked"
+    assert not chooses_source(state)
     assert held(state).message.endswith(GIVE_UP)
 
 
 def test_the_deletion_that_is_named_restores_that_backup() -> None:
-    made = plan(changed(learner_left(), "db-0007", pod=None, answer=None))
+    state = changed(learner_left(), "db-0007", pod=None, answer=None)
+    assert (chooses_source(state), names_backup(state)) == (True, False)
+    made = plan(state)
     assert made.reason == "Recovering"
     assert "r9" in made.message
 

@@ -228,6 +228,22 @@ def test_without_spec_backup_the_message_describes_how_backups_would_be_found() 
         assert made.tools.asked == []
 
 
+def test_the_backup_that_a_person_is_told_of_is_not_restored_unasked() -> None:
+    """Until the last member is given up, a quorum may serve where the operator does not reach it."""
+    with backed_up() as made:
+        told = store(made)
+        made.etcd.etcd.freeze("c-0002")
+        lose(made, 0, 1)
+        made.run_until(lambda: f"restore the backup {told}" in made.condition(COREOS, "Degraded")["message"])
+        assert made.condition(COREOS, "Degraded")["message"].endswith("kubectl delete pod c-0002")
+        made.wait(60.0)
+        assert members(made) == ["c-0002"]
+        newer = store(made, ahead=1)
+        lose(made, 2)
+        made.settle()
+        assert_restored(made, newer, 3, 4, 5)
+
+
 def test_the_tool_is_not_asked_what_it_has_while_a_quorum_serves() -> None:
     with backed_up() as made:
         made.wait(300.0)

@@ -63,8 +63,15 @@ def recover(state: ClusterState) -> Plan | None:
 
 
 def chooses_source(state: ClusterState) -> bool:
-    """Whether a recovery chooses its source now: what the backup tool has matters then, and only then."""
-    return isinstance(_situation(state), Left)
+    """Whether a recovery chooses its source now: what the backup tool has decides then, and only then."""
+    found = _situation(state)
+    return isinstance(found, Left) and (bool(found.responders) or not found.remaining)
+
+
+def names_backup(state: ClusterState) -> bool:
+    """Whether a person is told which backup could be restored now. A quorum may still serve somewhere."""
+    found = _situation(state)
+    return isinstance(found, Left) and bool(found.remaining) and not found.responders
 
 
 def _situation(state: ClusterState) -> Plan | Left | None:

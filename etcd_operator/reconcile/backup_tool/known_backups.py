@@ -1,10 +1,11 @@
-"""What the backup tool of a cluster has, asked when a recovery chooses its source, and only then.
+"""What the backup tool of a cluster has, asked when a recovery chooses its source, or a person may.
 
-No backup can be begun without a quorum, so what a tool reports since the loss is final. A tool is asked on
-threads of its own; no pass waits for it.
+No backup can be begun without a quorum, so what a tool reports since the loss is final. What it has reported
+before, for a message to a person, does not count. A tool is asked on threads of its own; no pass waits for
+it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from etcd_operator.api.coreos import EtcdCluster
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
@@ -12,7 +13,7 @@ from etcd_operator.core.backup_tool.policy import wanted
 from etcd_operator.core.backup_tool.report import RestorableBackups
 from etcd_operator.core.known_backups import NO_TOOL_BACKUPS, ToolBackups, revision_named
 from etcd_operator.core.rules.from_backup import ASK_AGAIN
-from etcd_operator.core.rules.quorum_lost import chooses_source
+from etcd_operator.core.rules.quorum_lost import chooses_source, names_backup
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Invalid, OperatorError
 from etcd_operator.keys import Key
@@ -30,22 +31,33 @@ NOT_RUNNING = "its pod is not ready"
 
 @dataclass(frozen=True, kw_only=True)
 class KnownToolBackups:
-    """Of the clusters of `coreos.com`."""
+    """Of the clusters of `coreos.com`.
+
+    _told: those of which a person is told a backup. _outdated: what their tools had reported until a source
+    was to be chosen.
+    """
 
     caches: Caches[EtcdCluster]
     writes: Writes
     tokens: Tokens
     inquiries: Inquiries[RestorableBackups]
     waits: Waits
+    _told: set[Key] = field(default_factory=set)
+    _outdated: dict[Key, RestorableBackups] = field(default_factory=dict)
 
     def __call__(self, cluster: EtcdCluster, state: ClusterState) -> ToolBackups:
-        """What is known now; nothing where no recovery chooses its source."""
+        """What is known now; nothing where no source is chosen or named."""
         key, restore = cluster.metadata.key, state.desired.restore
         if restore is not None and not state.persisted.is_bootstrapped:
             return ToolBackups(has_source_tool=self._uses_claim(Key(key.namespace, restore.cluster)))
-        if not chooses_source(state):
+        chooses = chooses_source(state)
+        if not chooses and not names_backup(state):
             self._forget(key)
             return NO_TOOL_BACKUPS
+        if not chooses:
+            self._told.add(key)
+        elif key in self._told:
+            self._ask_anew(key, state.desired.uid)
         asked = wanted(cluster.spec.get("backup"))
         if asked.policy is None and not asked.problem:
             return NO_TOOL_BACKUPS
@@ -60,6 +72,7 @@ class KnownToolBackups:
             known_revision=max(
                 _recorded(cluster.status.backup, state),
                 revision_named(answer.report, state.persisted.cluster_id),
+                revision_named(self._outdated.get(key), state.persisted.cluster_id),
             ),
         )
 
@@ -82,7 +95,19 @@ class KnownToolBackups:
         policy = wanted(found.spec.get("backup")).policy if found is not None else None
         return policy is not None and policy.s3 is None
 
+    def _ask_anew(self, key: Key, owner: str) -> None:
+        """A quorum that the operator did not reach may have gone on: newer backups may be stored by now.
+
+        None of those that were named is forgotten.
+        """
+        named = self.inquiries.last_answer(key, owner).report or self._outdated.get(key)
+        self._forget(key)
+        if named is not None:
+            self._outdated[key] = named
+
     def _forget(self, key: Key) -> None:
+        self._told.discard(key)
+        self._outdated.pop(key, None)
         self.inquiries.forget(key)
         self.waits.forget(key)
 
