@@ -29,12 +29,12 @@ from etcd_operator.reconcile.writes import Writes
 NOT_RUNNING = "its pod is not ready"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class KnownToolBackups:
     """Of the clusters of `coreos.com`.
 
-    _told: those of which a person is told a backup. _outdated: what their tools had reported until a source
-    was to be chosen.
+    _named: clusters whose status names a backup to a person. _outdated: what their tools had reported until
+    a source was to be chosen.
     """
 
     caches: Caches[EtcdCluster]
@@ -42,7 +42,7 @@ class KnownToolBackups:
     tokens: Tokens
     inquiries: Inquiries[RestorableBackups]
     waits: Waits
-    _told: set[Key] = field(default_factory=set)
+    _named: set[Key] = field(default_factory=set)
     _outdated: dict[Key, RestorableBackups] = field(default_factory=dict)
 
     def __call__(self, cluster: EtcdCluster, state: ClusterState) -> ToolBackups:
@@ -55,8 +55,8 @@ class KnownToolBackups:
             self._forget(key)
             return NO_TOOL_BACKUPS
         if not chooses:
-            self._told.add(key)
-        elif key in self._told:
+            self._named.add(key)
+        elif key in self._named:
             self._ask_anew(key, state.desired.uid)
         asked = wanted(cluster.spec.get("backup"))
         if asked.policy is None and not asked.problem:
@@ -106,7 +106,7 @@ class KnownToolBackups:
             self._outdated[key] = named
 
     def _forget(self, key: Key) -> None:
-        self._told.discard(key)
+        self._named.discard(key)
         self._outdated.pop(key, None)
         self.inquiries.forget(key)
         self.waits.forget(key)
