@@ -1,10 +1,10 @@
 """Members that another operator created, and that a person has handed over, become members of ours.
 
 The operator that served `etcd.improbable.io` before gave claims, pods and peer URLs the names that ours have.
-Handed over means: its EtcdPeers are gone, and its pods and claims are annotated with one token
-(docs/migrating.md). The members go on to run as they are; only the status is written here. Later rules create
-what is missing: the EtcdPeers, whose ReplicaSets are created once a person has deleted those of the other
-operator.
+Handed over means: its EtcdPeers are gone, and its pods are labelled and its claims annotated with one
+token (docs/migrating.md). The members go on to run as they are; only the status is written here. Later
+rules create what is missing: the EtcdPeers, whose ReplicaSets are created once a person has deleted
+those of the other operator.
 """
 
 from etcd_operator.api.persisted import Bootstrap
