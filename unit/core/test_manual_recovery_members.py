@@ -12,8 +12,8 @@ from etcd_operator.core.membership_actions import AddLearner
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.claims import set_existing_only
 from etcd_operator.core.rules.objects import repair
+from etcd_operator.core.rules.recovery_entry import next_recovery
 from etcd_operator.core.rules.scale import down, up
-from etcd_operator.core.rules.seed import next_recovery
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions

@@ -11,7 +11,7 @@ from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.members import Member, PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import DropSeed, OpenSeed, RetireMember, SetSeedExistingOnly
-from etcd_operator.core.rules.seed import MOVED_ON
+from etcd_operator.core.rules.recovery_entry import MOVED_ON
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (

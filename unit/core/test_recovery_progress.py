@@ -11,7 +11,8 @@ from etcd_operator.core.members import Member, PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import DropUnassigned, OpenSeed, RetireMember, SetSeedExistingOnly
 from etcd_operator.core.rules.quorum_lost import recover
-from etcd_operator.core.rules.seed import MOVED_ON, RECHECK, SEED_POLL
+from etcd_operator.core.rules.recovery_entry import MOVED_ON
+from etcd_operator.core.rules.seed import RECHECK, SEED_POLL
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from e2e.support.keys import KeyClient
-from etcd_operator.core.rules.seed import MOVED_ON
+from etcd_operator.core.rules.recovery_entry import MOVED_ON
 from etcd_operator.core.starts import Seeding
 from etcd_operator.dialects.coreos import no_image
 from etcd_operator.etcd.channel import Channels

@@ -21,8 +21,9 @@ from etcd_operator.core.known_backups import CompletedBackup
 from etcd_operator.core.recovery_names import claims_kept_by, recovery_name
 from etcd_operator.core.recovery_texts import source_of
 from etcd_operator.core.rules.recovery_ending import leftovers
+from etcd_operator.core.rules.recovery_entry import next_from_stored
 from etcd_operator.core.rules.recovery_request import begin
-from etcd_operator.core.rules.seed import SEED_POLL, held, next_from_stored
+from etcd_operator.core.rules.seed import SEED_POLL, held
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import can_restore, starts_on
 

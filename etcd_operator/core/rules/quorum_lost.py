@@ -35,6 +35,7 @@ from etcd_operator.core.rules.given_up import loss_of, returned
 from etcd_operator.core.rules.loss import Left, is_gone
 from etcd_operator.core.rules.offline import names_answering
 from etcd_operator.core.rules.quorum_return import what_is_left
+from etcd_operator.core.rules.recovery_entry import learned, next_from_backup, next_recovery
 from etcd_operator.core.rules.seed import (
     RECHECK,
     SEED_POLL,
@@ -42,10 +43,7 @@ from etcd_operator.core.rules.seed import (
     create_seed,
     hand_over,
     held,
-    learned,
     newest,
-    next_from_backup,
-    next_recovery,
     read_among,
     reason_of,
     serves,

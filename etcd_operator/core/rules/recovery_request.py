@@ -18,6 +18,7 @@ from etcd_operator.core.recovery_texts import missing, source_of
 from etcd_operator.core.rules.adopt_again import may_have_adopted
 from etcd_operator.core.rules.automatic import is_due, missed, when_due, without_request
 from etcd_operator.core.rules.offline import known_problems, read_silent, unreadable
+from etcd_operator.core.rules.recovery_entry import next_from_stored, next_recovery
 from etcd_operator.core.rules.responders import (
     keeps_running,
     may_elect,
@@ -32,8 +33,6 @@ from etcd_operator.core.rules.seed import (
     held,
     is_filled_by_job,
     newest,
-    next_from_stored,
-    next_recovery,
     read_among,
     record,
 )

@@ -13,7 +13,8 @@ from etcd_operator.core.recovery_actions import ConfirmNothingLeft
 from etcd_operator.core.revision_bump import bump_at
 from etcd_operator.core.rules.loss import Left
 from etcd_operator.core.rules.quorum_lost import go_on, start
-from etcd_operator.core.rules.seed import held, next_recovery_of, under_way
+from etcd_operator.core.rules.recovery_entry import next_recovery_of
+from etcd_operator.core.rules.seed import held, under_way
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import can_restore
 
