@@ -60,7 +60,7 @@ class Operator:
     unavailable_for: float = 0.0
     silent: dict[str, tuple[str, float]] = field(default_factory=dict)
     inquiry: Inquiry | None = None
-    is_told: bool = False
+    is_named: bool = False
     outdated: RestorableBackups | None = None
     absences: Absences = field(default_factory=Absences)
 
@@ -140,10 +140,10 @@ class Operator:
         if not chooses and not names_backup(state):
             self._forget_backups()
             return NO_TOOL_BACKUPS
-        if chooses and self.is_told and self.inquiry is not None:
+        if chooses and self.is_named and self.inquiry is not None:
             self.outdated = self.inquiry.report or self.outdated
             self.inquiry = None
-        self.is_told = not chooses
+        self.is_named = not chooses
         if not resource.keeps_backups:
             return NO_TOOL_BACKUPS
         self.inquiry = self.inquiry or Inquiry()
@@ -152,7 +152,7 @@ class Operator:
         return self.inquiry.ask(running, known)
 
     def _forget_backups(self) -> None:
-        self.inquiry, self.is_told, self.outdated = None, False, None
+        self.inquiry, self.is_named, self.outdated = None, False, None
 
     def hear_of_backups(self) -> None:
         """The answer of the backup tool comes, if it was asked."""

@@ -91,10 +91,10 @@ def test_no_survivor_is_taken_that_has_less_than_a_backup_that_another_process_r
 def test_a_report_from_before_the_last_member_was_given_up_does_not_choose_the_source() -> None:
     """Until then, a quorum may serve where the operator does not reach it, and be backed up."""
     with backed_up() as made:
-        told = store(made)
+        named = store(made)
         made.etcd.etcd.freeze("c-0002")
         lose(made, 0, 1)
-        made.run_until(lambda: f"restore the backup {told}" in made.condition(COREOS, "Degraded")["message"])
+        made.run_until(lambda: f"restore the backup {named}" in made.condition(COREOS, "Degraded")["message"])
         asked: list[Callable[[], None]] = []
         inquiries = reconciler_of(operator_of(made), "coreos-cluster").observer.tool_backups_of.inquiries
         inquiries._submit = asked.append
@@ -109,14 +109,14 @@ def test_a_report_from_before_the_last_member_was_given_up_does_not_choose_the_s
         assert recovery(made)["backup"]["name"] == newer
 
 
-def test_a_backup_that_a_person_was_told_of_is_not_forgotten_for_a_survivor_that_has_less() -> None:
+def test_a_backup_that_was_named_to_a_person_is_not_forgotten_for_a_survivor_that_has_less() -> None:
     with backed_up() as made:
         made.tools.report = stored(revision=2)
         made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
-        told = store(made, ahead=1)
+        named = store(made, ahead=1)
         made.etcd.etcd.freeze("c-0002")
         lose(made, 0, 1)
-        made.run_until(lambda: f"restore the backup {told}" in made.condition(COREOS, "Degraded")["message"])
+        made.run_until(lambda: f"restore the backup {named}" in made.condition(COREOS, "Degraded")["message"])
         made.tools.problem = "no route to host"
         made.etcd.etcd.thaw("c-0002")
         made.run_until(lambda: made.reason(COREOS) == "BackupPending")
@@ -124,7 +124,7 @@ def test_a_backup_that_a_person_was_told_of_is_not_forgotten_for_a_survivor_that
         assert not recovery(made)
         made.tools.problem = ""
         made.settle()
-        assert recovery(made)["backup"]["name"] == told
+        assert recovery(made)["backup"]["name"] == named
 
 
 def test_a_report_of_a_former_loss_does_not_choose_the_source_of_a_later_recovery() -> None:

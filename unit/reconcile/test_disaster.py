@@ -228,13 +228,13 @@ def test_without_spec_backup_the_message_describes_how_backups_would_be_found() 
         assert made.tools.asked == []
 
 
-def test_the_backup_that_a_person_is_told_of_is_not_restored_unasked() -> None:
+def test_the_backup_that_is_named_to_a_person_is_not_restored_unasked() -> None:
     """Until the last member is given up, a quorum may serve where the operator does not reach it."""
     with backed_up() as made:
-        told = store(made)
+        named = store(made)
         made.etcd.etcd.freeze("c-0002")
         lose(made, 0, 1)
-        made.run_until(lambda: f"restore the backup {told}" in made.condition(COREOS, "Degraded")["message"])
+        made.run_until(lambda: f"restore the backup {named}" in made.condition(COREOS, "Degraded")["message"])
         assert made.condition(COREOS, "Degraded")["message"].endswith("kubectl delete pod c-0002")
         made.wait(60.0)
         assert members(made) == ["c-0002"]

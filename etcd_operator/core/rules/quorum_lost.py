@@ -67,7 +67,7 @@ def chooses_source(state: ClusterState) -> bool:
 
 
 def names_backup(state: ClusterState) -> bool:
-    """Whether a person is told which backup could be restored now. A quorum may still serve somewhere."""
+    """Whether the status names the backup that a person may restore. A quorum may still serve somewhere."""
     found = _situation(state)
     return isinstance(found, Left) and bool(found.remaining) and not found.responders
 
