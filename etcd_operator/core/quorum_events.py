@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from etcd_operator.api.meta import Condition
+from etcd_operator.api.meta import Condition, condition_of
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.first_start import CREATING, is_resumed
 from etcd_operator.core.state import ClusterState
@@ -45,4 +45,5 @@ def _was_lost(before: Sequence[Condition]) -> bool:
 
 def _reason_of(kind: str, status: str, conditions: Sequence[Condition]) -> str:
     """The reason of a condition that has this status; empty where it has another one."""
-    return next((c.reason for c in conditions if c.type == kind and c.status == status), "")
+    found = condition_of(conditions, kind)
+    return found.reason if found is not None and found.status == status else ""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from etcd_operator.api import adoption
-from etcd_operator.api.meta import Condition, HasMetadata, ObjectMeta, RawObject
+from etcd_operator.api.meta import Condition, HasMetadata, ObjectMeta, RawObject, condition_of
 from etcd_operator.api.persisted import ClusterStatus
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.core.actions import Plan
@@ -181,10 +181,11 @@ def persisted_fields(persisted: PersistedState, *, now: str) -> dict[str, Any]:
 
 def unavailable_since(conditions: tuple[Condition, ...]) -> str:
     """When the condition Available became False; empty while it is not."""
-    found = next((c for c in conditions if c.type == "Available" and c.status == "False"), None)
-    return found.last_transition_time if found is not None else ""
+    found = condition_of(conditions, "Available")
+    return found.last_transition_time if found is not None and found.status == "False" else ""
 
 
 def available_reason(conditions: tuple[Condition, ...]) -> str:
     """The reason of the condition Available; empty where it is not there yet."""
-    return next((c.reason for c in conditions if c.type == "Available"), "")
+    found = condition_of(conditions, "Available")
+    return found.reason if found is not None else ""

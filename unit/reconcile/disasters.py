@@ -7,6 +7,7 @@ from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import COREOS, ephemeral
+from unit.reconcile.quorum_losses import lose
 from unit.reconcile.tools import backup, holding
 
 BACKUP = {"backupIntervalInSecond": 600, "maxBackups": 3, "volumeSizeInMB": 1024}
@@ -28,6 +29,13 @@ def store(made: Bench, *, ahead: int = 0) -> str:
     made.etcds.save(newest.name, etcd)
     made.tools.restorable = holding(newest)
     return newest.name
+
+
+def silent_last_member(made: Bench, named: str) -> None:
+    """Two of three are lost, the third is silent, and the status names this backup to a person."""
+    made.etcd.etcd.freeze("c-0002")
+    lose(made, 0, 1)
+    made.run_until(lambda: f"restore the backup {named}" in made.condition(COREOS, "Degraded")["message"])
 
 
 def members(made: Bench) -> list[str]:

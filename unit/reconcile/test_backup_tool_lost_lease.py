@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.core.backup_health import UNHEALTHY
 from unit.reconcile.bench import Bench
 from unit.reconcile.bodies import COREOS
-from unit.reconcile.disasters import backed_up, members, recovery, store
+from unit.reconcile.disasters import backed_up, members, recovery, silent_last_member, store
 from unit.reconcile.harness import Operator
 from unit.reconcile.quorum_losses import lose
 from unit.reconcile.tools import stored
@@ -91,10 +91,7 @@ def test_no_survivor_is_taken_that_has_less_than_a_backup_that_another_process_r
 def test_a_report_from_before_the_last_member_was_given_up_does_not_choose_the_source() -> None:
     """Until then, a quorum may serve where the operator does not reach it, and be backed up."""
     with backed_up() as made:
-        named = store(made)
-        made.etcd.etcd.freeze("c-0002")
-        lose(made, 0, 1)
-        made.run_until(lambda: f"restore the backup {named}" in made.condition(COREOS, "Degraded")["message"])
+        silent_last_member(made, store(made))
         asked: list[Callable[[], None]] = []
         inquiries = reconciler_of(operator_of(made), "coreos-cluster").observer.tool_backups_of.inquiries
         inquiries._submit = asked.append
@@ -114,9 +111,7 @@ def test_a_backup_that_was_named_to_a_person_is_not_forgotten_for_a_survivor_tha
         made.tools.report = stored(revision=2)
         made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
         named = store(made, ahead=1)
-        made.etcd.etcd.freeze("c-0002")
-        lose(made, 0, 1)
-        made.run_until(lambda: f"restore the backup {named}" in made.condition(COREOS, "Degraded")["message"])
+        silent_last_member(made, named)
         made.tools.problem = "no route to host"
         made.etcd.etcd.thaw("c-0002")
         made.run_until(lambda: made.reason(COREOS) == "BackupPending")
