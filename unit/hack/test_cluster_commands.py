@@ -1,5 +1,6 @@
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from threading import Event, Thread
@@ -168,10 +169,24 @@ def test_a_build_reports_progress_also_while_go_is_silent(
     go: requirements.Go, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(tools, "_PROGRESS_SECONDS", 0.05)
-    monkeypatch.setattr(tools, "_DEADLINE", 0.2)
+    monkeypatch.setattr(tools, "_SILENT_SECONDS", 0.2)
     with pytest.raises(CommandError, match="go hang failed"):
         tools._go(go, tools.TOOLS[0], ["hang"], "kubernetes: compiled")
     assert capsys.readouterr().err.count("kubernetes: compiled: 0") >= 2
+
+
+def test_a_slow_build_is_not_ended_while_it_makes_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "_SILENT_SECONDS", 0.0)
+    packages: list[str] = []
+
+    class Slow:
+        def wait(self, timeout: float) -> int:
+            if len(packages) == 3:
+                return 0
+            packages.append("compiled")
+            raise subprocess.TimeoutExpired("go", timeout)
+
+    assert tools._await_end(cast("subprocess.Popen[str]", Slow()), packages, "kubernetes") == 0
 
 
 def test_what_go_answers_is_kept_apart_from_what_it_complains(go: requirements.Go) -> None:
