@@ -71,11 +71,6 @@ _PERSISTED = {
     "status.recovery.backup.age": "How many seconds old the backup was when it was chosen.",
     "status.recovery.former": "etcd's IDs of the clusters that earlier recoveries gave up, in hexadecimal.",
     "status.recovery.automatic": "Whether this recovery started automatically (spec.recovery: Automatic).",
-    "status.recovery.silentMembers": "The members that did not answer when a restore in place gave up their "
-    "cluster (only voting members, if it was known who votes): the cluster may have had later revisions than "
-    "givenUp. Empty if givenUp was its last revision.",
-    "status.recovery.stopped": "Whether a restore in place stopped writes to the cluster that it replaces, "
-    "or was about to. If the restore ends without a change, the operator allows writes again, once.",
     "status.recovery.stable": "Whether the cluster has served for an hour since a recovery that started "
     "automatically. Until then, no other recovery starts automatically.",
     "status.recovery.followsAutomatic": "Whether this recovery followed an automatic one before the cluster "
@@ -90,7 +85,8 @@ _PERSISTED = {
     "status.recovery.bump": "The number that was added to revisions by this recovery. Default: 1000000000.",
     "status.recovery.inPlace": "Whether this is a restore in place: a cluster that served was given up for a "
     "backup.",
-    "status.recovery.givenUp": "The latest known revision of the cluster that a restore in place gave up.",
+    "status.recovery.givenUp": "The last revision that the operator observed of the cluster that a restore "
+    "in place gave up. Clients that were still connected may have written later ones.",
     "status.recovery.failure": "Why a restore in place ended without a change.",
 }
 _ADOPTION = {

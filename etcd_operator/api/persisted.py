@@ -99,11 +99,8 @@ class Recovery(Value, frozen=True, kw_only=True):
     automatic: it began without a person. stable: the cluster served for long enough since that another one
     may begin without a person. follows_automatic: it followed one after which that was not so.
     bump: how much higher the revisions of the new cluster are.
-    in_place: of a cluster that serves. given_up: the latest revision of that cluster, which is given up.
-    silent_members: its voters that did not answer when it was given up, if its latest revision is not known
-    then.
-    failure: why it ended without a change; empty if it did not. stopped: it ended the writes of the old
-    cluster, or was about to, and has not allowed them again.
+    in_place: of a cluster that serves. given_up: the last revision that was observed of that cluster.
+    failure: why it ended without a change; empty if it did not.
     """
 
     generation: int
@@ -121,9 +118,7 @@ class Recovery(Value, frozen=True, kw_only=True):
     bump: int = REVISION_BUMP
     in_place: bool = False
     given_up: int = 0
-    silent_members: tuple[str, ...] = ()
     failure: str = ""
-    stopped: bool = False
     sha256: str = ""
 
     def is_under_way(self, cluster_id: str) -> bool:

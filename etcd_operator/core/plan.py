@@ -21,7 +21,6 @@ from etcd_operator.core.rules import (
     data_corrupt,
     guard,
     in_place,
-    last_writes,
     learner,
     manual_recovery,
     objects,
@@ -52,7 +51,7 @@ PRELIMINARY: tuple[Rule, ...] = (
     objects.restore_labels,  # a pod without its labels is in no cache: to all later rules it would be lost
     guard.split,  # with members of two clusters, no later act is right for both
     objects.repair,  # needs neither a user nor a quorum, and may bring a quorum back
-    last_writes.reopen,  # the same
+    recovery_ending.reopen,  # the same
     recovery_ending.created_late,  # before a member gets the name, and the volume, of what was created late
     guard.locked,  # all that follows reads or changes members, which etcd allows to users only
 )
@@ -72,7 +71,6 @@ RULES: tuple[Rule, ...] = (
     adopt_hold.hold,  # no recovery below knows of external members
     quorum_lost.recover,  # without a quorum no rule below can change the members
     manual_recovery.recover,  # the same where a person requests it
-    last_writes.allow_writes,  # of a restore that has ended, which comes before another one begins
     in_place.restore,  # what a person requests comes before repairs of what it gives up
     replace.remount,  # loses nothing: it comes before a loss is believed
     learner.remove_outdated,  # can never start once a voter is removed, which comes next

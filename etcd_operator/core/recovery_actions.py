@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from etcd_operator.core.membership_actions import OnEntry, OnMember
+from etcd_operator.core.membership_actions import OnMember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +103,6 @@ class ReopenClients(OnMember):
     """Let the Service select the members of the old cluster again: the seed does not serve."""
 
 
-class StopWrites(OnEntry):
-    """Let the cluster that is given up take no more puts, through this member: its revision is final then."""
-
-
-class AllowWrites(OnMember):
-    """Let the old cluster take puts again, through this member: it goes on after all."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetSeedExistingOnly(OnMember):
     """The seed serves: make its pod keep its data when it is started again.
@@ -144,8 +136,6 @@ RecoveryAction = (
     | AddReader
     | DropUnassigned
     | DropSeed
-    | StopWrites
-    | AllowWrites
     | SetSeedExistingOnly
     | RetireMember
     | OpenSeed

@@ -27,14 +27,11 @@ def source_of(recovery: Recovery, *, is_offered: bool = False) -> str:
 
 def missing(recovery: Recovery) -> str:
     """What a recovery can have lost."""
-    if recovery.silent_members:
-        return (
-            f"{SINCE_BACKUP}, up to revision {recovery.given_up} or later of the cluster that was given up: "
-            f"its last revision is not known, because {', '.join(recovery.silent_members)} did not answer; "
-            "if these members still run, they may accept writes from clients that reach them"
-        )
     if recovery.in_place:
-        return f"{SINCE_BACKUP}, up to revision {recovery.given_up} of the cluster that was given up"
+        return (
+            f"{SINCE_BACKUP}; the last revision that was observed of the cluster that was given up is "
+            f"{recovery.given_up}"
+        )
     return ONLY_LOST if recovery.backup is None else SINCE_BACKUP
 
 

@@ -153,13 +153,6 @@ class EtcdClient:
 
     # Maintenance
 
-    def raise_alarm(self, alarm: Alarm) -> None:
-        """Let the cluster refuse writes from this point of its log on, as if it had found a cause itself."""
-        request = pb.AlarmRequest(
-            action=pb.AlarmRequest.ACTIVATE, memberID=alarm.member_id, alarm=alarm.kind.value
-        )
-        self._call(methods.ALARM_RAISE, request)
-
     def disarm(self, alarm: Alarm) -> None:
         """Clear an alarm whose cause is resolved."""
         request = pb.AlarmRequest(

@@ -9,7 +9,6 @@ from typing import assert_never
 
 from etcd_operator.core.recovery_actions import (
     AddReader,
-    AllowWrites,
     ConfirmLoss,
     ConfirmNothingLeft,
     ConfirmSilence,
@@ -20,14 +19,11 @@ from etcd_operator.core.recovery_actions import (
     RecoveryAction,
     RetireMember,
     SetSeedExistingOnly,
-    StopWrites,
 )
 from etcd_operator.core.recovery_texts import of_replaced
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.errors import Conflict
-from etcd_operator.etcd.values import Alarm, AlarmKind
 from etcd_operator.kube import resources
-from etcd_operator.reconcile.addresses import client_endpoint
 from etcd_operator.reconcile.members.protocol import AnnotateSeed, Members, Scope
 from etcd_operator.reconcile.readers import Readers
 from etcd_operator.reconcile.recovery_proofs import RecoveryProofs
@@ -59,10 +55,6 @@ class Recoverer:
                 self._drop_seed(action.name)
             case DropUnassigned():
                 self._drop_unassigned(action.name)
-            case StopWrites():
-                self._stop_writes(action)
-            case AllowWrites():
-                self._allow_writes(action)
             case OpenSeed():
                 self.members.open_seed(action.name)
             case _:
@@ -115,14 +107,3 @@ class Recoverer:
             raise Conflict(f"{name} has a node by now: it may have fetched its data")
         if self.scope.objects.remove(resources.PODS, metadata, version=metadata.resource_version):
             self.scope.report("PodRemoved", f"removed Pod {name}, which never had a node")
-
-    def _stop_writes(self, action: StopWrites) -> None:
-        alarm = Alarm(member_id=int(action.member_id, 16), kind=AlarmKind.NOSPACE)
-        self.proofs.etcd(client_endpoint(self.scope.member(action.name))).raise_alarm(alarm)
-
-    def _allow_writes(self, action: AllowWrites) -> None:
-        """Where its quota is used up, etcd raises the alarm again at the next put."""
-        etcd = self.proofs.etcd(client_endpoint(self.scope.member(action.name)))
-        for alarm in etcd.alarms():
-            if alarm.kind is AlarmKind.NOSPACE:
-                etcd.disarm(alarm)

@@ -67,8 +67,8 @@ class RecoveryProofs:
             self._assert_cannot_elect(name, at, (*action.gone, *action.silent))
             # It may have applied more of its log since it was observed.
             if action.backup:
-                _assert_behind(name, self.etcd(at).status().revision, action.backup)
-            if action.silent and self.etcd(at).status().leader:
+                _assert_behind(name, self._etcd(at).status().revision, action.backup)
+            if action.silent and self._etcd(at).status().leader:
                 raise Conflict(f"{name} follows a leader: not recovering")
         for member in action.read:
             self._confirm_read(member, action)
@@ -97,7 +97,7 @@ class RecoveryProofs:
     def _confirm_silence(self, action: ConfirmSilence) -> None:
         """Nobody follows a leader now, whatever the caches show of their pods."""
         for name, uid in action.survivors:
-            status = self.etcd(self._endpoint_of(name, uid, may_leave=True)).status()
+            status = self._etcd(self._endpoint_of(name, uid, may_leave=True)).status()
             if status.leader or hex_id(status.cluster_id) != self.scope.state.persisted.cluster_id:
                 raise Conflict(f"{name} follows a leader: not recovering")
         self._assert_silent(action.silent, {uid for _, uid in action.survivors})
@@ -109,7 +109,7 @@ class RecoveryProofs:
 
     def _assert_cannot_elect(self, name: str, at: str, gone: tuple[str, ...]) -> None:
         """Whatever the caches show: by this member's own list, too few voters are left."""
-        listed = self.etcd(at).member_list(linearizable=False)
+        listed = self._etcd(at).member_list(linearizable=False)
         voters = [self._name_of(member) for member in listed.members if not member.is_learner]
         if hex_id(listed.cluster_id) != self.scope.state.persisted.cluster_id:
             raise Conflict(f"{name} is a member of another etcd cluster: not recovering")
@@ -147,7 +147,7 @@ class RecoveryProofs:
 
     def _status(self, at: str) -> Status | None:
         try:
-            return self.etcd(at).status()
+            return self._etcd(at).status()
         except Unavailable:
             return None
 
@@ -156,7 +156,7 @@ class RecoveryProofs:
 
         Its pod is read live, too: one that is being deleted still answers.
         """
-        etcd = self.etcd(self._endpoint_of(name, self.scope.pod(name).uid))
+        etcd = self._etcd(self._endpoint_of(name, self.scope.pod(name).uid))
         listed = etcd.member_list(linearizable=True)
         names = [self._name_of(member) for member in listed.members]
         recovery = self.scope.state.persisted.recovery
@@ -169,14 +169,14 @@ class RecoveryProofs:
         """A linearizable read at a voter of the old cluster: nothing of it needs to be recovered."""
         for member in self._old_voters():
             if member.is_healthy:
-                self.etcd(client_endpoint(member)).member_list(linearizable=True)
+                self._etcd(client_endpoint(member)).member_list(linearizable=True)
                 return
         raise Conflict("no quorum of the old cluster answers: its recovery continues")
 
     def assert_leaderless(self, seed: str) -> None:
         """The last read before the point of no return: nobody of the old cluster follows a leader again."""
         for member in self._old_voters():
-            if self.etcd(client_endpoint(member)).status().leader:
+            if self._etcd(client_endpoint(member)).status().leader:
                 raise Conflict(f"{member.name} follows a leader again: {seed} may not be needed")
         silent = (m.name for m in self.scope.state.members if m.name != seed and m.answer is None)
         self._assert_unled(silent, f"{seed} may not be needed")
@@ -248,7 +248,7 @@ class RecoveryProofs:
             resources.PODS, Pod, namespace=self.scope.desired.namespace, label_selector=selector
         ).whole()
 
-    def etcd(self, at: str) -> EtcdClient:
+    def _etcd(self, at: str) -> EtcdClient:
         """A client of the member that serves clients there."""
         return EtcdClient(self.channels, at, deadline=DEADLINE, on_call=self.on_call)
 

@@ -39,7 +39,6 @@ from etcd_operator.core.membership_actions import (
 )
 from etcd_operator.core.recovery_actions import (
     AddReader,
-    AllowWrites,
     CloseClients,
     ConfirmBackup,
     ConfirmLoss,
@@ -53,13 +52,12 @@ from etcd_operator.core.recovery_actions import (
     RecoveryAction,
     ReopenClients,
     RestoreAction,
-    StopWrites,
 )
 from etcd_operator.core.starts import Bootstrapping, Resuming
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Peer, Refused, Resource, World
 from unit.core.model_choice import judge_choice, judge_record
-from unit.core.model_in_place import judge_begin, judge_stored, restore, switch_writes
+from unit.core.model_in_place import judge_begin, judge_stored, restore
 from unit.core.model_manual_recovery import recover
 from unit.core.model_membership import assert_others_run, change, lists
 from unit.core.model_reading import add_reader
@@ -127,9 +125,6 @@ def _recover(
             return set()
         case DropUnassigned():
             raise AssertionError("each pod of the simulation has a node")
-        case StopWrites() | AllowWrites():
-            switch_writes(world, state, action)
-            return set()
         case AddReader():
             return add_reader(world, state, action)
         case ConfirmSilence() | DropSeed():

@@ -23,7 +23,7 @@ class Disk(Log):
     members: etcd's list at `committed`, by ID. published: members known to have been there.
     revision: of the newest write, as etcd counts.
     is_removed: its process learned that it is no member any more.
-    corrupt: IDs of members that alarms name, as far as this log goes. full: the same, of alarm NOSPACE.
+    corrupt: IDs of members that alarms name, as far as this log goes.
     """
 
     cluster_id: str = ""
@@ -35,7 +35,6 @@ class Disk(Log):
     published: set[str] = field(default_factory=set)
     is_removed: bool = False
     corrupt: set[str] = field(default_factory=set)
-    full: set[str] = field(default_factory=set)
 
     @property
     def voters(self) -> list[Entry]:
@@ -49,13 +48,12 @@ class Disk(Log):
         self.minor, self.old_at = leader.minor, leader.old_at
         self.members, self.corrupt = dict(leader.members), set(leader.corrupt)
         self.committed, self.revision = leader.committed, leader.revision
-        self.full = set(leader.full)
         self.writes, self.published = set(leader.writes), set(leader.published)
 
     def restore(self, other: "Disk", bump: int = REVISION_BUMP) -> None:
         """Take what a snapshot of another member holds: nothing of its log, at revisions far ahead."""
         self.writes, self.minor, self.corrupt = set(other.writes), other.minor, set(other.corrupt)
-        self.revision, self.full = other.revision + bump, set(other.full)
+        self.revision = other.revision + bump
 
     @property
     def is_empty(self) -> bool:

@@ -134,12 +134,6 @@ class Etcd(Raft):
         group.leader.disk.corrupt.discard(member_id)
         self._commit(group)
 
-    def set_full(self, asked: Process, member_id: str) -> None:
-        """Raise the alarm NOSPACE of a member; empty: disarm all. Raises EtcdRefused without a quorum."""
-        group = self._serving(asked)
-        group.leader.disk.full = {member_id} if member_id else set()
-        self._commit(group)
-
     def pad(self, asked: Process, entries: int) -> None:
         """Append entries that change nothing. Raises EtcdRefused without a quorum."""
         self._commit(self._serving(asked), entries=entries)

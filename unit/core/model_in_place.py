@@ -1,8 +1,7 @@
 """The acts of restores from EtcdBackups in the model world, and what no persistent recovery may do.
 
 After a loss only what a person names is restored, and it has more than every survivor. In place nothing is
-given up before the seed serves, nor when the request is withdrawn, and what is lost is reported to the last
-revision.
+given up before the seed serves, nor when the request is withdrawn.
 """
 
 from dataclasses import replace
@@ -11,7 +10,6 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.api.shared_keys import DELETE_CLAIMS
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.recovery_actions import (
-    AllowWrites,
     CloseClients,
     ConfirmBackup,
     CreateClosedService,
@@ -19,14 +17,11 @@ from etcd_operator.core.recovery_actions import (
     FillSeed,
     ReopenClients,
     RestoreAction,
-    StopWrites,
 )
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Refused, World
 from unit.core.model_disks import Group
-from unit.core.model_etcd import EtcdRefused
 from unit.core.model_pods import Claim
-from unit.core.model_recovery import answers
 from unit.core.model_stored import CLOSED, SeedJob, StoredWorld
 
 
@@ -111,21 +106,6 @@ def _reopen(world: StoredWorld, state: ClusterState, seed: str) -> set[str]:
         raise Refused("the Service is missing")
     world.selected_token = world.services["db"] = state.desired.token
     return {"services"}
-
-
-def switch_writes(world: World, state: ClusterState, action: StopWrites | AllowWrites) -> None:
-    """The alarm NOSPACE of the old cluster. Raises Refused without a quorum."""
-    pod = state.by_name[action.name].pod
-    process = world.processes.get(pod.uid) if pod is not None else None
-    if process is None or not answers(world, process):
-        raise Refused(f"{action.name} does not answer")
-    if isinstance(action, StopWrites) and process.disk.cluster_id not in world.given_up:
-        world.losses.append(f"{process.disk.cluster_id} takes no more puts although it was not given up")
-    number = action.member_id if isinstance(action, StopWrites) else ""
-    try:
-        world.set_full(process, number)
-    except EtcdRefused as error:
-        raise Refused(str(error)) from error
 
 
 def _recovery(state: ClusterState) -> Recovery:
@@ -224,15 +204,13 @@ def judge_end(world: World, recovery: Recovery, group: Group) -> None:
             world.losses.append(f"{group.cluster_id} does not serve {recovery.backup.name}")
 
 
-def judge_retirement(world: World, name: str, recovery: Recovery | None) -> None:
-    """Nothing of a cluster is deleted before it was given up; in place its last revision is on record."""
+def judge_retirement(world: World, name: str) -> None:
+    """Nothing of a cluster is deleted before it was given up."""
     claim = world.claims.get(name)
     disk = world.disks.get(claim.uid) if claim is not None else None
     cluster_id = disk.cluster_id if disk is not None else ""
     if cluster_id and cluster_id not in {*world.given_up, *world.replaced}:
         world.losses.append(f"{name} was retired although its cluster was not given up")
-    if recovery is not None and recovery.in_place and isinstance(world, StoredWorld):
-        world.bound(recovery.replaces, recovery.given_up, recovery.silent_members)
 
 
 def judge_stored(world: World, before: PersistedState, after: PersistedState) -> None:

@@ -37,7 +37,6 @@ from etcd_operator.core.membership_actions import (
 )
 from etcd_operator.core.recovery_actions import (
     AddReader,
-    AllowWrites,
     CloseClients,
     ConfirmBackup,
     ConfirmLoss,
@@ -51,7 +50,6 @@ from etcd_operator.core.recovery_actions import (
     ReopenClients,
     RetireMember,
     SetSeedExistingOnly,
-    StopWrites,
 )
 from etcd_operator.core.state import ClusterState
 from unit.core.model import World
@@ -87,7 +85,6 @@ HARMLESS = (
     CloseClients,
     CreateClosedService,
     ReopenClients,
-    AllowWrites,
 )
 """What takes nothing away; a new action has to be put into one of the two, or be judged below."""
 
@@ -137,7 +134,7 @@ def _verdict(world: World, state: ClusterState, action: Action, removed: set[str
             trusted = [v for v in state.healthy_voters if v.id not in state.corrupt]
             too_few = len(trusted) < state.quorum or action.name in {voter.name for voter in trusted}
             return f"only {len(trusted)} are not named: {action}" if too_few else ""
-        case Promote() | RemoveMember() | RetireMember() | DropPod() | DropSeed() | StopWrites():
+        case Promote() | RemoveMember() | RetireMember() | DropPod() | DropSeed():
             return ""  # judged by what comes of it, where the model carries it out
         case _:
             assert isinstance(action, HARMLESS), f"the model does not know {action}"

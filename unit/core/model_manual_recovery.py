@@ -141,7 +141,7 @@ def _assert_leaderless(world: World, state: ClusterState, seed: str) -> None:
 
 def _retire(world: World, state: ClusterState, action: RetireMember) -> set[str]:
     member, recovery = state.by_name[action.name], state.persisted.recovery
-    judge_retirement(world, action.name, recovery)
+    judge_retirement(world, action.name)
     if not action.keeps_claim:
         _judge_deletion(world, action.name)
     elif member.claim is not None and recovery is not None:

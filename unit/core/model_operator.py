@@ -238,8 +238,6 @@ class Operator:
             applied=process.disk.committed,
             revision=process.revision,
             is_learner=is_learner(process),
-            errors=tuple(f"memberID:{number} alarm:NOSPACE" for number in sorted(process.disk.full)),
-            is_out_of_space=bool(process.disk.full),
             corrupt=frozenset(process.disk.corrupt),
             members=() if is_learner(process) else list_of(process.disk),
         )

@@ -140,7 +140,7 @@ class Raft:
         """A client writes to each serving quorum; it is acknowledged as soon as enough have it."""
         for group in self.groups(led=True):
             disk = group.leader.disk
-            if disk.corrupt or disk.full or not any(self.hears_clients(process) for process in group.up):
+            if disk.corrupt or not any(self.hears_clients(process) for process in group.up):
                 continue
             number = next(self._numbers)
             disk.writes.add(number)

@@ -49,7 +49,6 @@ class StoredWorld(World):
 
     backups: what exists, by name; their bytes are in `tool.made`. jobs: by token.
     connected: pods that clients have reached. newest: the last revision that was acknowledged, by cluster ID.
-    bounds: the last one that may be, of clusters that a restore in place gave up.
     """
 
     def __init__(self, *, size: int) -> None:
@@ -59,7 +58,6 @@ class StoredWorld(World):
         self.jobs_may_start = True
         self.connected: set[str] = set()
         self.newest: dict[str, int] = {}
-        self.bounds: dict[str, int] = {}
 
     # users
 
@@ -155,25 +153,9 @@ class StoredWorld(World):
         cluster_id, revision = group.cluster_id, group.leader.disk.revision
         self.connected |= {process.pod for process in group.up if self.takes_clients(process)}
         self.newest[cluster_id] = revision
-        if revision > self.bounds.get(cluster_id, revision):
-            self.losses.append(f"{cluster_id} took a write at revision {revision}, which nobody reports")
-
-    def bound(self, cluster_id: str, revision: int, silent_members: tuple[str, ...]) -> None:
-        """Members of a cluster are deleted, and this was reported to be its last revision.
-
-        Not judged where it is reported that some did not answer: the operator cannot stop them.
-        """
-        serving = [group for group in self.groups(led=True) if group.cluster_id == cluster_id]
-        if not serving or silent_members:
-            return
-        self.bounds[cluster_id] = revision
-        if self.newest.get(cluster_id, 0) > revision:
-            found = self.newest[cluster_id]
-            self.losses.append(f"revision {revision} is reported for {cluster_id}, which was at {found}")
 
     def go_on(self, cluster_id: str) -> None:
         """The restore that gave a cluster up has failed: what it promised before counts again."""
         promised = self.given_up.pop(cluster_id, None)
-        self.bounds.pop(cluster_id, None)
         if promised is not None:
             self.acknowledged = {cluster_id: promised}

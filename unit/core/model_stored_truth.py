@@ -29,15 +29,7 @@ def has_restore_failed(world: World, state: ClusterState) -> bool:
     return former is not None and bool(former.failure) and not former.replaces and _goes_on(world, state)
 
 
-def is_full(world: World, _state: ClusterState) -> bool:
-    """The alarm NOSPACE is on."""
-    return any(group.leader.disk.full for group in world.groups(led=True))
-
-
 def _goes_on(world: World, state: ClusterState) -> bool:
-    """The cluster on record serves: clients reach it, and it takes their writes."""
+    """The cluster on record serves: clients reach it."""
     groups = [group for group in world.groups(led=True) if group.cluster_id == state.persisted.cluster_id]
-    return any(
-        not group.leader.disk.full and any(world.takes_clients(process) for process in group.up)
-        for group in groups
-    )
+    return any(world.takes_clients(process) for group in groups for process in group.up)

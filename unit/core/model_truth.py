@@ -12,7 +12,6 @@ from unit.core.model import World
 from unit.core.model_disks import Disk, Entry
 from unit.core.model_stored_truth import (
     has_restore_failed,
-    is_full,
     is_restore_refused_rightly,
     newer_backups,
 )
@@ -72,7 +71,6 @@ def _is_settled(world: World, state: ClusterState) -> bool:
     is_whole = serving == listed and len(group.entries) == len(listed) == state.desired.size
     is_whole = is_whole and _runs(world) == {state.desired.version} and state.persisted.upgrade is None
     is_whole = is_whole and all(world.takes_clients(process) for process in group.up)
-    is_whole = is_whole and not group.leader.disk.full
     if world.is_persistent:
         services = {"db"}
         is_whole = is_whole and sorted(world.peers) == serving == _own_claims(world)
@@ -262,7 +260,6 @@ _CHECKS = {
     "Evicted": _one_cannot_run,
     "MemberUnhealthy": _one_cannot_run,
     "NoBackup": _has_nothing,
-    "OutOfSpace": is_full,
     "QuorumAtRisk": _one_cannot_run,
     "RecoveryRefused": _is_refused_rightly,
     "RestoreFailed": has_restore_failed,

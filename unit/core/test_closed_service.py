@@ -10,9 +10,9 @@ from etcd_operator.core.actions import Stage
 from etcd_operator.core.members import ClaimFacts, PeerFacts, PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import SetSeedExistingOnly
-from etcd_operator.core.rules.last_writes import PATIENCE
+from etcd_operator.core.rules.manual_recovery import PATIENCE
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import FULL_STORE, NAMES, answering, peer, pod
+from unit.core.builders import NAMES, peer, pod
 from unit.core.builders import claim as claim_of
 from unit.core.stored import (
     IN_PLACE,
@@ -116,11 +116,9 @@ def test_a_claim_that_was_found_to_serve_is_waited_for_when_it_is_deleted(
 @pytest.mark.parametrize("left", [peer("db-3", is_terminating=True), peer("db-3"), None])
 def test_members_are_not_given_up_for_a_seed_that_is_ending(left: PeerFacts | None) -> None:
     """A person gave it up; it answers until its process ends."""
-    full = answering(CLOSED, *NAMES, **FULL_STORE)
     ending = replace(pod("db-3"), is_terminating=True)
-    stopped = msgspec.structs.replace(IN_PLACE, stopped=True)
-    assert plan(served(full, stopped, claim=GOING, peer=left, pod=ending)).actions == ()
-    without = plan(served(full, stopped, claim=GOING, peer=None))
+    assert plan(served(CLOSED, claim=GOING, peer=left, pod=ending)).actions == ()
+    without = plan(served(CLOSED, claim=GOING, peer=None))
     assert without.actions == (), "its EtcdPeer is not created again"
 
 

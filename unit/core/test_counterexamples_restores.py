@@ -18,24 +18,24 @@ def test_a_seed_whose_data_an_alarm_names_is_reported() -> None:
 def test_members_that_were_given_up_do_not_decide_about_those_of_the_new_cluster() -> None:
     """The seed starts again while a former member still runs: its data was deleted, as of no member."""
     machine = StoredRecoveries()
-    machine.begin(size=1, history="backup write", beginning="in place", passes=5, is_insistent=False)
+    machine.begin(size=1, history="backup write", beginning="in place", passes=4, is_insistent=False)
     machine.operator_observes_the_world_as_it_is()
     machine.a_volume_is_not_mounted(which=1)
     machine.teardown()
 
 
-def test_writes_are_allowed_again_although_the_closed_service_was_deleted() -> None:
-    """Nothing showed any more that the old cluster had been closed, and stopped."""
+def test_clients_reach_the_old_cluster_although_the_closed_service_was_deleted() -> None:
+    """Nothing shows any more that the old cluster was closed."""
     machine = StoredRecoveries()
-    machine.begin(size=3, history="backup write", beginning="in place", passes=5, is_insistent=False)
+    machine.begin(size=3, history="backup write", beginning="in place", passes=4, is_insistent=False)
     machine.the_seed_is_lost(how="its claim")
     machine.a_service_is_deleted(which=0)
     machine.teardown()
 
 
-def test_writes_are_allowed_again_although_nobody_led_when_the_restore_ended() -> None:
+def test_clients_reach_the_old_cluster_although_nobody_led_when_the_restore_ended() -> None:
     machine = StoredRecoveries()
-    machine.begin(size=1, history="backup write", beginning="in place", passes=5, is_insistent=False)
+    machine.begin(size=1, history="backup write", beginning="in place", passes=4, is_insistent=False)
     machine.a_claim_is_deleted(how="kubectl", which=1)
     machine.the_seed_is_lost(how="its peer")
     machine.everything_goes_on(times=1)

@@ -1,4 +1,4 @@
-"""A restore in place: when it is begun, waited for, cancelled; and where writes end."""
+"""A restore in place: when it is begun, waited for, cancelled; and what it gives up."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,7 +17,9 @@ from etcd_operator.core.recovery_actions import (
     DropFilling,
     DropSeed,
     FillSeed,
+    OpenSeed,
     ReopenClients,
+    RetireMember,
     SetSeedExistingOnly,
 )
 from etcd_operator.core.restores.evictions import LONGEST_PAUSE
@@ -27,10 +29,12 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.builders import (
     CLUSTER_ID,
+    NAMES,
     TOKEN,
     VERSION,
     answering,
     claim,
+    down,
     peer,
     with_record,
 )
@@ -216,6 +220,27 @@ def test_clients_are_kept_out_before_the_point_of_no_return() -> None:
     assert plan(served(live(NAME), answer=None)).actions == ()
 
 
+def test_the_last_revision_that_was_observed_is_recorded_before_anything_is_deleted() -> None:
+    state = served(live(), claim=final_claim())
+    later = answering(down(state, "db-2"), "db-0", revision=31)
+    made = plan(later)
+    remember, existing_only, *retired, opened, done = made.actions
+    assert isinstance(remember, Remember)
+    recovery = remember.persisted.recovery
+    assert recovery is not None
+    assert (recovery.given_up, remember.persisted.cluster_id) == (31, CLUSTER_ID)
+    assert isinstance(existing_only, SetSeedExistingOnly)
+    assert retired == [RetireMember(name=f"db-{n}", seed="db-3", keeps_claim=True) for n in range(3)]
+    assert opened == OpenSeed(name="db-3")
+    assert isinstance(done, Remember)
+    assert done.persisted.recovery == recovery
+    assert "the last revision that was observed of the cluster that was given up is 31" in made.message
+    again = plan(remembering(later, recovery))
+    assert again.actions == made.actions[1:], "it is recorded already"
+    silent = plan(remembering(down(state, *NAMES), recovery))
+    assert silent.actions[-1] == done, "what was observed before counts where no member answers any more"
+
+
 def test_a_seed_whose_data_an_alarm_names_is_left_to_a_person() -> None:
     made = plan(answering(served(live(NAME)), "db-3", corrupt=frozenset({"id-db-3"})))
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "DataCorrupt")
@@ -250,7 +275,7 @@ def test_the_status_reports_that_the_cluster_serves_until_it_does_not() -> None:
     assert found["DataLossPossible"] == ("True", "RestoredInPlace")
     done = with_record(remembering(live(), IN_PLACE), cluster_id="feed")
     (loss,) = [c for c in conditions(done, plan(done)) if c.type == "DataLossPossible"]
-    assert "up to revision 20" in loss.message
+    assert loss.message.endswith("of the cluster that was given up is 20")
 
 
 def test_revisions_exceed_those_of_an_earlier_restore() -> None:

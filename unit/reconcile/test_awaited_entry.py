@@ -5,13 +5,10 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from unit.fakes.apiserver.kinds import SERVICES
 from unit.reconcile.bench import Bench, bootstrapped
-from unit.reconcile.bodies import IMPROBABLE, MAKERS, ephemeral
+from unit.reconcile.bodies import MAKERS, ephemeral
 from unit.reconcile.expected import member_names
-from unit.reconcile.restored_clusters import stored
 
-CLOSED = "etcd.improbable.io/closed"
 ENTRIES = 6000
 """More than etcd lets a member have without having applied them."""
 
@@ -86,18 +83,3 @@ def test_a_voter_gets_entries_although_it_was_silent_for_long_while_its_cluster_
         made.wait(600.0)
 
         assert 5 <= made.etcd.etcd.raft_index - index <= 40
-
-
-def test_a_restore_in_place_ends_the_writes_by_the_leader() -> None:
-    """Another member may refuse that, and without the writes of clients it would refuse for ever."""
-    with stored() as (made, backups):
-        etcd = made.etcd.etcd
-        with etcd.changed:
-            etcd.move_leader(etcd.member("c-0"), etcd.member("c-1").id)
-        backups.ask("c0de/one/1")
-        backups.until(lambda: CLOSED in made.get(SERVICES)["metadata"].get("annotations", {}))
-        etcd.member("c-0").snapshot_index = etcd.raft_index
-
-        backups.until_restored()
-        recovery = made.status(IMPROBABLE)["recovery"]
-        assert not recovery.get("silentMembers")

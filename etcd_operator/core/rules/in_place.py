@@ -5,10 +5,10 @@ The differences: the old cluster serves until the seed does, and the person may 
 
     requested by name -> entry in status -> claim and Job of the seed (`rules.seed_job`) -> it serves
     -> the Service selects nobody -> existing-only: the point of no return
-    -> the old cluster takes no more puts, its last revision is recorded -> its members are deleted, their
-    claims kept -> the Service selects the seed -> the cluster ID is recorded -> learners
+    -> the last revision that was observed is recorded -> the old members are deleted, their claims kept
+    -> the Service selects the seed -> the cluster ID is recorded -> learners
 
-Where the writes of the old cluster end is in `rules.last_writes`.
+Clients that are connected to an old member write until it is stopped: the person gives these writes up, too.
 """
 
 import msgspec
@@ -18,12 +18,14 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.api.shared_keys import RESTORE_ANNOTATION
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.known_backups import CompletedBackup
+from etcd_operator.core.members import Member
+from etcd_operator.core.recovery_actions import CloseClients, SetSeedExistingOnly
 from etcd_operator.core.recovery_names import claims_kept_by, recovery_name
 from etcd_operator.core.recovery_texts import source_of
 from etcd_operator.core.rules.recovery_ending import leftovers
 from etcd_operator.core.rules.recovery_entry import next_from_stored
 from etcd_operator.core.rules.recovery_request import begin
-from etcd_operator.core.rules.seed import SEED_POLL, held
+from etcd_operator.core.rules.seed import SEED_POLL, held, least_revision, reason_of, under_way
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import can_restore, starts_on
 
@@ -136,3 +138,20 @@ def _version_problem(state: ClusterState, recovery: Recovery) -> str:
 def is_still_requested(state: ClusterState, recovery: Recovery) -> bool:
     """Whether the annotation still names this restore."""
     return state.desired.restore_in_place == recovery_name(recovery)
+
+
+def close(recovery: Recovery) -> Plan:
+    """The seed serves: keep new clients away from the old cluster, then pass the point of no return."""
+    return Plan.act(
+        CloseClients(name=recovery.seed),
+        SetSeedExistingOnly(name=recovery.seed, revision=least_revision(recovery)),
+        reason=reason_of(recovery),
+        message=under_way(recovery),
+        requeue_after=SEED_POLL,
+    )
+
+
+def observed(recovery: Recovery, left: list[Member]) -> Recovery:
+    """The entry with the last revision that the members of the old cluster which are left reported."""
+    revisions = (member.answer.revision for member in left if member.answer is not None)
+    return msgspec.structs.replace(recovery, given_up=max([recovery.given_up, *revisions]))

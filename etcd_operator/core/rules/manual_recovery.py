@@ -28,20 +28,11 @@ from etcd_operator.core.first_start import is_resuming
 from etcd_operator.core.members import Member
 from etcd_operator.core.polling import pause
 from etcd_operator.core.recovery_actions import ReopenClients
-from etcd_operator.core.recovery_names import recovery_name
+from etcd_operator.core.recovery_names import claims_kept_by, recovery_name
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules import offline
 from etcd_operator.core.rules.automatic import STABLE_AFTER, is_stabilizing
-from etcd_operator.core.rules.in_place import CANCELLED, is_still_requested
-from etcd_operator.core.rules.last_writes import (
-    PATIENCE,
-    close,
-    handed_over,
-    has_stopped,
-    remembering,
-    stop,
-    with_given_up,
-)
+from etcd_operator.core.rules.in_place import CANCELLED, close, is_still_requested, observed
 from etcd_operator.core.rules.recovery_ending import claim_going, end, give_up, is_leaving
 from etcd_operator.core.rules.recovery_request import is_for, is_requested, offered
 from etcd_operator.core.rules.responders import is_led, keeps_running, responders
@@ -64,6 +55,9 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import seed_corrupt
 from etcd_operator.core.upgrade.member import PATIENCE as PATIENCE_OF_UPGRADES
 from etcd_operator.core.upgrade.state_machine import roll
+
+PATIENCE = 30.0
+"""Seconds of silence after which a seed that keeps clients out is reported with the way to give it up."""
 
 
 def recover(state: ClusterState) -> Plan | None:
@@ -145,23 +139,22 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan:
         return _begin_again(state, recovery, f"{recovery.seed} was lost before it served")
     has_quorum = seed.is_healthy if recovery.in_place else state.has_quorum
     if has_quorum and seed.answer is not None and serves(seed.answer, recovery):
-        switch = _switch(state, recovery, left, is_final=is_existing_only) if recovery.in_place else None
-        return switch or _hand_over(state, recovery, seed, seed.answer, left)
+        if recovery.in_place and not is_existing_only:
+            return close(recovery)
+        return _hand_over(state, recovery, seed, seed.answer, left)
     return _await_seed(state, recovery, seed, left)
-
-
-def _switch(state: ClusterState, recovery: Recovery, left: list[Member], *, is_final: bool) -> Plan | None:
-    """What comes before the handover of a restore in place; is_final: the point of no return has passed."""
-    return stop(state, recovery, left) if is_final else close(recovery)
 
 
 def _hand_over(
     state: ClusterState, recovery: Recovery, seed: Member, answer: Answer, left: list[Member]
 ) -> Plan:
     rest = [m for m in state.members if m is not seed and not is_leaving(m)]
-    final = with_given_up(state, recovery, left)
-    made = hand_over(state, handed_over(final), answer, rest, _kept(state, recovery, rest))
-    return remembering(state, final, made)
+    final = observed(recovery, left) if recovery.in_place else recovery
+    made = hand_over(state, final, answer, rest, _kept(state, recovery, rest))
+    if final == recovery:
+        return made
+    # Before a member is deleted: afterwards the revision cannot be read any more.
+    return replace(made, actions=(record(state, final), *made.actions))
 
 
 def _ending(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan | None:
@@ -181,9 +174,9 @@ def _fill(state: ClusterState, recovery: Recovery, seed: Member | None, *, is_fi
     """Restore a backup to the volume of the seed, then create its EtcdPeer, which may have been deleted."""
     if is_filled:
         return Plan.act(create_seed(recovery), reason=reason_of(recovery), message=under_way(recovery))
-    if recovery.in_place and has_stopped(state, recovery):
+    if recovery.in_place and claims_kept_by(recovery_name(recovery), state.kept):
         # The Service may select its token by now: another seed with that would serve before its time.
-        why = f"{recovery.seed} was lost after the old cluster had been stopped"
+        why = f"{recovery.seed} was lost after members of the old cluster had been given up"
         return _begin_again(state, recovery, why)
     if state.backups.is_closed:
         return _let_clients_in(recovery)

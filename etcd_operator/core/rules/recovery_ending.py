@@ -11,11 +11,9 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.api.shared_keys import PEER_LABEL
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
-from etcd_operator.core.recovery_actions import DropFilling, DropSeed
+from etcd_operator.core.recovery_actions import DropFilling, DropSeed, ReopenClients
 from etcd_operator.core.recovery_names import claims_kept_by, recovery_name
 from etcd_operator.core.restores.state import JobState
-from etcd_operator.core.rules.last_writes import reopening
-from etcd_operator.core.rules.responders import responders
 from etcd_operator.core.rules.seed import (
     RECHECK,
     SEED_POLL,
@@ -38,10 +36,10 @@ def end(state: ClusterState, recovery: Recovery, reason: str, message: str) -> P
     job = state.backups.job
     if job is not None and not job.is_terminating and recovery.seed not in names:
         names.append(recovery.seed)
-    reopen = reopening(state, recovery, responders(state))
-    if names or reopen:
+    reopens = [ReopenClients(name=recovery.seed)] if state.backups.is_closed else []
+    if names or reopens:
         drops = [DropSeed(name=name) for name in names]
-        return Plan.act(*reopen, *drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
+        return Plan.act(*reopens, *drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
     left = [_going(member) for member in ours if member.peer is not None or member.pod is not None]
     if left:
         waits = f"{message}; waiting until {', '.join(left)} is deleted"
@@ -124,6 +122,21 @@ def _way_out(pod: str, node: str) -> str:
 
 
 # The cluster goes on
+
+
+def reopen(state: ClusterState) -> Plan | None:
+    """Let the Service select members although no restore is under way.
+
+    A request to close it may take effect after its reply was given up, when the restore has ended.
+    """
+    recovery = state.persisted.recovery
+    if recovery is None or not state.backups.is_closed or state.persisted.is_recovering:
+        return None
+    return Plan.act(
+        ReopenClients(name=recovery.seed),
+        reason="Repairing",
+        message="letting clients reach the cluster again",
+    )
 
 
 def created_late(state: ClusterState) -> Plan | None:

@@ -111,7 +111,6 @@ def _next(
         backup=backup,
         former=_former_ids(former, state.persisted.cluster_id),
         sha256=sha256,
-        stopped=former is not None and former.stopped,
     )
 
 
