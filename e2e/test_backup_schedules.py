@@ -12,8 +12,8 @@ from e2e.support.space import Space
 from e2e.support.volumes import claim_folder
 from e2e.support.waiting import LONG, wait_until
 from e2e.test_backups import ON_CLAIM, VERSION, backup, verified, wait_phase, with_a_key
+from etcd_operator.formats import instant
 from etcd_operator.kube import resources
-from etcd_operator.timestamps import instant
 
 SELECTOR = "etcd.improbable.io/backup-schedule-name=my-schedule"
 PRUNES = "app.kubernetes.io/name=etcd-backup-prune"

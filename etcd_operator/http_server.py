@@ -14,6 +14,19 @@ BYTES = "application/octet-stream"
 Headers = Mapping[str, str] | None
 
 
+def listening_socket(port: int, *, host: str = "", backlog: int | None = None) -> socket.socket:
+    """A listening socket; without a host at all addresses, IPv4 and IPv6 where the machine has both.
+
+    port: 0 for any free one. Raises OSError.
+    """
+    if host:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=backlog)
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=backlog)
+    return socket.create_server(("", port), backlog=backlog)
+
+
 class ListeningServer(ThreadingMixIn, TCPServer):
     """Serves each client of a listening socket, which it owns, on a thread of its own."""
 

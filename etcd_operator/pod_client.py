@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from etcd_operator.core.backup_tool.report import RestorableBackups, ToolReport
-from etcd_operator.core.restores.result import Progress
+from etcd_operator.core.restores.progress_report import Progress
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.decoding import decoder
 from etcd_operator.http_client import call

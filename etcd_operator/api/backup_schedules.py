@@ -73,7 +73,7 @@ _Limit = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Retention(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many stored backups are kept, and how old they may be (`durations`); at least one of both."""
+    """How many stored backups are kept, and how old they may be (`formats`); at least one of both."""
 
     max_count: Annotated[int, msgspec.Meta(ge=1)] | None = None
     max_age: str = ""

@@ -14,7 +14,7 @@ from etcd_operator.api.backup_schedules import (
 from etcd_operator.api.backup_validations import of_template
 from etcd_operator.api.cel import Validation, name_length, whole
 from etcd_operator.api.limits import LONGEST_LABEL, NAME_LENGTH
-from etcd_operator.durations import DURATION_HELP, DURATION_PATTERN
+from etcd_operator.formats import DURATION_HELP, DURATION_PATTERN
 
 DIFFERS = (
     "must contain {{ .Name }}, {{ .UID }} or {{ .CreationTimestamp }} before any '?', so that no two backups "

@@ -25,7 +25,7 @@ from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, decode,
 from etcd_operator.backup.progress import OnProgress, counted, ignore_progress
 from etcd_operator.backup.read_ahead import read_ahead
 from etcd_operator.backup.source import Source
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.protocol import Store
 

@@ -11,7 +11,7 @@ import msgspec
 
 from etcd_operator.backup.errors import DamagedManifest, UnknownFormat
 from etcd_operator.decoding import decoder
-from etcd_operator.etcd_ids import without_padding
+from etcd_operator.formats import without_padding
 
 SUFFIX = ".manifest.json"
 FORMAT = 1

@@ -20,7 +20,7 @@ from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.errors import AuthNotEnabled, AuthRequired, PermissionDenied, Timeout
 from etcd_operator.etcd.probe import Answered, MemberReply, NoAnswer, probe
 from etcd_operator.etcd.values import AlarmKind, Status
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 
 IN_STEP = 5000
 """Log entries that a follower may lag behind; etcd itself refuses clients when applying lags further."""

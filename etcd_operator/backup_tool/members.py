@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 
 PATIENCE = 5.0
 """Seconds that etcd may take to answer."""

@@ -18,8 +18,8 @@ from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.clock import Clock
 from etcd_operator.core.backup_tool.report import RestorableBackups, VerifiedBackup
 from etcd_operator.errors import OperatorError
+from etcd_operator.formats import timestamp
 from etcd_operator.storage.protocol import Store
-from etcd_operator.timestamps import timestamp
 
 PATIENCE = 1.0
 """Seconds that a request waits for what is being read."""

@@ -31,7 +31,7 @@ from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 from etcd_operator.storage.errors import NameTaken
 from etcd_operator.storage.protocol import Store
 from etcd_operator.storage.urls import STALL_SECONDS

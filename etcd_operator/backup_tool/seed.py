@@ -23,10 +23,10 @@ from etcd_operator.backup_tool.inventory import Inventory, ToolBackup
 from etcd_operator.backup_tool.versions import NotUsable, check_usable
 from etcd_operator.clock import Clock
 from etcd_operator.errors import TerminalError
+from etcd_operator.formats import timestamp
 from etcd_operator.pod_client import NoReport, TokenRefused
 from etcd_operator.storage.protocol import Store
 from etcd_operator.storage.urls import STALL_SECONDS
-from etcd_operator.timestamps import timestamp
 
 PATIENCE = 300.0
 RETRY_SECONDS = 1.0

@@ -36,8 +36,7 @@ from etcd_operator.backup_tool.inventory import ToolBackup
 from etcd_operator.backup_tool.versions import NotUsable, check_usable
 from etcd_operator.backup_tool.worker import Ticket
 from etcd_operator.errors import OperatorError
-from etcd_operator.http_server import BYTES, JSON, TEXT, Handler, ListeningServer
-from etcd_operator.sockets import listening_socket
+from etcd_operator.http_server import BYTES, JSON, TEXT, Handler, ListeningServer, listening_socket
 
 MOST_CLIENTS = 32
 MOST_DOWNLOADS = 4

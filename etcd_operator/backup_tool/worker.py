@@ -22,7 +22,7 @@ from etcd_operator.backup_tool.runner import Turn
 from etcd_operator.clock import Clock
 from etcd_operator.core.backup_tool.report import LastFailure, NewestBackup, ToolReport
 from etcd_operator.errors import OperatorError
-from etcd_operator.timestamps import timestamp
+from etcd_operator.formats import timestamp
 
 RETRY_SECONDS = 30.0
 

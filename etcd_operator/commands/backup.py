@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import endpoints, keys, outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, STALL_SECONDS, Place, new_name, open_place
-from etcd_operator.number_texts import bytes_text, counted
+from etcd_operator.formats import bytes_text, counted
 
 if TYPE_CHECKING:
     from etcd_operator.backup.create import Options

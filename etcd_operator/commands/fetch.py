@@ -6,7 +6,7 @@ from pathlib import Path
 from etcd_operator.commands import keys, outcome, progress
 from etcd_operator.commands.outcome import Outcome
 from etcd_operator.commands.places import PLACES, open_backup
-from etcd_operator.number_texts import bytes_text
+from etcd_operator.formats import bytes_text
 
 HELP = "copy a backup to a file, for etcdutl snapshot restore"
 DESCRIPTION = """\

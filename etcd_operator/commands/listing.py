@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import outcome
 from etcd_operator.commands.outcome import Outcome
 from etcd_operator.commands.places import PLACES, open_folder
-from etcd_operator.number_texts import bytes_text
+from etcd_operator.formats import bytes_text
 
 if TYPE_CHECKING:
     from etcd_operator.backup.catalog import Entry

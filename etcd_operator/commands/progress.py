@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from etcd_operator.number_texts import bytes_text
+from etcd_operator.formats import bytes_text
 
 BAR_SECONDS = 0.1
 LINE_SECONDS = 5.0

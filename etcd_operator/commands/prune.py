@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, Place, open_place
-from etcd_operator.durations import DURATION_HELP, seconds_of
-from etcd_operator.number_texts import bytes_text, counted
+from etcd_operator.formats import DURATION_HELP, bytes_text, counted, seconds_of
 
 if TYPE_CHECKING:
     from etcd_operator.backup.prune import Found, PruneScope

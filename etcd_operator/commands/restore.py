@@ -10,7 +10,7 @@ from etcd_operator.commands import etcd_programs, keys, members, outcome, progre
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, open_backup
 from etcd_operator.commands.progress_port import served
-from etcd_operator.number_texts import counted
+from etcd_operator.formats import counted
 
 if TYPE_CHECKING:
     from etcd_operator.backup.programs import Etcdutl

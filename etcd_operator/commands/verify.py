@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import etcd_programs, keys, outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, open_backup
-from etcd_operator.number_texts import counted
+from etcd_operator.formats import counted
 
 if TYPE_CHECKING:
     from etcd_operator.backup.keys import KeyRing

@@ -1,7 +1,7 @@
 """A recovery in words, for status and Events."""
 
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.number_texts import duration_text
+from etcd_operator.formats import duration_text
 
 ONLY_LOST = "writes that only lost members had are missing"
 SINCE_BACKUP = "writes after the backup are missing"

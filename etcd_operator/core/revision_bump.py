@@ -9,7 +9,7 @@ whatever is restored later begins higher: by more than any etcd writes in the ti
 from datetime import UTC, datetime
 
 from etcd_operator.api.persisted import REVISION_BUMP
-from etcd_operator.timestamps import instant
+from etcd_operator.formats import instant
 
 PER_SECOND = 1_000_000
 """Revisions for each second, some ten times of what an etcd can write.

@@ -26,11 +26,11 @@ import structlog
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.clock import Clock
 from etcd_operator.errors import AlreadyExists, NotFound, OperatorError, RetryableError
+from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.resources import EVENTS, Resource
 from etcd_operator.pacing import Exponential, TokenBuckets
-from etcd_operator.timestamps import timestamp
 
 log = structlog.get_logger()
 

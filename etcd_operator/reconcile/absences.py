@@ -14,12 +14,12 @@ from etcd_operator.core.absence import NO_ABSENCE, Absence
 from etcd_operator.core.rules.automatic import committed_by_others, is_stabilizing, missed
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import OperatorError
+from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.waits import Epoch
-from etcd_operator.timestamps import timestamp
 
 LONGEST_GAP = 60.0
 """Seconds between two passes; a pass that fails is repeated after 30 at most."""

@@ -27,6 +27,7 @@ from etcd_operator.dialects.base import Dialect
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Invalid, NamespaceTerminating, NotLeading, TerminalError
 from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
+from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.object_metrics import ClusterMetrics
 from etcd_operator.reconcile.act import Actor
@@ -40,7 +41,6 @@ from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.unreadable import UNREADABLE, Unreadables
 from etcd_operator.reconcile.upgrade import UpgradeWatch, events_of
 from etcd_operator.reconcile.writes import Writes
-from etcd_operator.timestamps import timestamp
 
 ReportEvent = Callable[[Any, str, str, bool], None]
 """`(object, reason, message, is_warning)`: an Event on the object."""

@@ -15,7 +15,7 @@ import structlog
 
 from etcd_operator.clock import Clock
 from etcd_operator.core.backup_tool.report import RestorableBackups, ToolReport
-from etcd_operator.core.restores.result import Progress
+from etcd_operator.core.restores.progress_report import Progress
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
 from etcd_operator.pod_client import NoReport, TokenRefused

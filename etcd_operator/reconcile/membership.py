@@ -22,7 +22,7 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.errors import Corrupt, UnhealthyCluster
 from etcd_operator.etcd.values import Alarm, AlarmKind, MemberList
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 from etcd_operator.reconcile.addresses import client_endpoint
 
 T = TypeVar("T")

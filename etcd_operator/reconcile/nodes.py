@@ -14,12 +14,12 @@ import structlog
 from etcd_operator.api.meta import condition_of
 from etcd_operator.clock import Clock
 from etcd_operator.errors import Forbidden, NotFound, OperatorError
+from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.resources import NODES
 from etcd_operator.kube.views import Node
 from etcd_operator.reconcile.members.pod_facts import LOST_NODE_GRACE
-from etcd_operator.timestamps import instant
 
 RECHECK = 10.0
 """Seconds for which what was read is used: many members may run on one node."""

@@ -21,6 +21,7 @@ from etcd_operator.core.status import named
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Forbidden, TerminalError
 from etcd_operator.etcd.probe import Probe
+from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.absences import Absences
 from etcd_operator.reconcile.addresses import client_endpoints, peer_url
@@ -37,7 +38,6 @@ from etcd_operator.reconcile.unreadable import UNREADABLE
 from etcd_operator.reconcile.upgrade import UpgradeWaits
 from etcd_operator.render.budget import is_as_desired
 from etcd_operator.render.urls import host_of
-from etcd_operator.timestamps import instant
 
 ConflictingCluster = Callable[[Key, str], bool]
 """Whether the other group has a cluster of that key that takes precedence over one made at that time."""

@@ -20,6 +20,7 @@ from etcd_operator.core.readiness import ReadinessUpdate, readiness_updates, rou
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import NotFound
+from etcd_operator.formats import timestamp
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
 from etcd_operator.reconcile.addresses import peer_url
@@ -27,7 +28,6 @@ from etcd_operator.reconcile.caches import Cluster
 from etcd_operator.reconcile.failures import IndependentWrites
 from etcd_operator.reconcile.objects import Labels
 from etcd_operator.reconcile.writes import Writes, require_leadership
-from etcd_operator.timestamps import timestamp
 
 log = structlog.get_logger()
 

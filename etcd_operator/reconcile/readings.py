@@ -12,11 +12,11 @@ from etcd_operator.core.rules.offline import has_found_leader, kept_from
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.survivor_reader import ReaderFacts, Reading
 from etcd_operator.core.survivor_report import SurvivorReport
+from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 from etcd_operator.pod_contract import READER_PORT
 from etcd_operator.reconcile.inquiries import Inquiries, PodServer
 from etcd_operator.reconcile.waits import Waits
-from etcd_operator.timestamps import instant
 
 ASK_AGAIN = 1.0
 

@@ -18,7 +18,7 @@ from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.values import MemberEntry, MemberList, Status
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.addresses import client_endpoint

@@ -2,7 +2,7 @@
 
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
 from etcd_operator.etcd.values import AlarmKind, Answered, MemberEntry, NoAnswer, Refused, Status
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 
 
 def reply_of(reply: Answered | Refused | NoAnswer, silent_for: float) -> Reply:

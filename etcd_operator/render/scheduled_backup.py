@@ -7,8 +7,8 @@ from etcd_operator.api.backups import API_VERSION
 from etcd_operator.api.backups import KIND as BACKUP
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.core.backups.schedules.spec import backup_name
+from etcd_operator.formats import timestamp
 from etcd_operator.render.owner import owned_by
-from etcd_operator.timestamps import timestamp
 
 
 def scheduled_backup(schedule: ObjectMeta, template: RawObject, due: datetime) -> RawObject:

@@ -23,9 +23,8 @@ import msgspec
 import structlog
 
 from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER, NAME, SurvivorReport
-from etcd_operator.http_server import BYTES, JSON, TEXT, Handler, ListeningServer
+from etcd_operator.http_server import BYTES, JSON, TEXT, Handler, ListeningServer, listening_socket
 from etcd_operator.signals import set_on_signal
-from etcd_operator.sockets import listening_socket
 from etcd_operator.survivor.reading import DataReader, NotReadable, Signature
 
 IDLE = 300.0

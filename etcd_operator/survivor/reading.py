@@ -25,7 +25,7 @@ from etcd_operator.backup.errors import Damaged
 from etcd_operator.backup.listed import listed_members, requires_user
 from etcd_operator.backup.wal import newest_file, read_state
 from etcd_operator.core.survivor_report import ListedVoter, SurvivorReport
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 
 QUIET = 1.0
 """Ten times as long as etcd waits at most before it writes what it has applied."""

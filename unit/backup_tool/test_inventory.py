@@ -9,7 +9,7 @@ import pytest
 from etcd_operator.backup.manifest import manifest_name
 from etcd_operator.backup_tool.inventory import Inventory, load
 from etcd_operator.backup_tool.names import Name, parse
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import AccessDenied
 from unit.backup.samples import FaultyStore, folder

@@ -17,7 +17,7 @@ from etcd_operator.backup_tool.server import ApiServer
 from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.core.backup_tool.report import RestorableBackups
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 from etcd_operator.pod_client import NoReport, TokenRefused
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import StoreError

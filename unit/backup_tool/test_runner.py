@@ -11,7 +11,7 @@ from etcd_operator.backup_tool.inventory import Inventory
 from etcd_operator.backup_tool.runner import LEFTOVER_SECONDS, Runner, Stopped
 from etcd_operator.backup_tool.spool import ScratchFailed
 from etcd_operator.backup_tool.storing import Storing
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import NameTaken, StoreFull, Unreachable
 from etcd_operator.storage.protocol import Store

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from etcd_operator.commands.progress import ProgressBar, countdown_text
-from etcd_operator.number_texts import bytes_text, counted
+from etcd_operator.formats import bytes_text, counted
 
 MIB = 1 << 20
 

@@ -10,7 +10,7 @@ from etcd_operator import pod_client
 from etcd_operator.commands import progress_port
 from etcd_operator.commands.progress import ProgressBar
 from etcd_operator.commands.progress_port import served
-from etcd_operator.core.restores import result
+from etcd_operator.core.restores.progress_report import Progress
 from etcd_operator.pod_client import NoReport, progress
 
 
@@ -27,9 +27,9 @@ def test_the_operator_reads_how_far_a_restore_is() -> None:
     port = free_port()
     with served(port, shown()) as running:
         running(40)
-        assert progress(("127.0.0.1", port)) == result.Progress(step="fetching", bytes=40, total_bytes=100)
+        assert progress(("127.0.0.1", port)) == Progress(step="fetching", bytes=40, total_bytes=100)
         running.restart("restoring")
-        assert progress(("127.0.0.1", port)) == result.Progress(step="restoring", bytes=0, total_bytes=100)
+        assert progress(("127.0.0.1", port)) == Progress(step="restoring", bytes=0, total_bytes=100)
     with pytest.raises(NoReport):
         progress(("127.0.0.1", port))
 

@@ -16,7 +16,7 @@ from etcd_operator.backup.order import Stamp, newest_first
 from etcd_operator.core.backup_tool.report import RestorableBackups, VerifiedBackup
 from etcd_operator.core.known_backups import ToolBackups, revision_named
 from etcd_operator.core.members import FetchedBackup
-from etcd_operator.timestamps import timestamp
+from etcd_operator.formats import timestamp
 from unit.core.model_disks import Disk, Process
 
 KEPT = 3

@@ -6,7 +6,7 @@ from typing import Any
 from etcd_operator.core.backups.schedules.cron import cron
 from etcd_operator.core.backups.schedules.plan import SchedulePlan, plan
 from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
-from etcd_operator.timestamps import timestamp
+from etcd_operator.formats import timestamp
 
 HOURLY = "0 * * * *"
 DESCRIBED = f"{HOURLY} (UTC)"

@@ -16,7 +16,7 @@ from etcd_operator.core.rules.from_backup import TOOL_GRACE
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
-from etcd_operator.number_texts import duration_text
+from etcd_operator.formats import duration_text
 from unit.core.builders import CLUSTER_ID, bootstrapped, changed, ephemeral, persistent, pod, with_record
 from unit.core.quorum_losses import RECOVERY, lost, recovering
 

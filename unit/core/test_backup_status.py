@@ -6,7 +6,7 @@ from etcd_operator.api.backups import BackupStatus
 from etcd_operator.backup.errors import SourceError
 from etcd_operator.core.backups.result import REASONS, BackupReport, failure, read
 from etcd_operator.core.backups.status import status
-from etcd_operator.number_texts import bytes_text
+from etcd_operator.formats import bytes_text
 from etcd_operator.storage.errors import StoreError
 from unit.core.test_backups import STORED, URL, job, planned, pod, state
 

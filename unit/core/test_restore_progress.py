@@ -7,7 +7,7 @@ import pytest
 from etcd_operator.api.restores import MemberRestore, RestoreStatus, Verified
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores.progress import of_member, published
-from etcd_operator.core.restores.result import Progress
+from etcd_operator.core.restores.progress_report import Progress
 from etcd_operator.core.restores.state import ClaimState, JobState, MemberState, RestoreState
 
 SIZE = 1000

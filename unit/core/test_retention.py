@@ -13,8 +13,8 @@ from etcd_operator.api.meta import ObjectMeta, OwnerReference
 from etcd_operator.core.backups.schedules.retention import described, place, series, series_of
 from etcd_operator.core.backups.schedules.spec import checked
 from etcd_operator.core.backups.spec import rendered_url
-from etcd_operator.durations import DURATION_PATTERN, seconds_of
 from etcd_operator.errors import InvalidSpec
+from etcd_operator.formats import DURATION_PATTERN, seconds_of
 from unit.core.test_schedule_specs import spec
 
 NIGHTLY = ObjectMeta(name="nightly", namespace="team", uid="uid-1")

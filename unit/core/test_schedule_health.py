@@ -10,7 +10,7 @@ from etcd_operator.api.meta import Condition
 from etcd_operator.core.backup_health import change
 from etcd_operator.core.backups.schedules.cron import cron
 from etcd_operator.core.backups.schedules.health import Verdict, condition, judge, overdue_at
-from etcd_operator.timestamps import timestamp
+from etcd_operator.formats import timestamp
 from unit.core.schedules import at, state
 
 TRUE = Verdict(status="True", reason="BackedUp", until=at("22 14:00"))

@@ -13,8 +13,8 @@ from etcd_operator.core.backup_tool.health import ToolFacts
 from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.core.backups.schedules.health import Verdict
 from etcd_operator.core.backups.schedules.metrics import ScheduleMemory, remembered, schedule_metrics
+from etcd_operator.formats import timestamp
 from etcd_operator.object_metrics import BackupMetrics
-from etcd_operator.timestamps import timestamp
 from unit.core.schedules import at, state, taken
 
 NONE = ScheduleStatus()

@@ -12,7 +12,7 @@ from etcd_operator.etcd import errors
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.values import Alarm, AlarmKind
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.fakes.etcd.refusals import Refusal

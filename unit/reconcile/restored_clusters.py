@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS, SERVICES
 from unit.fakes.etcd.launcher import Saved

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 from etcd_operator.object_metrics import BackupMetrics
-from etcd_operator.timestamps import instant
 from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import BACKUPS, COREOS, IMPROBABLE, SCHEDULES, ephemeral, persistent

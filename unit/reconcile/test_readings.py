@@ -8,10 +8,10 @@ import pytest
 from etcd_operator.core.rules.offline import CLOCKS
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.survivor_reader import ReaderFacts
+from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.readings import PATIENCE, REFUSED_SECONDS, Readings
 from etcd_operator.reconcile.waits import Waits
-from etcd_operator.timestamps import timestamp
 from unit.core.builders import bootstrapped, changed, persistent, pod
 from unit.core.manual_recoveries import lost
 from unit.fakes.clock import FakeClock

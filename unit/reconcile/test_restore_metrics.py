@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from etcd_operator.core.restores.result import Progress
+from etcd_operator.core.restores.progress_report import Progress
+from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 from etcd_operator.object_metrics import RestoreMetrics
-from etcd_operator.timestamps import instant
 from unit.fakes.apiserver.faults import Answer, Cut, Fault, Request, no_fault
 from unit.reconcile.bodies import RESTORES
 from unit.reconcile.harness import Operator

@@ -1,6 +1,6 @@
 """What the status of an EtcdRestore shows of its pods while they work."""
 
-from etcd_operator.core.restores.result import Progress
+from etcd_operator.core.restores.progress_report import Progress
 from unit.reconcile.bodies import RESTORES
 from unit.reconcile.restoring import SNAPSHOT, Restoring, made, restore
 

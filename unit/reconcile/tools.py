@@ -11,7 +11,7 @@ from etcd_operator.core.backup_tool.report import (
     VerifiedBackup,
 )
 from etcd_operator.core.members import PodFacts
-from etcd_operator.core.restores.result import Progress
+from etcd_operator.core.restores.progress_report import Progress
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
 from etcd_operator.pod_client import NoReport, TokenRefused

@@ -26,7 +26,7 @@ from etcd_operator.core.backups.state import (
     BackupState,
 )
 from etcd_operator.core.jobs import START_PATIENCE, JobEnd
-from etcd_operator.number_texts import bytes_text, counted
+from etcd_operator.formats import bytes_text, counted
 
 SOURCE_PATIENCE = 60.0
 """Seconds for which the cluster may be missing, or not have served yet: it may be created with its backup."""

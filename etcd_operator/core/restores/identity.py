@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

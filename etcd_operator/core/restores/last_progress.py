@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from etcd_operator.core.restores.progress import done
 from etcd_operator.core.restores.state import RestoreState
-from etcd_operator.timestamps import moment
+from etcd_operator.formats import moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,9 @@
 """What the command `etcd-operator restore` reported in the termination message of its container."""
 
 from collections.abc import Mapping
-from typing import Annotated
 
 import msgspec
 
-from etcd_operator.api.meta import Value
 from etcd_operator.api.restores import RestoreFailure, Verified
 from etcd_operator.core.backups.result import LONGEST_MESSAGE, STORE_REASONS, without_flags
 from etcd_operator.decoding import reported
@@ -32,17 +30,6 @@ class RestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Verified | None = None
     error: str = ""
     reason: str = ""
-
-
-class Progress(Value, frozen=True, kw_only=True):
-    """What the command answers while it runs: how much of this step is done.
-
-    step: checking, fetching or restoring.
-    """
-
-    step: str
-    bytes: Annotated[int, msgspec.Meta(ge=0)]
-    total_bytes: Annotated[int, msgspec.Meta(ge=1)]
 
 
 def read(message: str) -> RestoreReport | None:

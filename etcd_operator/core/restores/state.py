@@ -5,7 +5,8 @@ from enum import Enum
 
 from etcd_operator.api.restores import RecordedBackup, RestoreFailure, Verified
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.core.restores.result import Progress, RestoreReport
+from etcd_operator.core.restores.progress_report import Progress
+from etcd_operator.core.restores.result import RestoreReport
 
 PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
 """The phases. The last two are final."""

@@ -2,7 +2,7 @@
 
 from etcd_operator.api.restores import Verified
 from etcd_operator.core.restores.state import ClaimState, RestoreState
-from etcd_operator.number_texts import counted
+from etcd_operator.formats import counted
 
 
 def kept(state: RestoreState) -> str:

@@ -11,7 +11,7 @@ from etcd_operator.core.rules.responders import is_majority, others_among, respo
 from etcd_operator.core.rules.seed import learners_of, voters_of
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import is_blocked
-from etcd_operator.number_texts import duration_text
+from etcd_operator.formats import duration_text
 
 STABLE_AFTER = 3600.0
 """Seconds for which a cluster has to serve after a recovery without a person, before there may be another."""

@@ -4,7 +4,7 @@ Kubernetes reports the reason in Events only, and goes on trying. So nothing is 
 """
 
 from etcd_operator.core.members import Member
-from etcd_operator.number_texts import duration_text
+from etcd_operator.formats import duration_text
 
 CREATING = (120, 300, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400)
 """Seconds for which the pod of a seed has been ContainerCreating when that is reported, and reported again.

@@ -20,6 +20,7 @@ from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.core.backup_tool.state import CleanupState, ToolPodState
 from etcd_operator.core.status import RETRY_HELD
 from etcd_operator.engine.controller import Result
+from etcd_operator.formats import instant, timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Written
@@ -34,7 +35,6 @@ from etcd_operator.reconcile.inquiries import Inquiries, LastAnswer, PodServer
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.writes import Writes
-from etcd_operator.timestamps import instant, timestamp
 
 KIND = resources.COREOS_CLUSTERS.kind
 

@@ -20,6 +20,7 @@ from etcd_operator.core.status import BEHIND, RETRY_HELD
 from etcd_operator.core.versions import image_of, restoring
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import OperatorError
+from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.events import EventType, Recorder, Reference
@@ -31,7 +32,6 @@ from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.unreadable import Unreadables
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import backup_job
-from etcd_operator.timestamps import timestamp
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,9 @@ from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.recovery_names import recovery_name
 from etcd_operator.core.recovery_texts import of_replaced
 from etcd_operator.etcd.values import MemberList
-from etcd_operator.etcd_ids import hex_id
+from etcd_operator.formats import hex_id, timestamp
 from etcd_operator.kube import resources
 from etcd_operator.reconcile.members.protocol import Scope
-from etcd_operator.timestamps import timestamp
 
 Annotations = dict[str, str | None]
 """None removes one."""

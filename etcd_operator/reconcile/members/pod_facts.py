@@ -12,13 +12,13 @@ from etcd_operator.core.members import PodFacts, PodProblem
 from etcd_operator.core.survivor_reader import ReaderFacts
 from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER
 from etcd_operator.decoding import decoder
+from etcd_operator.formats import instant
 from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod, StateReason
 from etcd_operator.pod_contract import READER_TOKEN_VARIABLE
 from etcd_operator.reconcile.members.step_facts import QUOTED, failure_of, fetched_by, has_fetched
 from etcd_operator.render.pod import ETCD_CONTAINER
 from etcd_operator.render.steps import SKIP_STEPS
 from etcd_operator.render.survivor_reader import READER
-from etcd_operator.timestamps import instant
 
 KEYS = (coreos.POD_KEYS, improbable.POD_KEYS)
 

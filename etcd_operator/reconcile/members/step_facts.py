@@ -5,9 +5,9 @@ from datetime import datetime
 from etcd_operator.api.meta import Value
 from etcd_operator.core.members import FetchedBackup
 from etcd_operator.decoding import reported
+from etcd_operator.formats import instant
 from etcd_operator.kube.views import Pod
 from etcd_operator.render.steps import FETCH
-from etcd_operator.timestamps import instant
 
 QUOTED = 300
 """Characters of a report, or of etcd's log, that are quoted at most."""

@@ -11,13 +11,13 @@ from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.peers.state import InitialPeer, PeerState
 from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.dialects.peers import content_problem, ownership_problem
+from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.caches import Caches, cached
 from etcd_operator.reconcile.members.claim_facts import claim_facts
 from etcd_operator.reconcile.peers.memory import PeerMemory
 from etcd_operator.render import persistent
 from etcd_operator.render.digest import digest
-from etcd_operator.timestamps import instant
 
 TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
 """On the ReplicaSet: digest of the pod template as rendered, because the stored one has defaults."""

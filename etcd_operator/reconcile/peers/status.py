@@ -14,13 +14,13 @@ from etcd_operator.api.meta import condition, merge_conditions
 from etcd_operator.clock import Clock
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
+from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.failures import IndependentWrites
 from etcd_operator.reconcile.writes import Writes
-from etcd_operator.timestamps import timestamp
 
 
 @dataclass(frozen=True, kw_only=True)

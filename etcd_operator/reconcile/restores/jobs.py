@@ -7,7 +7,8 @@ from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, EtcdRestore
 from etcd_operator.core.backups.result import LONGEST_MESSAGE
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import result
-from etcd_operator.core.restores.result import Progress, RestoreReport
+from etcd_operator.core.restores.progress_report import Progress
+from etcd_operator.core.restores.result import RestoreReport
 from etcd_operator.core.restores.state import Evictions, JobState
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources

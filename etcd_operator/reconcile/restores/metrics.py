@@ -6,9 +6,9 @@ from etcd_operator.api.restores import EtcdRestore
 from etcd_operator.clock import Clock
 from etcd_operator.core.restores.last_progress import RestoreMemory, remembered
 from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, RestoreState
+from etcd_operator.formats import instant, moment
 from etcd_operator.keys import Key
 from etcd_operator.object_metrics import OnRestoreEnd, OnRestoreMetrics, RestoreMetrics
-from etcd_operator.timestamps import instant, moment
 
 
 @dataclass(eq=False, kw_only=True)

@@ -6,7 +6,7 @@ Only what the status shows depends on it: a pod that cannot be reached restores 
 from dataclasses import dataclass, field
 
 from etcd_operator.core.restores.plan import PROGRESS_POLL
-from etcd_operator.core.restores.result import Progress
+from etcd_operator.core.restores.progress_report import Progress
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.inquiries import Inquiries, PodServer

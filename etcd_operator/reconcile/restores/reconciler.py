@@ -24,6 +24,7 @@ from etcd_operator.core.status import CATCH_UP
 from etcd_operator.core.versions import image_of
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Invalid, NotLeading, OperatorError
+from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.events import EventType, Recorder, Reference
@@ -37,7 +38,6 @@ from etcd_operator.reconcile.restores.observe import ObservedRestore, RestoreObs
 from etcd_operator.reconcile.unreadable import Unreadables
 from etcd_operator.reconcile.writes import Writes, require_leadership
 from etcd_operator.render import restore_job, restored
-from etcd_operator.timestamps import timestamp
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,14 +25,13 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import named
 from etcd_operator.decoding import convert
 from etcd_operator.errors import Forbidden, NotFound
-from etcd_operator.etcd_ids import without_padding
+from etcd_operator.formats import instant, without_padding
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.caches import Caches
 from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import seed_job
-from etcd_operator.timestamps import instant
 
 
 @dataclass(frozen=True, kw_only=True)

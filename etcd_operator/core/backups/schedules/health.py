@@ -17,7 +17,7 @@ from etcd_operator.core.backups.schedules.cron import Cron
 from etcd_operator.core.backups.schedules.plan import AHEAD, INVALID, SUSPENDED
 from etcd_operator.core.backups.schedules.state import ScheduleState
 from etcd_operator.core.backups.schedules.status import READY, SUCCEEDED
-from etcd_operator.timestamps import moment, timestamp
+from etcd_operator.formats import moment, timestamp
 
 LONGEST_RUN = timedelta(minutes=10)
 

@@ -11,8 +11,8 @@ from etcd_operator.api.backup_schedules import ScheduleStatus
 from etcd_operator.core.backups.schedules.health import Verdict, last_success
 from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
 from etcd_operator.core.backups.state import COMPLETED, FAILED
+from etcd_operator.formats import moment
 from etcd_operator.object_metrics import HEALTH, BackupMetrics
-from etcd_operator.timestamps import moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from etcd_operator.core.backups.schedules.prune import UNCHANGED, PrunePlan, pla
 from etcd_operator.core.backups.schedules.spec import backup_name
 from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
 from etcd_operator.core.backups.state import COMPLETED, FAILED
-from etcd_operator.timestamps import timestamp
+from etcd_operator.formats import timestamp
 
 AHEAD = timedelta(hours=2)
 """By so much a clock may be set back without a second backup for the same time."""

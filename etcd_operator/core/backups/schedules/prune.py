@@ -14,7 +14,7 @@ import msgspec
 from etcd_operator.core.backups.result import LONGEST_MESSAGE, STORE_REASONS, without_flags
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.decoding import reported
-from etcd_operator.number_texts import counted
+from etcd_operator.formats import counted
 
 PRUNED_REASON, FAILED_REASON = "BackupsPruned", "PruneFailed"
 NO_BACKUP, PRUNING, PENDING, STOPPING = "NoBackup", "Pruning", "PodPending", "Stopping"

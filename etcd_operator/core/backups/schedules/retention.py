@@ -15,7 +15,7 @@ from etcd_operator.api import schedule_validations as rules
 from etcd_operator.api.backup_schedules import FIXED_PLACE_PATTERN, KIND, Retention, ScheduleSpec
 from etcd_operator.api.backups import PLACEHOLDER_PATTERN
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.durations import DURATION_PATTERN
+from etcd_operator.formats import DURATION_PATTERN
 
 _DIGIT = "[0-9]"
 _VARYING: dict[str, Callable[[str], str]] = {

@@ -12,7 +12,7 @@ from etcd_operator.core.backups.schedules.results import is_final, to_be_reporte
 from etcd_operator.core.backups.schedules.spec import backup_name
 from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED
-from etcd_operator.timestamps import timestamp
+from etcd_operator.formats import timestamp
 
 READY, SUCCEEDED, VERIFIED, PRUNED = "Ready", "LastBackupSucceeded", "LastBackupVerified", "Pruned"
 CONDITIONS = frozenset({READY, SUCCEEDED, VERIFIED, PRUNED})

@@ -17,6 +17,7 @@ from etcd_operator.core.backup_health import change, merged
 from etcd_operator.core.backups.schedules.health import Verdict, condition, judge
 from etcd_operator.core.backups.schedules.plan import sleep
 from etcd_operator.engine.controller import Result
+from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.views import Written
@@ -26,7 +27,6 @@ from etcd_operator.reconcile.caches import Cluster
 from etcd_operator.reconcile.cluster import ReportEvent
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.writes import Writes
-from etcd_operator.timestamps import timestamp
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,10 +13,10 @@ from etcd_operator.core.backups.schedules.state import ScheduledBackup, Schedule
 from etcd_operator.core.backups.status import COMPLETE, VERIFIED
 from etcd_operator.decoding import convert
 from etcd_operator.errors import InvalidSpec
+from etcd_operator.formats import instant, moment
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
 from etcd_operator.reconcile.backups.schedules.pruner import observe_prune
 from etcd_operator.reconcile.objects import Objects
-from etcd_operator.timestamps import instant, moment
 
 
 @dataclass(frozen=True, kw_only=True)

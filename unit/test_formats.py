@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from etcd_operator.timestamps import instant, moment, timestamp
+from etcd_operator.formats import instant, moment, timestamp
 
 OLD = "2026-01-01T00:00:00Z"
 
