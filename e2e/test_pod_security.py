@@ -16,8 +16,8 @@ from e2e.support.space import Space
 from e2e.support.testbed import ROOT
 from e2e.support.volumes import give_to_root
 from e2e.support.waiting import LONG, hold_for, wait_until
+from etcd_operator.controllers.etcd_cluster.manifests.security import USER
 from etcd_operator.kube import resources
-from etcd_operator.render.security import USER
 from localcluster.kubectl import KubectlError
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]

@@ -38,7 +38,9 @@ RARE: dict[Right, str] = {
         for part in ("policies", "policybindings")
     },
 }
-"""Rights that no system test uses for sure, and when they are; unit/reconcile/test_rights.py uses them."""
+"""Rights that no system test uses for sure, and when they are used: see
+unit/controllers/shared/test_rights.py.
+"""
 
 
 def right_of(request: Request) -> Right:

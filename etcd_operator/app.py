@@ -20,11 +20,16 @@ import structlog
 
 from etcd_operator import decoding
 from etcd_operator.clock import SystemClock
-from etcd_operator.dialects.base import Defaults
+from etcd_operator.controllers.etcd_cluster.dialects.base import Defaults
+from etcd_operator.controllers.shared.caches import CacheSource
+from etcd_operator.controllers.shared.groups import Wiring
+from etcd_operator.controllers.shared.install import Installer
+from etcd_operator.controllers.shared.own_image import OwnImage
+from etcd_operator.controllers.shared.storage_class import StorageClass
+from etcd_operator.controllers.wiring import build_groups, new_backoff
 from etcd_operator.engine.controller import Controller, Reconcile, Result
 from etcd_operator.engine.threads import Loop
 from etcd_operator.errors import OperatorError
-from etcd_operator.health import group_is_ready, health_checks
 from etcd_operator.keys import Key
 from etcd_operator.kube.auth import load
 from etcd_operator.kube.client import Client
@@ -33,21 +38,16 @@ from etcd_operator.kube.lease import Elector
 from etcd_operator.kube.lease_lock import Candidate
 from etcd_operator.kube.own_pod import OwnPod
 from etcd_operator.kube.transport import Timeouts
-from etcd_operator.leadership import Leadership
-from etcd_operator.leading import LeaderThreads
 from etcd_operator.observability import files
 from etcd_operator.observability.logs import reconcile_context
 from etcd_operator.observability.metrics import Metrics
 from etcd_operator.observability.server import HealthCheck, StatusServer
-from etcd_operator.process import Reachability, end_in
-from etcd_operator.reconcile.build_groups import build_groups, new_backoff
-from etcd_operator.reconcile.caches import CacheSource
-from etcd_operator.reconcile.groups import Wiring
-from etcd_operator.reconcile.install import Installer
-from etcd_operator.reconcile.own_image import OwnImage
-from etcd_operator.reconcile.storage_class import StorageClass
+from etcd_operator.process.health import group_is_ready, health_checks
+from etcd_operator.process.leader_threads import LeaderThreads
+from etcd_operator.process.leadership import Leadership
+from etcd_operator.process.lifetime import Reachability, end_in
+from etcd_operator.process.signals import set_on_signal
 from etcd_operator.settings import Settings
-from etcd_operator.signals import set_on_signal
 
 LEASE_NAME = "etcd-operator"
 STOP_SECONDS = 20.0

@@ -6,8 +6,8 @@ Each field is a flag of `etcd-operator run` and an environment variable; see `cl
 import re
 from dataclasses import dataclass
 
-from etcd_operator.core.versions import parse_version
 from etcd_operator.errors import OperatorError
+from etcd_operator.versions import parse_version
 
 DEFAULT_ETCD_VERSION = "3.6.16"
 DEFAULT_ETCD_REPOSITORY = "quay.io/coreos/etcd"

@@ -20,13 +20,13 @@ from typing import Any
 from hypothesis import seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from unit.core.test_disaster_model import Disasters
-from unit.core.test_membership_model import Memberships
-from unit.core.test_model import Bootstraps
-from unit.core.test_recovery_model import ManualRecoveries, Recoveries
-from unit.core.test_restore_model import Restores
-from unit.core.test_stored_model import StoredRecoveries
-from unit.core.test_upgrade_model import Upgrades
+from unit.simulation.test_disaster_model import Disasters
+from unit.simulation.test_membership_model import Memberships
+from unit.simulation.test_model import Bootstraps
+from unit.simulation.test_recovery_model import ManualRecoveries, Recoveries
+from unit.simulation.test_restore_model import Restores
+from unit.simulation.test_stored_model import StoredRecoveries
+from unit.simulation.test_upgrade_model import Upgrades
 
 MODELS: dict[str, type[RuleBasedStateMachine]] = {
     model.__name__: model

@@ -17,7 +17,7 @@ from etcd_operator.kube.client import Client
 from etcd_operator.kube.lease import Elector, Timing
 from etcd_operator.kube.lease_lock import Candidate
 from etcd_operator.settings import Settings
-from unit.reconcile.bench import Bench
+from unit.passes.bench import Bench
 
 DEADLINE = 60.0
 

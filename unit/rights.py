@@ -1,7 +1,7 @@
 """Rights on the API server: what the manifests give, and what requests take.
 
 A test of the pass rung fails as soon as the operator asks for something that its manifests do not allow
-(`unit.reconcile.bench`), and `unit/reconcile/test_rights.py` as soon as they allow something that it never
+(`passes.bench`), and `unit/controllers/shared/test_rights.py` as soon as they allow something that it never
 asks for. So a new request needs a line in manifests/deployment.yaml and manifests/namespaced, a scenario
 there, and nothing else.
 """

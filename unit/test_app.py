@@ -10,18 +10,18 @@ from unittest.mock import patch
 import pytest
 
 from e2e.support.measuring import assert_at_most
-from etcd_operator import health
+from etcd_operator.controllers.shared import groups
 from etcd_operator.kube.events import Recorder
-from etcd_operator.reconcile import groups
+from etcd_operator.process import health
 from etcd_operator.settings import Settings
 from unit.fakes.apiserver import Answer, Cut, Kind
 from unit.fakes.apiserver.faults import Fault, Request, Stall, no_fault
 from unit.fakes.clock import FakeClock
 from unit.operators import DEADLINE, QuickOperator, running, until
-from unit.reconcile.bench import Bench, bench
-from unit.reconcile.bodies import BACKUPS, COREOS, IMPROBABLE, PEERS, SCHEDULES, ephemeral, persistent
-from unit.reconcile.expected import expected_objects, member_names
-from unit.reconcile.jobs import backup, schedule
+from unit.passes.bench import Bench, bench
+from unit.passes.bodies import BACKUPS, COREOS, IMPROBABLE, PEERS, SCHEDULES, ephemeral, persistent
+from unit.passes.expected import expected_objects, member_names
+from unit.passes.jobs import backup, schedule
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import pytest
 
 from etcd_operator.api import backup_schedules
 from etcd_operator.api.backups import KIND, PLACEHOLDERS
-from etcd_operator.core.backups.result import REASONS, VERIFY_REASONS
-from etcd_operator.core.backups.schedules.status import CONDITIONS
-from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED
-from etcd_operator.core.quorum_events import QUORUM_RETURNED, RESUMED
-from etcd_operator.core.restores.result import REASONS as RESTORE_REASONS
-from etcd_operator.core.status import MILESTONES, QUIET_HOLDS
+from etcd_operator.controllers.etcd_backup.decide.result import REASONS, VERIFY_REASONS
+from etcd_operator.controllers.etcd_backup.decide.state import BACKING_UP, COMPLETED, FAILED
+from etcd_operator.controllers.etcd_backup_schedule.decide.status import CONDITIONS
+from etcd_operator.controllers.etcd_cluster.decide.quorum_events import QUORUM_RETURNED, RESUMED
+from etcd_operator.controllers.etcd_cluster.decide.status import MILESTONES, QUIET_HOLDS
+from etcd_operator.controllers.etcd_restore.decide.result import REASONS as RESTORE_REASONS
 
 PHASES = (BACKING_UP, COMPLETED, FAILED)
 
@@ -119,9 +119,9 @@ def test_the_guide_to_backups_explains_every_reason_of_backup_healthy() -> None:
     found = {
         node.value
         for name in (
-            "core/backup_tool/health.py",
-            "reconcile/backup_tool/reconciler.py",
-            "reconcile/failures.py",
+            "controllers/backup_tool/decide/health.py",
+            "controllers/backup_tool/reconciler.py",
+            "controllers/shared/failures.py",
         )
         for node in ast.walk(ast.parse((PACKAGE / name).read_text()))
         if isinstance(node, ast.Constant)

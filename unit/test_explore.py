@@ -6,7 +6,7 @@ import pytest
 from hypothesis.stateful import RuleBasedStateMachine
 
 from unit import explore
-from unit.core.test_model import Bootstraps
+from unit.simulation.test_model import Bootstraps
 
 
 class Failing(Bootstraps):
@@ -60,5 +60,7 @@ def test_all_models_are_explored() -> None:
         return {kind, *(other for sub in kind.__subclasses__() for other in below(sub))}
 
     known = below(RuleBasedStateMachine)
-    leaves = {kind for kind in known if hasattr(kind, "begin") and kind.__module__.startswith("unit.core")}
+    leaves = {
+        kind for kind in known if hasattr(kind, "begin") and kind.__module__.startswith("unit.simulation")
+    }
     assert set(explore.MODELS.values()) == leaves

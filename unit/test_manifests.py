@@ -7,20 +7,20 @@ import msgspec
 import pytest
 import yaml
 
-from etcd_operator import health
 from etcd_operator.api import backup_schedules, backups, coreos, improbable, restores
-from etcd_operator.api.crd import crds
-from etcd_operator.api.policies import policies
+from etcd_operator.api.definitions.crd import crds
+from etcd_operator.api.definitions.policies import policies
 from etcd_operator.app import LEASE_NAME
-from etcd_operator.core.backup_tool.policy import wanted
-from etcd_operator.core.backups.schedules.spec import checked
-from etcd_operator.core.backups.spec import problem
-from etcd_operator.core.restores.spec import problem as restore_problem
-from etcd_operator.dialects.base import Defaults
-from etcd_operator.dialects.coreos import CoreosDialect
-from etcd_operator.dialects.improbable import ImprobableDialect
+from etcd_operator.controllers.backup_tool.decide.policy import wanted
+from etcd_operator.controllers.etcd_backup.decide.spec import problem
+from etcd_operator.controllers.etcd_backup_schedule.decide.spec import checked
+from etcd_operator.controllers.etcd_cluster.dialects.base import Defaults
+from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
+from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
+from etcd_operator.controllers.etcd_restore.decide.spec import problem as restore_problem
 from etcd_operator.kube import own_pod
 from etcd_operator.kube.holder_pod import NODE_LEASES
+from etcd_operator.process import health
 from etcd_operator.settings import DEFAULT_ETCD_REPOSITORY, DEFAULT_ETCD_VERSION, Settings
 from unit.rights import DEFINITIONS, MANIFESTS, Document, documents, granted, rights, rules
 

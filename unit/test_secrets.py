@@ -18,14 +18,14 @@ import structlog
 
 from etcd_operator import cli
 from etcd_operator.observability.logs import configure
-from unit.backup_tool.support import TOKEN, request, tool
 from unit.commands.conftest import Run, endpoint, etcd, run
 from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.fakes.apiserver.kinds import SECRETS
 from unit.fakes.etcd.cluster import FakeEtcdCluster
-from unit.reconcile.bench import Bench, bench
-from unit.reconcile.bodies import BACKUPS, COREOS, ephemeral
-from unit.reconcile.jobs import Jobs, backup, ended
+from unit.passes.bench import Bench, bench
+from unit.passes.bodies import BACKUPS, COREOS, ephemeral
+from unit.passes.jobs import Jobs, backup, ended
+from unit.programs.backup_tool.support import TOKEN, request, tool
 from unit.storage import moto_s3
 from unit.storage.server import Server, answers_with, closes
 from unit.waiting import eventually

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from e2e.support.keys import KeyClient
+from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, endpoint
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.values import MemberList, Status
-from etcd_operator.render.urls import CLIENT_PORT, endpoint
 
 MORE_THAN_APPLIED = 9000
 """Entries. etcd refuses requests while 5,000 are not applied; 3.6 and 3.7 send these as a raft snapshot."""

@@ -22,11 +22,11 @@ from e2e.support.intervals import Interval, longest_gap, lost_writes
 from e2e.support.keys import PUT
 from e2e.support.pace import Paced
 from e2e.support.waiting import LONG, answered, wait_until
+from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, endpoint
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.render.urls import CLIENT_PORT, endpoint
 
 PUT_WITHIN = 1.0
 """Seconds after which a put has failed."""

@@ -87,7 +87,7 @@ class BackupDestination(Value, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Encryption(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A Secret with one key of 32 bytes per entry (`backup.keys`)."""
+    """A Secret with one key of 32 bytes per entry (`archive.keys`)."""
 
     secret_name: str
 

@@ -61,7 +61,7 @@ RESTORED_ANNOTATION = f"{GROUP}/restored"
 """`"true"` on the claim of a seed: its data directory is the one with the restored snapshot."""
 
 NON_ROOT_ANNOTATION = f"{GROUP}/non-root"
-"""`"true"` on a claim that was created for an etcd that does not run as root (`render.security`)."""
+"""`"true"` on a claim that was created for an etcd that does not run as root (`manifests.security`)."""
 
 TOKEN_LABEL = f"{GROUP}/cluster-token"
 """On pods: the token of the etcd cluster of the member. The client Service selects by it."""
@@ -149,7 +149,7 @@ class PeerBootstrap(Value, frozen=True, kw_only=True):
     data on its volume and refuses an empty one. `Existing` with a complete list joins an existing cluster.
     initial_cluster_token: never empty, but in an EtcdPeer of the earlier operator of this API.
     survivor: host of a member whose data is fetched and restored first, into a cluster of one (see
-    `render.steps`); empty except for the seed of a recovery, and for the seed once it serves.
+    `manifests.steps`); empty except for the seed of a recovery, and for the seed once it serves.
     reader: where the survivor answers nobody, and its data is fetched from a reader.
     external: the members of an adopted cluster that were listed when this member joined it.
     """

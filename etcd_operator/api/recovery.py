@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from etcd_operator.api.cel import Validation
+from etcd_operator.api.definitions.cel import Validation
 
 RecoveryMode = Literal["Manual", "Automatic"]
 

@@ -8,13 +8,13 @@ from etcd_operator.api.improbable import GROUP
 PEER_LABEL = f"{GROUP}/peer-name"
 
 RECOVER_ANNOTATION = f"{GROUP}/recover"
-"""On an EtcdCluster without a quorum: the requested recovery (`core.rules.manual_recovery`)."""
+"""On an EtcdCluster without a quorum: the requested recovery (`recovery.manual_recovery`)."""
 
 DELETE_CLAIMS = "/delete-claims"
 """Suffix of the name of a recovery in that annotation: the given-up claims are deleted at once."""
 
 RESTORE_ANNOTATION = f"{GROUP}/restore"
-"""On an EtcdCluster that serves: the requested restore in place (`core.rules.in_place`)."""
+"""On an EtcdCluster that serves: the requested restore in place (`recovery.in_place`)."""
 
 TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
 """On a claim: the token of the etcd cluster that it was created for."""

@@ -12,9 +12,9 @@ from etcd_operator.commands.places import PLACES, STALL_SECONDS, Place, new_name
 from etcd_operator.formats import bytes_text, counted
 
 if TYPE_CHECKING:
-    from etcd_operator.backup.create import Options
-    from etcd_operator.backup.manifest import Manifest
-    from etcd_operator.backup.source import Source
+    from etcd_operator.archive.create import Options
+    from etcd_operator.archive.manifest import Manifest
+    from etcd_operator.archive.source import Source
 
 HELP = "store a backup of an etcd cluster"
 DESCRIPTION = """\
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @outcome.concluded
 def run(options: argparse.Namespace) -> Outcome:
     """Run the command."""
-    from etcd_operator.backup import source
+    from etcd_operator.archive import source
 
     begin = time.monotonic()
     how, place = _how(options), open_place(options.to)
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> Outcome:
 def _create(
     options: argparse.Namespace, place: Place, how: "Options", cluster: endpoints.Cluster, chosen: "Source"
 ) -> "tuple[str, Manifest]":
-    from etcd_operator.backup import create, source
+    from etcd_operator.archive import create, source
 
     now, name = datetime.now(UTC), place.name
     if place.is_folder:
@@ -101,8 +101,8 @@ def _create(
 
 
 def _how(options: argparse.Namespace) -> "Options":
-    from etcd_operator.backup.create import Options
-    from etcd_operator.backup.manifest import SERIES_PATTERN
+    from etcd_operator.archive.create import Options
+    from etcd_operator.archive.manifest import SERIES_PATTERN
 
     if not re.fullmatch(SERIES_PATTERN, options.series):
         raise UsageError("--series: use at most 256 letters, digits, '.', '_', '/' and '-'")

@@ -7,7 +7,7 @@ from typing import Any
 
 from etcd_operator.commands import outcome
 from etcd_operator.errors import OperatorError
-from etcd_operator.pod_contract import BACKUP_TOOL_PORT
+from etcd_operator.pods.contract import BACKUP_TOOL_PORT
 
 SCRATCH = Path("/tmp")  # noqa: S108 -- an emptyDir in the pod of the tool
 
@@ -59,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run until a signal; the exit code."""
-    from etcd_operator.backup_tool.process import serve
     from etcd_operator.observability.logs import configure
+    from etcd_operator.programs.backup_tool.process import serve
 
     form: Any = options.log_format
     configure(form=form)
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _config(options: argparse.Namespace) -> Any:
-    from etcd_operator.backup_tool.process import Config
+    from etcd_operator.programs.backup_tool.process import Config
     from etcd_operator.storage.names import check_prefix
 
     if not _ENDPOINT.fullmatch(options.endpoint):

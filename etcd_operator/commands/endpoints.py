@@ -51,7 +51,7 @@ class Cluster:
 @contextmanager
 def connected(options: argparse.Namespace) -> Iterator[Cluster]:
     """Connect as the flags request. Raises `UsageError`, and `SourceError` if the login fails."""
-    from etcd_operator.backup.source import log_in
+    from etcd_operator.archive.source import log_in
     from etcd_operator.etcd.channel import Channels
 
     endpoints, credentials = _endpoints(options), _credentials(options)

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser, which: str) -> None:
 
 def folder(options: argparse.Namespace) -> Path | None:
     """The folder; None for the PATH. Raises `ProgramMissing`."""
-    from etcd_operator.backup import programs
+    from etcd_operator.archive import programs
 
     given: Path | None = options.etcd_bin
     return programs.folder_in_pod() if options.etcd_in_pod else given

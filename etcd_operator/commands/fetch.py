@@ -35,8 +35,8 @@ def run(options: argparse.Namespace) -> Outcome:
     """Run the command."""
     import msgspec
 
-    from etcd_operator.backup.catalog import load
-    from etcd_operator.backup.fetch import fetch
+    from etcd_operator.archive.catalog import load
+    from etcd_operator.archive.fetch import fetch
 
     place = open_backup(options.url)
     store, name = place.store, place.name

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from etcd_operator.backup.keys import KeyRing
+    from etcd_operator.archive.keys import KeyRing
 
 
 OF_BACKUPS = "the keys of encrypted backups: a file with one key, or a folder of them"
@@ -18,6 +18,6 @@ def add_arguments(parser: argparse.ArgumentParser, text: str = OF_BACKUPS) -> No
 
 def read(options: argparse.Namespace) -> "KeyRing":
     """The keys that were named, or none. Raises `BadKey`."""
-    from etcd_operator.backup.keys import KeyRing
+    from etcd_operator.archive.keys import KeyRing
 
     return KeyRing() if options.encryption_keys is None else KeyRing.read(options.encryption_keys)

@@ -10,7 +10,7 @@ from etcd_operator.commands.places import PLACES, open_folder
 from etcd_operator.formats import bytes_text
 
 if TYPE_CHECKING:
-    from etcd_operator.backup.catalog import Entry
+    from etcd_operator.archive.catalog import Entry
 
 HELP = "list backups"
 DESCRIPTION = """\
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @outcome.concluded
 def run(options: argparse.Namespace) -> Outcome:
     """Run the command."""
-    from etcd_operator.backup.catalog import entries
+    from etcd_operator.archive.catalog import entries
 
     place = open_folder(options.url)
     found = sorted(entries(place.store, place.name), key=_age)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from etcd_operator.commands.outcome import UsageError
 
 if TYPE_CHECKING:
-    from etcd_operator.backup.restore import NewMember
+    from etcd_operator.archive.restore import NewMember
 
 DEFAULT_NAME = "default"
 DEFAULT_URL = "http://localhost:2380"
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def of(options: argparse.Namespace) -> "NewMember":
     """The member that the flags describe. Raises `UsageError`."""
     from etcd_operator.api.persisted import REVISION_BUMP
-    from etcd_operator.backup.restore import NewMember
+    from etcd_operator.archive.restore import NewMember
 
     advertised = _urls(options.initial_advertise_peer_urls)
     if options.initial_cluster is None:

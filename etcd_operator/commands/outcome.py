@@ -86,7 +86,7 @@ def report(text: str) -> None:
 
 
 def _code(error: OperatorError) -> int:
-    from etcd_operator.backup.errors import Damaged
+    from etcd_operator.archive.errors import Damaged
 
     if isinstance(error, UsageError):
         return WRONG_USAGE

@@ -76,7 +76,7 @@ def open_backup(url: str) -> Place:
 
 def new_name(store: "Store", prefix: str, now: datetime, *, is_framed: bool) -> str:
     """A name that is not taken, from the time; `.db` can be used by etcdutl as it is, `.backup` cannot."""
-    from etcd_operator.backup.manifest import manifest_name
+    from etcd_operator.archive.manifest import manifest_name
 
     suffix = ".backup" if is_framed else ".db"
     stem = f"{prefix}/" * bool(prefix) + f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from etcd_operator.commands.outcome import report
 from etcd_operator.commands.progress import ProgressBar
-from etcd_operator.http_server import JSON, Handler, ListeningServer, listening_socket
+from etcd_operator.pods.http_server import JSON, Handler, ListeningServer, listening_socket
 
 CLIENT_SECONDS = 2.0
 

@@ -12,8 +12,8 @@ from etcd_operator.commands.places import PLACES, Place, open_place
 from etcd_operator.formats import DURATION_HELP, bytes_text, counted, seconds_of
 
 if TYPE_CHECKING:
-    from etcd_operator.backup.prune import Found, PruneScope
-    from etcd_operator.backup.retention import Policy, StoredBackup
+    from etcd_operator.archive.prune import Found, PruneScope
+    from etcd_operator.archive.retention import Policy, StoredBackup
 
 HELP = "remove old backups"
 DESCRIPTION = """\
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @outcome.concluded
 def run(options: argparse.Namespace) -> Outcome:
     """Run the command."""
-    from etcd_operator.backup import prune
+    from etcd_operator.archive import prune
 
     policy = _policy(options)
     place = open_place(options.url)
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> Outcome:
 
 
 def _policy(options: argparse.Namespace) -> "Policy":
-    from etcd_operator.backup.retention import Policy
+    from etcd_operator.archive.retention import Policy
 
     if options.max_count is None and options.max_age is None:
         raise UsageError("pass --max-count, --max-age or both")
@@ -99,7 +99,7 @@ def _policy(options: argparse.Namespace) -> "Policy":
 
 
 def _scope(options: argparse.Namespace, place: Place, below: str) -> "PruneScope":
-    from etcd_operator.backup.prune import PruneScope
+    from etcd_operator.archive.prune import PruneScope
 
     pattern = options.match or "*"
     return PruneScope(

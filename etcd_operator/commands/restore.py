@@ -13,9 +13,9 @@ from etcd_operator.commands.progress_port import served
 from etcd_operator.formats import counted
 
 if TYPE_CHECKING:
-    from etcd_operator.backup.programs import Etcdutl
-    from etcd_operator.backup.restorable import Restorable, Snapshot
-    from etcd_operator.backup.restore import NewMember
+    from etcd_operator.archive.programs import Etcdutl
+    from etcd_operator.archive.restorable import Restorable, Snapshot
+    from etcd_operator.archive.restore import NewMember
 
 HELP = "restore a backup or a snapshot to a data directory"
 DESCRIPTION = """\
@@ -83,9 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @outcome.concluded
 def run(options: argparse.Namespace) -> Outcome:
     """Run the command."""
-    from etcd_operator.backup import programs
-    from etcd_operator.backup.restorable import find
-    from etcd_operator.backup.restore import is_filled, is_restored, require_absent, restore
+    from etcd_operator.archive import programs
+    from etcd_operator.archive.restorable import find
+    from etcd_operator.archive.restore import is_filled, is_restored, require_absent, restore
 
     begin = time.monotonic()
     if options.sha256 and not _SHA256.fullmatch(options.sha256):
@@ -130,7 +130,7 @@ def run(options: argparse.Namespace) -> Outcome:
 
 def _check(options: argparse.Namespace) -> Outcome:
     """Read everything, write nothing."""
-    from etcd_operator.backup.restorable import find
+    from etcd_operator.archive.restorable import find
 
     ring = keys.read(options)
     place = open_backup(options.url)
@@ -183,7 +183,7 @@ def _outcome(
 
 def _versions(found: "Snapshot") -> str:
     """The versions of etcd that start on the data."""
-    from etcd_operator.core.versions import minors_that_start_on
+    from etcd_operator.versions import minors_that_start_on
 
     if not found.etcd_version:
         return "of its version"

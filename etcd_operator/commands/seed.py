@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from etcd_operator.commands import outcome
 from etcd_operator.commands.outcome import Outcome
-from etcd_operator.pod_contract import SEED_COMMAND_SKIP, SEED_COMMAND_VARIABLE, SEED_TOKEN_VARIABLE
+from etcd_operator.pods.contract import SEED_COMMAND_SKIP, SEED_COMMAND_VARIABLE, SEED_TOKEN_VARIABLE
 
 if TYPE_CHECKING:
-    from etcd_operator.backup_tool.seed import Fetched, Request
+    from etcd_operator.programs.backup_tool.seed import Fetched, Request
 
 HELP = "fetch the data for the first member of a recovered cluster (runs in pods that the operator creates)"
 DESCRIPTION = f"""\
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> Outcome:
         return Outcome(text="the data is restored already", document={"name": ""})
     import msgspec
 
-    from etcd_operator.backup_tool.seed import Request
+    from etcd_operator.programs.backup_tool.seed import Request
 
     request = Request(etcd_version=options.etcd_version, name=options.name, sha256=options.sha256)
     fetched = _from_tool(options, request) if options.tool else _from_store(options, request)
@@ -67,8 +67,8 @@ def run(options: argparse.Namespace) -> Outcome:
 
 
 def _from_tool(options: argparse.Namespace, request: "Request") -> "Fetched":
-    from etcd_operator.backup_tool.seed import FromTool
     from etcd_operator.clock import SystemClock
+    from etcd_operator.programs.backup_tool.seed import FromTool
 
     host, _, port = options.tool.rpartition(":")
     token = _token(options.token_file)
@@ -92,10 +92,10 @@ def _token(file: Path | None) -> str:
 
 
 def _from_store(options: argparse.Namespace, request: "Request") -> "Fetched":
-    from etcd_operator.backup_tool.inventory import load
-    from etcd_operator.backup_tool.process import place
-    from etcd_operator.backup_tool.seed import from_store
     from etcd_operator.clock import SystemClock
+    from etcd_operator.programs.backup_tool.inventory import load
+    from etcd_operator.programs.backup_tool.process import place
+    from etcd_operator.programs.backup_tool.seed import from_store
 
     if not options.source.partition("?")[0].endswith("/") or not options.folder:
         raise outcome.UsageError("either --tool, or --from with / at its end and --folder")

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from etcd_operator.commands import outcome
-from etcd_operator.pod_contract import METRICS_PORT, READER_PORT, READER_TOKEN_VARIABLE
+from etcd_operator.pods.contract import METRICS_PORT, READER_PORT, READER_TOKEN_VARIABLE
 
 HELP = "serve the data of a member without a quorum (runs in pods of members, where the operator adds it)"
 DESCRIPTION = f"""\
@@ -44,8 +44,8 @@ def run(options: argparse.Namespace) -> int:
     from functools import partial
 
     from etcd_operator.observability.logs import configure
-    from etcd_operator.survivor.process import serve
-    from etcd_operator.survivor.reading import DataReader, metrics_page
+    from etcd_operator.programs.survivor_reader.process import serve
+    from etcd_operator.programs.survivor_reader.reading import DataReader, metrics_page
 
     token = os.environ.get(READER_TOKEN_VARIABLE, "")
     if not token:

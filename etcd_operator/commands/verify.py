@@ -11,9 +11,9 @@ from etcd_operator.commands.places import PLACES, open_backup
 from etcd_operator.formats import counted
 
 if TYPE_CHECKING:
-    from etcd_operator.backup.keys import KeyRing
-    from etcd_operator.backup.manifest import Manifest
-    from etcd_operator.backup.trial import Trial
+    from etcd_operator.archive.keys import KeyRing
+    from etcd_operator.archive.manifest import Manifest
+    from etcd_operator.archive.trial import Trial
     from etcd_operator.storage.protocol import Store
 
 HELP = "read a backup back and check it; with --restore, also test a restore"
@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @outcome.concluded
 def run(options: argparse.Namespace) -> Outcome:
     """Run the command."""
-    from etcd_operator.backup.catalog import load
-    from etcd_operator.backup.verify import verify
+    from etcd_operator.archive.catalog import load
+    from etcd_operator.archive.verify import verify
 
     begin = time.monotonic()
     if not options.restore and (options.etcd_bin or options.scratch_dir or options.etcd_in_pod):
@@ -67,9 +67,9 @@ def run(options: argparse.Namespace) -> Outcome:
 
 
 def _restore(options: argparse.Namespace, store: "Store", name: str, ring: "KeyRing") -> Outcome:
-    from etcd_operator.backup import programs, trial
-    from etcd_operator.backup.catalog import load
-    from etcd_operator.backup.verify import snapshot
+    from etcd_operator.archive import programs, trial
+    from etcd_operator.archive.catalog import load
+    from etcd_operator.archive.verify import snapshot
 
     begin = time.monotonic()
     manifest = load(store, name)

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 
-from etcd_operator.http_client import call
-from etcd_operator.pages import UNREAD, MetricsPage
-from etcd_operator.pod_contract import METRICS_PORT
+from etcd_operator.etcd.pages import UNREAD, MetricsPage
+from etcd_operator.pods.contract import METRICS_PORT
+from etcd_operator.pods.http_client import call
 
 
 def _line(name: str) -> re.Pattern[bytes]:

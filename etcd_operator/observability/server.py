@@ -28,7 +28,7 @@ from urllib.parse import parse_qs, urlsplit
 import structlog
 
 from etcd_operator.errors import OperatorError
-from etcd_operator.http_server import TEXT, Handler, ListeningServer, listening_socket
+from etcd_operator.pods.http_server import TEXT, Handler, ListeningServer, listening_socket
 
 log = structlog.get_logger()
 

@@ -13,12 +13,12 @@ from benchmark.bed import POLL_SECONDS, Bed, Document
 from e2e.support.clusters import COREOS
 from e2e.support.members import Members
 from e2e.support.waiting import wait_until
-from etcd_operator.core.starts import Joining
+from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
+from etcd_operator.controllers.etcd_cluster.manifests.urls import PEER_PORT, url
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.errors import NotInSync, UnhealthyCluster
 from etcd_operator.kube import resources
-from etcd_operator.render.urls import PEER_PORT, url
 
 T = TypeVar("T")
 

@@ -12,10 +12,10 @@ import grpc
 
 from e2e.support.testbed import TestbedError
 from e2e.support.waiting import wait_until
+from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, endpoint
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
-from etcd_operator.render.urls import CLIENT_PORT, endpoint
 from localcluster.paths import Cache
 
 VERSION = "3.6.16"

@@ -16,9 +16,9 @@ from benchmark import floor
 from benchmark.bed import POLL_SECONDS, Bed, Document
 from benchmark.member import tool
 from e2e.support.waiting import wait_until
+from etcd_operator.controllers.etcd_cluster.manifests.persistent import DATA_DIR, RESTORED_DIR
+from etcd_operator.controllers.etcd_cluster.manifests.urls import PEER_PORT, url
 from etcd_operator.kube import resources
-from etcd_operator.render.persistent import DATA_DIR, RESTORED_DIR
-from etcd_operator.render.urls import PEER_PORT, url
 
 BUMP = 1_000_000_000
 BACKUPS = "/backups"

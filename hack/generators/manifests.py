@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from etcd_operator.api.crd import crds
-from etcd_operator.api.policies import policies
+from etcd_operator.api.definitions.crd import crds
+from etcd_operator.api.definitions.policies import policies
 from generators import tree
 
 FOLDERS = ("manifests/crd", "manifests/policies")

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from etcd_operator.api import backup_schedules, backups, coreos, improbable, restores
-from etcd_operator.api.crd import CATEGORY, Manifest, crds
-from etcd_operator.api.limits import UNSUPPORTED_FIELDS
-from etcd_operator.api.schema import Schema, at, fields, of_type, piece
+from etcd_operator.api.definitions.crd import CATEGORY, Manifest, crds
+from etcd_operator.api.definitions.limits import UNSUPPORTED_FIELDS
+from etcd_operator.api.definitions.schema import Schema, at, fields, of_type, piece
 
 CRDS = {crd["metadata"]["name"]: crd for crd in crds()}
 PERSISTENT = CRDS["etcdclusters.etcd.improbable.io"]

@@ -2,8 +2,8 @@ import inspect
 import re
 
 from etcd_operator.api import improbable, restores, shared_keys
-from etcd_operator.api.policies import OPERATE, PREFIX, Manifest, policies
-from etcd_operator.dialects import improbable as improbable_dialect
+from etcd_operator.api.definitions.policies import OPERATE, PREFIX, Manifest, policies
+from etcd_operator.controllers.etcd_cluster.dialects import improbable as improbable_dialect
 
 
 def _spec(kind: str, name: str) -> Manifest:

@@ -2,16 +2,16 @@ import re
 
 import pytest
 
-from etcd_operator.api import (
+from etcd_operator.api.definitions import (
     backup_validations,
     limits,
     restore_validations,
     schedule_validations,
     validations,
 )
-from etcd_operator.api.cel import Validation
-from etcd_operator.api.crd import crds
-from etcd_operator.api.schema import at
+from etcd_operator.api.definitions.cel import Validation
+from etcd_operator.api.definitions.crd import crds
+from etcd_operator.api.definitions.schema import at
 from unit.api.contract.backup_cases import BACKUP_CASES
 from unit.api.contract.case import Case
 from unit.api.contract.cases import EPHEMERAL_CASES

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from etcd_operator import cli
-from unit.backup.samples import snapshot
+from unit.archive.samples import snapshot
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from etcd_operator.backup.manifest import SUFFIX
+from etcd_operator.archive.manifest import SUFFIX
 from etcd_operator.commands.places import open_place
-from etcd_operator.core.backups import result
-from unit.backup.samples import snapshot
+from etcd_operator.controllers.etcd_backup.decide import result
+from unit.archive.samples import snapshot
 from unit.commands.cases import CASES, Case
 from unit.commands.conftest import Run
 from unit.fakes.etcd.cluster import FakeEtcdCluster
@@ -124,7 +124,7 @@ def test_nobody_listens(run: Run, etcd: FakeEtcdCluster, endpoint: str, backups:
 def test_no_quorum(
     run: Run, etcd: FakeEtcdCluster, endpoint: str, backups: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("etcd_operator.backup.source.PATIENCE", 0.3)
+    monkeypatch.setattr("etcd_operator.archive.source.PATIENCE", 0.3)
     with etcd.changed:
         etcd._admit(("http://m1:2380",), name="", is_learner=False)
     words = ("backup", "--endpoints", endpoint, "--to", backups / "one.db")

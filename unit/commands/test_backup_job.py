@@ -4,13 +4,13 @@ from pathlib import Path
 
 import msgspec
 
-from etcd_operator.core.backups import result, verification
-from etcd_operator.core.backups.plan import BackupPlan, plan
-from etcd_operator.core.backups.spec import CLAIM_FOLDER
-from etcd_operator.core.backups.state import BackupJobState, BackupPodState, BackupState
-from etcd_operator.render.command import REPORT_PATH
+from etcd_operator.controllers.etcd_backup.decide import result, verification
+from etcd_operator.controllers.etcd_backup.decide.plan import BackupPlan, plan
+from etcd_operator.controllers.etcd_backup.decide.spec import CLAIM_FOLDER
+from etcd_operator.controllers.etcd_backup.decide.state import BackupJobState, BackupPodState, BackupState
+from etcd_operator.controllers.shared.manifests.command import REPORT_PATH
 from unit.commands.conftest import Run
-from unit.render.backups import ENDPOINTS, METADATA, backup_job_of, verification_job_of
+from unit.controllers.manifests.backups import ENDPOINTS, METADATA, backup_job_of, verification_job_of
 
 
 def carried_out(run: Run, endpoint: str, folder: Path, name: str = "one") -> BackupPlan:

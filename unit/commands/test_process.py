@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from unit.backup.samples import snapshot
+from unit.archive.samples import snapshot
 from unit.commands.conftest import Held
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 

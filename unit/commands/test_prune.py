@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.api.backup_schedules import Retention
-from etcd_operator.backup.manifest import SUFFIX
-from etcd_operator.core.backups.schedules import prune
-from etcd_operator.core.backups.spec import CLAIM_FOLDER
-from etcd_operator.render.command import REPORT_PATH
+from etcd_operator.archive.manifest import SUFFIX
+from etcd_operator.controllers.etcd_backup.decide.spec import CLAIM_FOLDER
+from etcd_operator.controllers.etcd_backup_schedule.decide import prune
+from etcd_operator.controllers.shared.manifests.command import REPORT_PATH
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import AccessDenied
-from unit.backup.samples import counted
+from unit.archive.samples import counted
 from unit.commands.conftest import Run
-from unit.render.backups import prune_job_of
+from unit.controllers.manifests.backups import prune_job_of
 
 NIGHTLY = "team/nightly/uid-schedule"
 LONG_AGO = -2 * 365 * 1440.0

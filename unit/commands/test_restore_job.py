@@ -8,16 +8,16 @@ import pytest
 
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import RestoreSpec
-from etcd_operator.core.backups.spec import CLAIM_FOLDER
-from etcd_operator.core.restores import result
-from etcd_operator.core.restores.result import RestoreReport
-from etcd_operator.core.restores.spec import access
-from etcd_operator.render import restore_job, restored
-from etcd_operator.render.command import REPORT_PATH, SCRATCH
+from etcd_operator.controllers.etcd_backup.decide.spec import CLAIM_FOLDER
+from etcd_operator.controllers.etcd_restore.decide import result
+from etcd_operator.controllers.etcd_restore.decide.result import RestoreReport
+from etcd_operator.controllers.etcd_restore.decide.spec import access
+from etcd_operator.controllers.etcd_restore.manifests import restore_job, restored
+from etcd_operator.controllers.shared.manifests.command import REPORT_PATH, SCRATCH
 from unit.api.contract.case import changed
 from unit.api.contract.restore_cases import RESTORE
-from unit.backup.restoring import COPY
-from unit.backup.test_programs import program
+from unit.archive.restoring import COPY
+from unit.archive.test_programs import program
 from unit.commands.conftest import Ran, Run
 
 METADATA = ObjectMeta(name="my-restore", namespace="default", uid="uid")

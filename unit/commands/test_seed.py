@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.cli import main
-from unit.backup.samples import folder, snapshot
-from unit.backup_tool.support import FOLDER, TOKEN, put, tool
+from unit.archive.samples import folder, snapshot
+from unit.programs.backup_tool.support import FOLDER, TOKEN, put, tool
 from unit.waiting import eventually
 
 VERSION = "--etcd-version=3.6.16"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from unit.backup.samples import chunks, snapshot
+from unit.archive.samples import chunks, snapshot
 from unit.commands.conftest import Run
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.storage import moto_s3

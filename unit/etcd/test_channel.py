@@ -4,12 +4,12 @@ import socket
 
 import pytest
 
+from etcd_operator.controllers.etcd_cluster.manifests.urls import endpoint as endpoint_of
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.client import EtcdClient
-from etcd_operator.render.urls import endpoint as endpoint_of
 from unit.etcd.support import native_threads, open_files
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.waiting import eventually

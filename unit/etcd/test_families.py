@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from etcd_operator.core.starts import Bootstrapping
-from etcd_operator.pod_contract import METRICS_PORT
-from etcd_operator.render import ephemeral, persistent
-from etcd_operator.render.urls import CLIENT_PORT, url
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
+from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
+from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, url
+from etcd_operator.pods.contract import METRICS_PORT
+from unit.controllers.manifests.cases import IMAGE, PLAIN_EPHEMERAL, PLAIN_PERSISTENT, peer_of
+from unit.controllers.manifests.pods import environment_of
 from unit.etcd.pods import RIGHTS, Pod, Stack, is_healthy, running, wait_healthy
-from unit.render.cases import IMAGE, PLAIN_EPHEMERAL, PLAIN_PERSISTENT, peer_of
-from unit.render.pods import environment_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != RIGHTS, reason="makes network namespaces: needs root")
 

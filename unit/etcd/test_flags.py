@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from etcd_operator.render.options import etcd_options
+from etcd_operator.controllers.etcd_cluster.manifests.options import etcd_options
 
 RENDERED = etcd_options(name="m", host="h", data_dir="/d", initial_cluster={"m": "h"}, state="new", token="t")
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from e2e.support.keys import KeyClient
-from etcd_operator.core.rules.recovery_entry import MOVED_ON
-from etcd_operator.core.starts import Seeding
-from etcd_operator.dialects.coreos import no_image
+from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_entry import MOVED_ON
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
+from etcd_operator.controllers.etcd_cluster.dialects.coreos import no_image
+from etcd_operator.controllers.etcd_cluster.manifests import seed
+from etcd_operator.controllers.etcd_cluster.manifests import steps as parts
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.render import seed
-from etcd_operator.render import steps as parts
+from unit.controllers.manifests.cases import PLAIN_EPHEMERAL
 from unit.etcd.real import RealEtcdCluster, free_address
-from unit.render.cases import PLAIN_EPHEMERAL
 from unit.waiting import eventually
 
 

@@ -9,9 +9,9 @@ from benchmark import cli, floor, restored_by_hand, restoring
 from benchmark.restoring import Timeline
 from e2e.support.clusters import persistent
 from etcd_operator.api.restores import RestoreSpec
-from etcd_operator.core.restores import spec as specs
+from etcd_operator.controllers.etcd_cluster.manifests.persistent import RESTORED_DIR
+from etcd_operator.controllers.etcd_restore.decide import spec as specs
 from etcd_operator.kube import resources
-from etcd_operator.render.persistent import RESTORED_DIR
 
 
 def test_the_members_by_hand_start_on_what_their_pods_have_restored() -> None:

@@ -10,9 +10,9 @@ import pytest
 import etcd_operator
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.shared_keys import TOKEN_ANNOTATION
+from etcd_operator.controllers.etcd_cluster.manifests.steps import SKIP_STEPS
 from etcd_operator.decoding import read
 from etcd_operator.kube.views import OUR_ANNOTATIONS, BackupClaim, Claim, Job, Pod
-from etcd_operator.render.steps import SKIP_STEPS
 
 OURS = {
     TOKEN_ANNOTATION: "t",

@@ -54,11 +54,16 @@ def line(out: io.StringIO) -> dict[str, Any]:
 
 
 def test_an_event_is_one_line_of_json_with_name_level_and_time(out: io.StringIO) -> None:
-    structlog.get_logger("etcd_operator.core").info("member added", size=3)
+    structlog.get_logger("etcd_operator.controllers.etcd_cluster.decide").info("member added", size=3)
     written = line(out)
     stamp = datetime.fromisoformat(written.pop("timestamp"))
     assert stamp.tzinfo == UTC
-    assert written == {"event": "member added", "level": "info", "logger": "etcd_operator.core", "size": 3}
+    assert written == {
+        "event": "member added",
+        "level": "info",
+        "logger": "etcd_operator.controllers.etcd_cluster.decide",
+        "size": 3,
+    }
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from etcd_operator.backup.catalog import State, entries
-from etcd_operator.backup.manifest import SUFFIX, manifest_name
-from etcd_operator.backup.prune import PruneScope, carry_out, find
-from etcd_operator.backup.retention import Policy
+from etcd_operator.archive.catalog import State, entries
+from etcd_operator.archive.manifest import SUFFIX, manifest_name
+from etcd_operator.archive.prune import PruneScope, carry_out, find
+from etcd_operator.archive.retention import Policy
 from etcd_operator.storage.errors import AccessDenied, BucketMissing, StoreError, Unreachable
 from etcd_operator.storage.protocol import Store
-from unit.backup.samples import FaultyStore, counted
+from unit.archive.samples import FaultyStore, counted
 from unit.storage.cases import KINDS, Case, Cases
 from unit.storage.real import REAL
 

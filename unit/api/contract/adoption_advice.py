@@ -6,16 +6,15 @@ from typing import Any
 import msgspec
 
 from etcd_operator.api.persisted import Bootstrap, ClusterStatus
-from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import Member
-from etcd_operator.core.plan import plan
-from etcd_operator.core.replies import EtcdMember, Reply
-from etcd_operator.core.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember, Reply
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.api.contract.case import ABSENT, EPHEMERAL, PERSISTENT, Changes, Manifest, changed
-from unit.core import manual_recoveries as persistents
-from unit.core.adoptions import adopting, answering, offered, theirs
-from unit.core.automatics import listing
-from unit.core.builders import (
+from unit.controllers.etcd_cluster.decide.adoption.adoptions import adopting, answering, offered, theirs
+from unit.controllers.etcd_cluster.decide.adoption.test_adopt_again import SILENT, resumed
+from unit.controllers.etcd_cluster.decide.builders import (
     NAMES,
     TOKEN,
     answer,
@@ -26,7 +25,8 @@ from unit.core.builders import (
     pod,
     with_record,
 )
-from unit.core.test_adopt_again import SILENT, resumed
+from unit.controllers.etcd_cluster.decide.recovery import manual_recoveries as persistents
+from unit.controllers.etcd_cluster.decide.recovery.automatics import listing
 
 MODE, ENDPOINTS, ADOPT = "spec/adopt/mode", "spec/adopt/endpoints", "spec/adopt"
 OTHERS = ["http://new-0.there:2379", "http://new-1.there:2379", "http://new-2.there:2379"]

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.api.crd import crds
-from etcd_operator.api.policies import policies
+from etcd_operator.api.definitions.crd import crds
+from etcd_operator.api.definitions.policies import policies
 from localcluster.kubectl import Kubectl
 from unit.api.contract.case import EPHEMERAL, PEER, Manifest, changed
 from unit.waiting import eventually

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from etcd_operator.core import rules
+from etcd_operator.controllers.etcd_cluster.decide import rules
 from unit.api.contract.adoption_advice import ADVICE, Advice
 from unit.api.contract.case import changed
 from unit.api.contract.conftest import Requests

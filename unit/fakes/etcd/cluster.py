@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from etcd_operator.clock import Clock
-from etcd_operator.core.members import quorum
+from etcd_operator.controllers.etcd_cluster.decide.members import quorum
 from unit.fakes.etcd.member import FakeMember
 from unit.fakes.etcd.refusals import StartRefused, check
 from unit.fakes.etcd.rpc import open_server

@@ -3,7 +3,7 @@
 `connected`: voters that the member which was asked has been connected to for 5 s, itself included.
 """
 
-from etcd_operator.core.members import quorum
+from etcd_operator.controllers.etcd_cluster.decide.members import quorum
 
 UNHEALTHY = "unhealthy cluster"
 NOT_ENOUGH_STARTED = "re-configuration failed due to not enough started members"

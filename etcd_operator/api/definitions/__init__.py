@@ -1,0 +1,1 @@
+"""The CustomResourceDefinitions and admission policies, made from the values of `api`."""

@@ -1,0 +1,92 @@
+"""The validation rules of `spec.backup`, as the API server applies them (see `definitions.cel`).
+
+`decide.policy` has the same rules in Python, for objects stored under another definition.
+"""
+
+from etcd_operator.api.coreos_backup import (
+    BUCKET_PATTERN,
+    CLUSTER_PATTERN,
+    ENDPOINT_PATTERN,
+    PREFIX_PATTERN,
+    REGION_PATTERN,
+)
+from etcd_operator.api.definitions.cel import Validation, whole
+from etcd_operator.api.definitions.limits import LONGEST_BACKED_UP_NAME
+
+VOLUME_SIZE = "volumeSizeInMB is missing: set the size of the volume for backups, like 1024"
+S3_FITS = "s3 belongs to storageType S3: set it for that type, and only for it"
+BUCKET = "must be the name of a bucket: letters, digits, '-', '.' and '_'"
+PREFIX = "must consist of folders like backups/etcd, without '.' or '/' at the beginning"
+REGION = "must be the name of a region, like eu-west-1"
+ENDPOINT = "must be the URL of an S3 service without credentials, like https://s3.example.com:9000"
+CLUSTER = "must be the name of an EtcdCluster: lower-case letters, digits and '-'"
+RESTORE_S3 = (
+    "storageType S3 needs spec.backup with storageType S3: backups are restored from the bucket that it names"
+)
+RESTORE_ONCE = (
+    "a backup is restored only when the cluster is created: keep the field unchanged, remove it, or create "
+    "another cluster with it"
+)
+NO_SHRINKING = "the volume cannot become smaller: keep the earlier value"
+
+
+BACKUP_POLICY = (
+    Validation(
+        name="backup-name-length",
+        at="",
+        field=".metadata.name",
+        holds="self.?spec.?backup.?maxBackups.orValue(0) == 0 || "
+        f"self.metadata.name.size() <= {LONGEST_BACKED_UP_NAME}",
+        message=f"must have at most {LONGEST_BACKED_UP_NAME} characters in a cluster with backups, because "
+        "the name of the backup tool is derived from it: choose a shorter name, or remove spec.backup",
+    ),
+    Validation(
+        name="volume-size",
+        at="spec.backup",
+        holds="self.maxBackups == 0 || (has(self.storageType) && self.storageType == 'S3') || "
+        "has(self.volumeSizeInMB)",
+        message=VOLUME_SIZE,
+    ),
+    Validation(
+        name="s3-fits",
+        at="spec.backup",
+        holds="has(self.s3) == (has(self.storageType) && self.storageType == 'S3')",
+        message=S3_FITS,
+    ),
+    Validation(name="bucket", at="spec.backup.s3.s3Bucket", holds=whole(BUCKET_PATTERN), message=BUCKET),
+    Validation(name="prefix", at="spec.backup.s3.prefix", holds=whole(PREFIX_PATTERN), message=PREFIX),
+    Validation(name="region", at="spec.backup.s3.region", holds=whole(REGION_PATTERN), message=REGION),
+    Validation(
+        name="endpoint", at="spec.backup.s3.endpoint", holds=whole(ENDPOINT_PATTERN), message=ENDPOINT
+    ),
+    Validation(
+        name="restore-name",
+        at="spec.restore.backupClusterName",
+        holds=whole(CLUSTER_PATTERN),
+        message=CLUSTER,
+    ),
+    Validation(
+        name="restore-s3",
+        at="",
+        field=".spec.restore",
+        holds="self.?spec.?restore.?storageType.orValue('') != 'S3' || "
+        "self.?spec.?backup.?storageType.orValue('') == 'S3'",
+        message=RESTORE_S3,
+    ),
+    Validation(
+        name="restore-once",
+        at="",
+        field=".spec.restore",
+        holds="!has(self.spec) || !has(self.spec.restore) || "
+        "(has(oldSelf.spec) && has(oldSelf.spec.restore) && self.spec.restore == oldSelf.spec.restore)",
+        message=RESTORE_ONCE,
+    ),
+    Validation(
+        name="volume-grows",
+        at="spec.backup",
+        field=".volumeSizeInMB",
+        holds="!has(self.volumeSizeInMB) || !has(oldSelf.volumeSizeInMB) || "
+        "self.volumeSizeInMB >= oldSelf.volumeSizeInMB",
+        message=NO_SHRINKING,
+    ),
+)

@@ -1,0 +1,256 @@
+"""The CustomResourceDefinitions, rendered from the API types.
+
+`crds` returns them as plain dicts: the operator applies them at start, and
+`hack/generate-manifests` writes them to `manifests/crd`. They contain all validation rules, so
+no webhook is needed.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from etcd_operator.api import backup_schedules, backups, coreos, coreos_backup, improbable, restores
+from etcd_operator.api.definitions import (
+    backup_descriptions,
+    backup_validations,
+    descriptions,
+    restore_descriptions,
+    restore_validations,
+    schedule_validations,
+    validations,
+)
+from etcd_operator.api.definitions.cel import Validation
+from etcd_operator.api.definitions.limits import BOUNDS, UNSUPPORTED_FIELDS
+from etcd_operator.api.definitions.schema import Schema, at, fields, of_type, piece
+
+Manifest = dict[str, Any]
+
+CATEGORY = "etcd-operator"
+"""`kubectl get etcd-operator` lists the objects of both groups."""
+
+_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+def crds() -> tuple[Manifest, ...]:
+    """All CustomResourceDefinitions."""
+    return (_improbable_cluster(), _peer(), _backup(), _schedule(), _restore(), _coreos_cluster())
+
+
+def _improbable_cluster() -> Manifest:
+    schema = _with_spec(improbable.ClusterSpec, improbable.ClusterStatus)
+    _fill_storage(schema)
+    _fill_pod_template(schema)
+    at(schema, "spec")["properties"]["affinity"] = piece("Affinity")
+    _keep_access(schema, "status.recovery.backup")
+    return _definition(
+        improbable.API_VERSION,
+        _names("EtcdCluster", shortNames=["etcd"]),
+        _finished(schema, validations.IMPROBABLE_CLUSTER, descriptions.IMPROBABLE_CLUSTER),
+        _column("Replicas", ".spec.replicas", kind="integer"),
+        _column("Ready", ".status.readyReplicas", kind="integer"),
+        _column("Version", ".status.currentVersion"),
+        _column("Status", '.status.conditions[?(@.type=="Available")].reason'),
+        _column("Recovery", ".spec.recovery", priority=1),
+        scale=_scale("replicas"),
+    )
+
+
+def _keep_access(schema: Schema, backup: str) -> None:
+    """The persisted spec of an EtcdBackup: the API server has checked it as that."""
+    at(schema, f"{backup}.spec")["x-kubernetes-preserve-unknown-fields"] = True
+
+
+def _peer() -> Manifest:
+    schema = _with_spec(improbable.PeerSpec, improbable.PeerStatus)
+    # Stored EtcdPeers of an earlier operator lack these; nobody writes another one.
+    at(schema, "spec")["required"].insert(1, "version")
+    at(schema, "spec.bootstrap")["required"].append("initialClusterToken")
+    _fill_storage(schema)
+    _fill_pod_template(schema)
+    return _definition(
+        improbable.API_VERSION,
+        _names("EtcdPeer"),
+        _finished(schema, validations.PEER, descriptions.PEER),
+        _column("Cluster", ".spec.clusterName"),
+        _column("Version", ".status.serverVersion"),
+        _column("Member ID", ".status.memberID", priority=1),
+    )
+
+
+def _backup() -> Manifest:
+    schema = _with_spec(backups.BackupSpec, backups.BackupStatus)
+    return _definition(
+        improbable.API_VERSION,
+        _names(backups.KIND),
+        _finished(schema, backup_validations.BACKUP, backup_descriptions.BACKUP),
+        _column("Phase", ".status.phase"),
+        _column("Reason", '.status.conditions[?(@.type=="Complete")].reason'),
+        _column("Revision", ".status.revision", kind="integer"),
+        _column("Size", ".status.size", kind="integer"),
+        _column("Verified", '.status.conditions[?(@.type=="Verified")].status'),
+        _column("URL", ".status.url", priority=1),
+    )
+
+
+def _schedule() -> Manifest:
+    schema = _with_spec(backup_schedules.ScheduleSpec, backup_schedules.ScheduleStatus)
+    return _definition(
+        improbable.API_VERSION,
+        _names(backup_schedules.KIND),
+        _finished(schema, schedule_validations.SCHEDULE, backup_descriptions.SCHEDULE),
+        _column("Schedule", ".spec.schedule"),
+        _column("Status", '.status.conditions[?(@.type=="Ready")].reason'),
+        _column("Last Backup", ".status.lastBackup.phase"),
+        _column("Last Success", ".status.lastSuccessfulTime", kind="date"),
+        _column("Last Verified", ".status.lastVerifiedTime", kind="date"),
+        _column("Next", ".status.nextScheduleTime", priority=1),
+        _column("URL", ".status.lastSuccessfulURL", priority=1),
+    )
+
+
+def _restore() -> Manifest:
+    schema = _with_spec(restores.RestoreSpec, restores.RestoreStatus)
+    _fill_storage(schema, restore_validations.TEMPLATE)
+    _fill_pod_template(schema, restore_validations.TEMPLATE)
+    at(schema, restore_validations.TEMPLATE)["properties"]["affinity"] = piece("Affinity")
+    _keep_access(schema, "status.backup")
+    return _definition(
+        improbable.API_VERSION,
+        _names(restores.KIND),
+        _finished(schema, restore_validations.RESTORE, restore_descriptions.RESTORE),
+        _column("Cluster", ".spec.clusterTemplate.clusterName"),
+        _column("Phase", ".status.phase"),
+        _column("Reason", '.status.conditions[?(@.type=="Complete")].reason'),
+        _column("Progress", ".status.progress"),
+        _column("Revision", ".status.snapshot.revision", kind="integer"),
+        _column("URL", ".status.url", priority=1),
+    )
+
+
+def _coreos_cluster() -> Manifest:
+    schema = _object(of_type(coreos.ClusterSpec), of_type(coreos.ClusterStatus))
+    spec = at(schema, "spec")
+    schema["properties"]["size"] = dict(at(spec, "size"))
+    _keep_access(schema, "status.recovery.backup")
+    at(spec, "pod")["properties"]["securityContext"] = piece("PodSecurityContext")
+    spec["properties"]["backup"] = of_type(coreos_backup.BackupPolicy)
+    for field, kind in UNSUPPORTED_FIELDS.items():
+        above, _, name = field.rpartition(".")
+        at(spec, above)["properties"][name] = _refused(kind)
+    return _definition(
+        coreos.API_VERSION,
+        # kubectl finds a resource by its singular and by its kind in lower case. If both groups had the same
+        # singular, `kubectl scale EtcdCluster` would select this one.
+        _names("EtcdCluster", singular="coreosetcdcluster", shortNames=["ec"]),
+        _finished(schema, validations.COREOS_CLUSTER, descriptions.COREOS_CLUSTER),
+        _column("Size", ".status.size", kind="integer"),
+        _column("Ready", '.status.conditions[?(@.type=="Available")].status'),
+        _column("Version", ".status.currentVersion"),
+        _column("Phase", ".status.phase"),
+        _column("Last backup", ".status.backup.time", kind="date", priority=1),
+        _column("Recovery", ".spec.recovery", priority=1),
+        scale=_scale("size"),
+    )
+
+
+def _refused(kind: str) -> Schema:
+    """The schema of a field that a rule refuses, whatever its content."""
+    anything = {"x-kubernetes-preserve-unknown-fields": True}
+    inside: dict[str, Schema] = {"object": anything, "array": {"items": {"type": "object", **anything}}}
+    return {"type": kind, **inside.get(kind, {})}
+
+
+def _with_spec(spec: type, status: type) -> Schema:
+    """No object of etcd.improbable.io is valid without a spec."""
+    return _object(of_type(spec), of_type(status)) | {"required": ["spec"]}
+
+
+def _object(spec: Schema, status: Schema) -> Schema:
+    text = {"type": "string"}
+    # The name is declared so that an error can name it.
+    metadata = {"type": "object", "properties": {"name": dict(text)}}
+    parts = {"apiVersion": text, "kind": dict(text), "metadata": metadata, "spec": spec, "status": status}
+    return {"type": "object", "properties": parts}
+
+
+def _fill_storage(schema: Schema, spec: str = "spec") -> None:
+    claim = piece("PersistentVolumeClaimSpec")
+    claim["required"] = ["resources"]
+    claim["properties"]["accessModes"]["default"] = ["ReadWriteOnce"]
+    # etcd needs a file system: refuse a raw block device here, not with a pod that never starts.
+    claim["properties"]["volumeMode"] |= {"default": "Filesystem", "enum": ["Filesystem"]}
+    at(claim, "resources")["required"] = ["requests"]
+    at(claim, "resources.requests")["required"] = ["storage"]
+    at(schema, f"{spec}.storage")["properties"]["volumeClaimTemplate"] = claim
+
+
+def _fill_pod_template(schema: Schema, spec: str = "spec") -> None:
+    template = at(schema, f"{spec}.podTemplate")["properties"]
+    template["resources"] = piece("ResourceRequirements")
+    template["affinity"] = piece("Affinity")
+    template["securityContext"] = piece("PodSecurityContext")
+    template["tolerations"]["items"] = piece("Toleration")
+    template["topologySpreadConstraints"]["items"] = piece("TopologySpreadConstraint")
+
+
+def _finished(schema: Schema, checks: Iterable[Validation], texts: Mapping[str, str]) -> Schema:
+    by_type = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+    at(schema, "status.conditions").update(by_type)
+    known = set(fields(schema))
+    for path in known & set(BOUNDS):
+        at(schema, path).update(BOUNDS[path])
+    for rule in checks:
+        at(schema, rule.at).setdefault("x-kubernetes-validations", []).append(rule.rendered())
+    for path, text in texts.items():
+        at(schema, path)["description"] = text
+    return schema
+
+
+def _names(kind: str, *, singular: str = "", **more: list[str]) -> Manifest:
+    return {
+        "kind": kind,
+        "listKind": f"{kind}List",
+        "singular": singular or kind.lower(),
+        "plural": f"{kind.lower()}s",
+        "categories": [CATEGORY],
+        **more,
+    }
+
+
+def _column(name: str, path: str, *, kind: str = "string", priority: int = 0) -> Manifest:
+    column: Manifest = {"name": name, "type": kind, "jsonPath": path}
+    return column | {"priority": priority} if priority else column
+
+
+def _scale(field: str) -> Manifest:
+    return {
+        "specReplicasPath": f".spec.{field}",
+        "statusReplicasPath": f".status.{field}",
+        "labelSelectorPath": ".status.selector",
+    }
+
+
+def _definition(
+    api_version: str, names: Manifest, schema: Schema, *columns: Manifest, scale: Manifest | None = None
+) -> Manifest:
+    group, _, version = api_version.partition("/")
+    served = {
+        "name": version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}} | ({"scale": scale} if scale else {}),
+        "additionalPrinterColumns": [*columns, _AGE],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{names['plural']}.{group}"},
+        # A definition that was created before Kubernetes 1.16 has the opposite, which excludes defaults.
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": names,
+            "preserveUnknownFields": False,
+            "versions": [served],
+        },
+    }

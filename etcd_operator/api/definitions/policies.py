@@ -1,0 +1,241 @@
+"""Admission policies: checks that a schema cannot express, without a webhook.
+
+A warning, about the size or an annotation that the operator does not know, never stops a write. A PUT
+without `metadata.resourceVersion`, as the coreos.com documents show it, gets the current one. A validation
+rule of a CustomResourceDefinition cannot see annotations, so a policy refuses a wrong value of one. These
+policies fail open: if the API server cannot evaluate one, it ignores it.
+
+Writing EtcdPeers requires the permission `operate`, which only the operator's role grants; the
+policy for this fails closed (decision 017).
+
+MutatingAdmissionPolicy requires Kubernetes 1.36; older API servers do not support it.
+"""
+
+from typing import Any
+
+from etcd_operator.api import coreos, improbable
+from etcd_operator.api.definitions.validations import OPERATOR_CREATES_PEERS
+from etcd_operator.api.restores import UID_ANNOTATION
+from etcd_operator.api.shared_keys import RECOVER_ANNOTATION, RESTORE_ANNOTATION
+
+Manifest = dict[str, Any]
+
+API_VERSION = "admissionregistration.k8s.io/v1"
+PREFIX = "etcd-operator-"
+LARGEST_SENSIBLE = 7
+
+OPERATE = "operate"
+"""The verb on etcdpeers that a user needs to write one. Kubernetes itself does not use this verb."""
+
+_EVEN = (
+    "string(variables.size) + ' members tolerate the failure of ' + (variables.size == 2 ? 'none' : "
+    "string(variables.size / 2 - 1)) + ', the same as ' + string(variables.size - 1) + "
+    "', and writes are slower: use ' + string(variables.size - 1) + ' or ' + string(variables.size + 1)"
+)
+_MANY = (
+    "'with ' + string(variables.size) + ' members every write waits for ' + string(variables.size / 2 + 1) + "
+    f"' of them: use at most {LARGEST_SENSIBLE}'"
+)
+
+
+def policies() -> tuple[Manifest, ...]:
+    """All policies, each followed by its binding."""
+    return (
+        *_size_warning("replicas", improbable.GROUP, improbable.VERSION, "object.spec.replicas"),
+        *_size_warning(
+            "size",
+            coreos.GROUP,
+            coreos.VERSION,
+            "has(object.spec) && has(object.spec.size) ? object.spec.size : object.size",
+        ),
+        *_scale_warning(),
+        *_paused(),
+        *_annotations_warning(),
+        *_fill_resource_version(),
+        *_operator_only(),
+    )
+
+
+def _size_warning(name: str, group: str, version: str, size: str) -> tuple[Manifest, Manifest]:
+    return _warning(f"{PREFIX}{name}", size, [_on(["CREATE", "UPDATE"], group, version, "etcdclusters")])
+
+
+def _scale_warning() -> tuple[Manifest, Manifest]:
+    # A separate policy: writes to the subresource contain a Scale, in both groups.
+    return _warning(
+        f"{PREFIX}scale",
+        "has(object.spec.replicas) ? object.spec.replicas : 0",
+        [
+            _on(["UPDATE"], improbable.GROUP, improbable.VERSION, "etcdclusters/scale"),
+            _on(["UPDATE"], coreos.GROUP, coreos.VERSION, "etcdclusters/scale"),
+        ],
+    )
+
+
+def _warning(name: str, size: str, on: list[Manifest]) -> tuple[Manifest, Manifest]:
+    spec = {
+        "failurePolicy": "Ignore",
+        "matchConstraints": {"resourceRules": on},
+        "variables": [{"name": "size", "expression": size}],
+        "validations": [
+            {"expression": "variables.size < 1 || variables.size % 2 == 1", "messageExpression": _EVEN},
+            {"expression": f"variables.size <= {LARGEST_SENSIBLE}", "messageExpression": _MANY},
+        ],
+    }
+    return _bound("ValidatingAdmissionPolicy", name, spec, validationActions=["Warn"])
+
+
+FOR_USERS = (improbable.PAUSED_ANNOTATION, RECOVER_ANNOTATION, RESTORE_ANNOTATION)
+"""The annotations of an EtcdCluster of `etcd.improbable.io` that a user sets."""
+
+_EARLIER = {
+    "name": "earlier",
+    "expression": "request.operation == 'CREATE' ? {} : oldObject.metadata.?annotations.orValue({})",
+}
+"""Annotations that an object has already stop and warn nobody: others write it, too."""
+
+
+def _paused() -> tuple[Manifest, Manifest]:
+    key = f"'{improbable.PAUSED_ANNOTATION}'"
+    spec = {
+        "failurePolicy": "Ignore",
+        "matchConstraints": _any_write_of_clusters(),
+        "variables": [
+            _EARLIER,
+            {"name": "paused", "expression": f"object.metadata.?annotations[?{key}].orValue('false')"},
+        ],
+        "validations": [
+            {
+                "expression": "variables.paused in ['true', 'false'] || "
+                f"variables.earlier[?{key}].orValue('false') == variables.paused",
+                "messageExpression": f"'metadata.annotations: {improbable.PAUSED_ANNOTATION} "
+                f"{improbable.PAUSED_FORM}, not \"' + variables.paused + '\"'",
+                "reason": "Invalid",
+            }
+        ],
+    }
+    return _bound("ValidatingAdmissionPolicy", f"{PREFIX}paused", spec, validationActions=["Deny"])
+
+
+def _annotations_warning() -> tuple[Manifest, Manifest]:
+    known = ", ".join(f"'{name}'" for name in (*FOR_USERS, UID_ANNOTATION))
+    unknown = (
+        "object.metadata.?annotations.orValue({}).filter(k, "
+        f"k.startsWith('{improbable.RESERVED_PREFIX}') && !(k in [{known}]) && !(k in variables.earlier))"
+    )
+    spec = {
+        "failurePolicy": "Ignore",
+        "matchConstraints": _any_write_of_clusters(),
+        "variables": [_EARLIER, {"name": "unknown", "expression": unknown}],
+        "validations": [
+            {
+                "expression": "variables.unknown.size() == 0",
+                "messageExpression": "'metadata.annotations: the operator ignores ' + "
+                f"variables.unknown.join(', ') + ': it reads {', '.join(FOR_USERS)}'",
+            }
+        ],
+    }
+    return _bound("ValidatingAdmissionPolicy", f"{PREFIX}annotations", spec, validationActions=["Warn"])
+
+
+def _any_write_of_clusters() -> Manifest:
+    on = _on(["CREATE", "UPDATE"], improbable.GROUP, improbable.VERSION, "etcdclusters")
+    return {"resourceRules": [on]}
+
+
+def _fill_resource_version() -> tuple[Manifest, Manifest]:
+    name = f"{PREFIX}resource-version"
+    spec = {
+        "failurePolicy": "Ignore",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {
+            "resourceRules": [
+                _on(["UPDATE"], coreos.GROUP, coreos.VERSION, "etcdclusters", "etcdclusters/status")
+            ]
+        },
+        "matchConditions": [
+            {
+                "name": "none-given",
+                "expression": "object.metadata.?resourceVersion.orValue('') == ''",
+            }
+        ],
+        "mutations": [
+            {
+                "patchType": "JSONPatch",
+                "jsonPatch": {
+                    "expression": "[JSONPatch{op: 'add', path: '/metadata/resourceVersion', "
+                    "value: oldObject.metadata.resourceVersion}]"
+                },
+            }
+        ],
+    }
+    return _bound("MutatingAdmissionPolicy", name, spec)
+
+
+_MAY_OPERATE = (
+    f"authorizer.group('{improbable.GROUP}').resource('etcdpeers')"
+    f".namespace(request.namespace).check('{OPERATE}').allowed()"
+)
+
+
+def _operator_only() -> tuple[Manifest, Manifest]:
+    """Only the operator creates EtcdPeers and changes the fields that it reads; deletion is not restricted.
+
+    The garbage collector does not have the permission; it removes finalizers and owners and changes nothing
+    else. The operator does not read annotations of EtcdPeers.
+    """
+    name = f"{PREFIX}peers"
+    unchanged = (
+        "object.spec == oldObject.spec",
+        "object.metadata.?labels.orValue({}) == oldObject.metadata.?labels.orValue({})",
+        _none_new("finalizers", "o == x"),
+        _none_new(
+            "ownerReferences",
+            "o.uid == x.uid && o.?controller.orValue(false) == x.?controller.orValue(false)",
+        ),
+    )
+    harmless = " && ".join(["request.operation == 'UPDATE'", *unchanged])
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                _on(["CREATE", "UPDATE"], improbable.GROUP, improbable.VERSION, "etcdpeers"),
+            ]
+        },
+        "validations": [
+            {
+                "expression": f"({harmless}) || {_MAY_OPERATE}",
+                "message": f"{OPERATOR_CREATES_PEERS} (writing them requires the verb '{OPERATE}' on "
+                "etcdpeers)",
+                "reason": "Forbidden",
+            }
+        ],
+    }
+    return _bound("ValidatingAdmissionPolicy", name, spec, validationActions=["Deny"])
+
+
+def _none_new(field: str, same: str) -> str:
+    """CEL: every `x` in a list of the metadata existed before, as an equal `o`."""
+    place = f"metadata.?{field}.orValue([])"
+    return f"object.{place}.all(x, oldObject.{place}.exists(o, {same}))"
+
+
+def _on(operations: list[str], group: str, version: str, *resources: str) -> Manifest:
+    return {
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "resources": list(resources),
+        "operations": operations,
+    }
+
+
+def _bound(kind: str, name: str, spec: Manifest, **binding: list[str]) -> tuple[Manifest, Manifest]:
+    """A policy and its binding."""
+    return (
+        _manifest(kind, name, spec),
+        _manifest(f"{kind}Binding", name, {"policyName": name, **binding}),
+    )
+
+
+def _manifest(kind: str, name: str, spec: Manifest) -> Manifest:
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}

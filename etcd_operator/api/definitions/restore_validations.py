@@ -1,0 +1,90 @@
+"""The validation rules of EtcdRestore, as the API server applies them (see `definitions.cel`).
+
+`decide.spec` has the same rules in Python, for objects that were stored under another definition.
+"""
+
+from etcd_operator.api.definitions.backup_validations import CREDENTIALS_FIT, of_access, of_url
+from etcd_operator.api.definitions.cel import Validation, final, name_length, one_affinity, whole
+from etcd_operator.api.definitions.limits import (
+    LONGEST_IMPROBABLE_NAME,
+    LONGEST_LABEL,
+    NAME_LENGTH,
+    NAME_PATTERN,
+    VERSION_PATTERN,
+)
+from etcd_operator.api.definitions.validations import reserved_names, storage_size
+from etcd_operator.api.definitions.version_validations import EXPLAINED, SUPPORTED
+from etcd_operator.api.restores import BUCKET_PATTERN, OBJECT_PATH_PATTERN
+
+ONE_SOURCE = "bucket, objectURL and backupName are alternatives: set exactly one of them"
+BUCKET_URL = "must name a bucket only, like gs://my-bucket or s3://my-bucket?region=eu-west-1"
+OBJECT_PATH = "must be the path of an object in the bucket, like backups/my-backup.db"
+OBJECT = (
+    "must name a bucket and an object in it, like s3://my-bucket/my-backup.db, or a file, like file:///my.db"
+)
+NO_CREDENTIALS = "must not contain credentials: remove what is before '@', and set source.credentials"
+ACCESS_OF_URL = "credentials and persistentVolumeClaim belong to objectURL: a bucket has its own credentials"
+CLUSTER_NAME = (
+    "must be the name of the new EtcdCluster: it starts with a letter, contains only lower-case letters, "
+    f"digits and '-', and has at most {LONGEST_IMPROBABLE_NAME} characters"
+)
+IMMUTABLE = "Unsupported changes: an EtcdRestore is carried out once: create another EtcdRestore"
+
+TEMPLATE = "spec.clusterTemplate.spec"
+_CLAIM_TEMPLATE = f"{TEMPLATE}.storage.volumeClaimTemplate"
+
+_SOURCE = (
+    Validation(
+        name="one-source",
+        at="spec.source",
+        holds="[has(self.bucket), has(self.objectURL), has(self.backupName)].filter(x, x).size() == 1",
+        message=ONE_SOURCE,
+    ),
+    Validation(
+        name="access-of-url",
+        at="spec.source",
+        holds="has(self.objectURL) || (!has(self.credentials) && !has(self.persistentVolumeClaim))",
+        message=ACCESS_OF_URL,
+    ),
+    Validation(
+        name="bucket-url", at="spec.source.bucket.bucketURL", holds=whole(BUCKET_PATTERN), message=BUCKET_URL
+    ),
+    Validation(
+        name="object-path",
+        at="spec.source.bucket.objectPath",
+        holds=f"{whole(OBJECT_PATH_PATTERN)} && !{whole('(.*/)?[.][.]?(/.*)?|.*%2[EeFf].*')}",
+        message=OBJECT_PATH,
+    ),
+    Validation(
+        name="bucket-credentials",
+        at="spec.source.bucket",
+        holds="!has(self.credentials) || ("
+        "(!has(self.credentials.aws) || self.bucketURL.startsWith('s3://')) && "
+        "(!has(self.credentials.googleCloud) || self.bucketURL.startsWith('gs://')))",
+        message=CREDENTIALS_FIT,
+    ),
+    *of_url("spec.source.objectURL", no_credentials=NO_CREDENTIALS, an_object=OBJECT),
+    *of_access("spec.source", "objectURL", unless="!has(self.objectURL) || "),
+)
+
+RESTORE = (
+    name_length(LONGEST_LABEL, NAME_LENGTH),
+    *_SOURCE,
+    Validation(
+        name="cluster-name",
+        at="spec.clusterTemplate.clusterName",
+        holds=f"self.matches('{NAME_PATTERN}') && self.size() <= {LONGEST_IMPROBABLE_NAME}",
+        message=CLUSTER_NAME,
+    ),
+    Validation(
+        name="version-supported",
+        at=f"{TEMPLATE}.version",
+        holds=f"self.matches('{VERSION_PATTERN}')",
+        message=f"the version {SUPPORTED}",
+        explain=EXPLAINED,
+    ),
+    storage_size(_CLAIM_TEMPLATE),
+    *reserved_names(f"{TEMPLATE}.podTemplate"),
+    one_affinity(TEMPLATE, "affinity and podTemplate.affinity are alternatives: set one of them"),
+    final(IMMUTABLE),
+)

@@ -1,0 +1,189 @@
+"""The validation rules of each resource, as the API server applies them on every write
+(see `definitions.cel`).
+
+One tuple per resource. Each rule has a name, a path, a CEL expression, and a message with what to do.
+"""
+
+from etcd_operator.api import improbable
+from etcd_operator.api.definitions.adoption_validations import COREOS_ADOPTION, IMPROBABLE_ADOPTION
+from etcd_operator.api.definitions.cel import Validation, immutable, name_length, one_affinity, reserved
+from etcd_operator.api.definitions.coreos_backup_validations import BACKUP_POLICY
+from etcd_operator.api.definitions.limits import (
+    LABEL_PATTERN,
+    LONGEST_COREOS_NAME,
+    LONGEST_IMPROBABLE_NAME,
+    LONGEST_LABEL,
+    NAME_PATTERN,
+    UNSUPPORTED_FIELDS,
+)
+from etcd_operator.api.definitions.version_validations import SUPPORTED_VERSION, VERSION_CHANGES
+from etcd_operator.api.recovery import RECOVERY
+
+
+def _of_name(name: str, holds: str, message: str) -> Validation:
+    return Validation(
+        name=name, at="", field=".metadata.name", holds=f"self.metadata.name.{holds}", message=message
+    )
+
+
+def _name_validations(longest: int) -> tuple[Validation, ...]:
+    return (
+        name_length(
+            longest,
+            f"must have at most {longest} characters, because the host names of members are derived "
+            f"from it and limited to {LONGEST_LABEL}: choose a shorter name",
+        ),
+        _of_name(
+            "name-form",
+            f"matches('{NAME_PATTERN}')",
+            "must start with a letter, contain only lower-case letters, digits and '-' (no dot), and "
+            "not end with '-', because Services and host names are derived from it: choose another name",
+        ),
+    )
+
+
+def storage_size(claim: str) -> Validation:
+    """The size that the claim at this path requests."""
+    return Validation(
+        name="storage-size",
+        at=f"{claim}.resources.requests",
+        holds="!('storage' in self) || (type(self['storage']) == int ? int(self['storage']) > 0 : "
+        "isQuantity(string(self['storage'])) && "
+        "quantity(string(self['storage'])).isGreaterThan(quantity('0')))",
+        message="storage must be greater than 0: set the size of each member's volume, like 8Gi",
+    )
+
+
+def reserved_names(template: str) -> tuple[Validation, ...]:
+    """The annotations and labels that the pod template at this path may not have."""
+    return (
+        reserved(
+            f"{template}.metadata.annotations",
+            _HAS_PREFIX,
+            f"annotations that begin with {improbable.RESERVED_PREFIX} are",
+        ),
+        reserved(
+            f"{template}.metadata.labels",
+            f"{_HAS_PREFIX} || k == 'app.kubernetes.io/name'",
+            f"app.kubernetes.io/name and labels that begin with {improbable.RESERVED_PREFIX} are",
+        ),
+    )
+
+
+_CLAIM = "spec.storage.volumeClaimTemplate"
+_HAS_PREFIX = f"k.startsWith('{improbable.RESERVED_PREFIX}')"
+
+IMPROBABLE_CLUSTER = (
+    *_name_validations(LONGEST_IMPROBABLE_NAME),
+    SUPPORTED_VERSION,
+    *VERSION_CHANGES,
+    *(immutable(field) for field in ("storage", "podTemplate", "affinity")),
+    storage_size(_CLAIM),
+    *reserved_names("spec.podTemplate"),
+    *IMPROBABLE_ADOPTION,
+    *RECOVERY,
+    one_affinity("spec", "spec.affinity and spec.podTemplate.affinity are alternatives: set one of them"),
+)
+
+OPERATOR_CREATES_PEERS = "the operator creates EtcdPeers: create an EtcdCluster instead"
+
+
+def _host_of(member: str) -> str:
+    """CEL, at `spec` of an EtcdPeer: the pattern of a host of a member of its cluster, in any namespace."""
+    return f"'^' + {member} + '\\\\.' + self.clusterName + '\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?\\\\.svc$'"
+
+
+# These rules hold for everybody, the operator included, wherever it runs. A rule cannot see the author of a
+# write; an admission policy can (`definitions.policies`). Nor can it see the namespace or the status of the
+# cluster: `decide.ownership` compares with both.
+PEER = (
+    name_length(LONGEST_LABEL, f"must have at most {LONGEST_LABEL} characters; {OPERATOR_CREATES_PEERS}"),
+    _of_name(
+        "name-of-member",
+        # Not one pattern that contains the name: the API server would estimate the cost of that as too high.
+        "startsWith(self.spec.clusterName + '-') && "
+        "self.metadata.name.substring(self.spec.clusterName.size() + 1).matches('^[0-9]+$')",
+        "must be the name of its cluster and a number, like my-cluster-0; " + OPERATOR_CREATES_PEERS,
+    ),
+    Validation(
+        name="cluster-name",
+        at="spec.clusterName",
+        holds=f"self.matches('{NAME_PATTERN}')",
+        message=f"must be the name of an EtcdCluster; {OPERATOR_CREATES_PEERS}",
+    ),
+    Validation(
+        name="token-form",
+        at="spec.bootstrap.initialClusterToken",
+        holds=f"self.matches('{LABEL_PATTERN}')",
+        message="must be the token of its cluster, with only lower-case letters, digits and '-'; "
+        + OPERATOR_CREATES_PEERS,
+    ),
+    Validation(
+        name="member-hosts",
+        at="spec",
+        field=".bootstrap.static.initialCluster",
+        holds="self.bootstrap.static.initialCluster.all(m, "
+        "m.name.matches('^' + self.clusterName + '-[0-9]+$') && "
+        f"m.host.matches({_host_of('m.name')}))",
+        message="must list only members of this cluster, each with its own host, like "
+        f"my-cluster-0.my-cluster.my-namespace.svc; {OPERATOR_CREATES_PEERS}",
+    ),
+    Validation(
+        name="external-id",
+        at="spec.bootstrap.external[].id",
+        holds="self.matches('^[0-9a-f]+$')",
+        message=f"must be a member ID in hexadecimal; {OPERATOR_CREATES_PEERS}",
+    ),
+    Validation(
+        name="external-url",
+        at="spec.bootstrap.external[].url",
+        holds="self.matches('^http://[^,=]+$')",
+        message=f"must be one peer URL; {OPERATOR_CREATES_PEERS}",
+    ),
+    Validation(
+        name="survivor-host",
+        at="spec",
+        field=".bootstrap.survivor",
+        holds="!has(self.bootstrap.survivor) || self.bootstrap.survivor == '' || "
+        f"""self.bootstrap.survivor.matches({_host_of("self.clusterName + '-[0-9]+'")})""",
+        message="must be the host of a member of this cluster, like "
+        f"my-cluster-0.my-cluster.my-namespace.svc; {OPERATOR_CREATES_PEERS}",
+    ),
+    SUPPORTED_VERSION,
+    *reserved_names("spec.podTemplate"),
+    *(immutable(field) for field in ("clusterName", "storage", "podTemplate")),
+    Validation(
+        name="bootstrapped-once",
+        at="spec.bootstrap",
+        field=".initialClusterState",
+        holds="self.initialClusterState == 'Existing' || oldSelf.initialClusterState == 'New'",
+        message="a member that has started cannot bootstrap a cluster again: keep the value Existing",
+    ),
+)
+
+COREOS_CLUSTER = (
+    *_name_validations(LONGEST_COREOS_NAME),
+    Validation(
+        name="size-given",
+        at="",
+        field=".spec",
+        holds="has(self.size) || self.?spec.?size.hasValue()",
+        message="spec.size is missing: set the number of members, like 3",
+    ),
+    SUPPORTED_VERSION,
+    *VERSION_CHANGES,
+    *BACKUP_POLICY,
+    *COREOS_ADOPTION,
+    *RECOVERY,
+    *(
+        Validation(
+            name=f"unsupported-{field}",
+            at=".".join(("spec", *above)),
+            field=f".{name}",
+            holds=f"!has(self.{name})",
+            message=f"spec.{field} is not supported yet: remove it",
+        )
+        for field in UNSUPPORTED_FIELDS
+        for *above, name in (field.split("."),)
+    ),
+)

@@ -1,0 +1,133 @@
+"""The manifest of a backup: a JSON object beside the stored object, written last.
+
+A backup exists once its manifest does. Manifests are not signed: hashes find damage, not a forger who may
+write to the store.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from etcd_operator.archive.errors import DamagedManifest, UnknownFormat
+from etcd_operator.decoding import decoder
+from etcd_operator.formats import without_padding
+
+SUFFIX = ".manifest.json"
+FORMAT = 1
+
+PACKAGE = "etcd-operator"
+
+EtcdVersion = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*\Z")]
+_LARGEST = 2**63 - 1  # what etcd and filesystems can count; larger numbers break arithmetic with floats
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
+KeyID = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{16})?\Z")]
+ID = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{1,16}\Z")]
+SHA256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+SERIES_PATTERN = r"[A-Za-z0-9._/-]{0,256}"
+SeriesName = Annotated[str, msgspec.Meta(pattern=rf"^{SERIES_PATTERN}\Z")]
+
+Compression = Literal["", "zstd"]
+Cipher = Literal["", "AES-256-GCM"]
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What was stored, and of which cluster.
+
+    etcd_version: of the member that sent the snapshot. cluster_id, member_id: hexadecimal, as etcd's own
+    tools print them: without padding.
+    revision: the last one in the database. keys: entries of the database, each revision of a key being one.
+    size, sha256: of the plain snapshot, including the hash that etcd appends.
+    stored_size, stored_sha256: of the stored object; the same for a plain backup.
+    quorum: whether a quorum confirmed before the snapshot that the member had every acknowledged write; if
+    not, the last ones may be missing.
+    time: when the snapshot began, aware. key_id: of the key that encrypted it, else empty.
+    operator_version: of the operator that wrote this; empty if unknown.
+    series: which other backups it is counted with when old ones are removed; empty for none in particular.
+
+    Raises `ValueError` if the values contradict each other.
+    """
+
+    format_version: int = FORMAT
+    operator_version: str = ""
+    etcd_version: EtcdVersion
+    cluster_id: ID = msgspec.field(name="clusterID")
+    member_id: ID = msgspec.field(name="memberID")
+    revision: Count
+    keys: Count
+    size: Count
+    sha256: SHA256
+    stored_size: Count
+    stored_sha256: SHA256 = msgspec.field(name="storedSHA256")
+    time: Instant
+    compression: Compression = ""
+    encryption: Cipher = ""
+    key_id: KeyID = msgspec.field(default="", name="keyID")
+    quorum: bool = True
+    series: SeriesName = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what no backup can be."""
+        if bool(self.key_id) != bool(self.encryption):
+            raise ValueError("`keyID` and `encryption` belong together")
+        if not self.is_framed and (self.size, self.sha256) != (self.stored_size, self.stored_sha256):
+            raise ValueError("a plain backup is stored as it is, but sizes or hashes differ")
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether the object is a container of frames (`frames`), not the bare snapshot."""
+        return bool(self.compression or self.encryption)
+
+
+class _Format(msgspec.Struct, rename="camel"):
+    """What every format has."""
+
+    format_version: int
+    operator_version: str = ""
+
+
+def manifest_name(name: str) -> str:
+    """The name of the manifest of the object `name`."""
+    return name + SUFFIX
+
+
+def encode(manifest: Manifest) -> bytes:
+    """The manifest as indented JSON, times in UTC. Raises `DamagedManifest` if `decode` would refuse it."""
+    in_utc = msgspec.structs.replace(manifest, time=manifest.time.astimezone(UTC))
+    data = msgspec.json.format(msgspec.json.encode(in_utc), indent=2) + b"\n"
+    decode(data)
+    return data
+
+
+def decode(data: bytes) -> Manifest:
+    """Read a manifest.
+
+    Raises `DamagedManifest` if it is not one, `UnknownFormat` if a newer operator wrote it. Fields that this
+    version does not know are ignored: a change that old readers must notice has a new format version.
+    """
+    found: _Format = _read(data, _Format)
+    if found.format_version > FORMAT:
+        raise UnknownFormat(_too_new(found))
+    if found.format_version < FORMAT:
+        raise DamagedManifest(f"the manifest has format {found.format_version}, which never existed")
+    manifest: Manifest = _read(data, Manifest)
+    return msgspec.structs.replace(
+        manifest,
+        cluster_id=without_padding(manifest.cluster_id),
+        member_id=without_padding(manifest.member_id),
+    )
+
+
+def _read(data: bytes, kind: type[Any]) -> Any:
+    try:
+        return decoder(kind).decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedManifest(f"this is not the manifest of a backup: {error}") from error
+
+
+def _too_new(found: _Format) -> str:
+    version = found.operator_version
+    newer = f"{PACKAGE} {version} or later" if version else f"a newer {PACKAGE}"
+    return f"the manifest has format {found.format_version}, this operator reads format {FORMAT}: use {newer}"

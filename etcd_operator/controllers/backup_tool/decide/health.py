@@ -1,0 +1,173 @@
+"""What the status of a cluster reports about its backup tool: `status.backup` and BackupHealthy."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from etcd_operator.api.coreos_backup import BackupPolicy, ClusterBackupStatus
+from etcd_operator.api.meta import Condition, condition_of
+from etcd_operator.controllers.backup_tool.decide.state import ToolPodState, ToolState
+from etcd_operator.controllers.etcd_backup.decide.result import LONGEST_MESSAGE, REASONS, without_flags
+from etcd_operator.controllers.etcd_cluster.decide.backup_health import HEALTHY
+from etcd_operator.pods.tool_report import LastFailure, ToolReport
+
+OVERDUE_INTERVALS = 2
+SETTLING_SECONDS = 60.0
+
+# The errors of the pipeline name flags of the command line.
+_TEXTS = {
+    "NoQuorum": "no member can confirm with a quorum that it has the last writes: a backup is taken when a "
+    "majority of the members runs",
+    "AccessRefused": "etcd requires a user (authentication is enabled), and the backup tool cannot log in",
+}
+_INSTEAD = {
+    "check --endpoints": "check the client Service of the cluster",
+    "if it uses TLS, pass --cacert (and --cert, --key)": "if it uses TLS, the backup tool cannot reach it",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Why backups do not work now, or may not: a word for programs, a sentence for people."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFacts:
+    """What is known of a cluster's backups at one moment.
+
+    report: the tool's last one, None if there is none. since_success: seconds, None if there was none.
+    tool_age: seconds for which the pod that answers is known. waited: seconds for which this process has
+    wanted backups. problem: what keeps the tool from working, or the operator from asking it. refused: why
+    the operator could not do all that is wanted, empty if it could.
+    """
+
+    report: ToolReport | None = None
+    since_success: float | None = None
+    tool_age: float = 0.0
+    waited: float = 0.0
+    problem: Problem | None = None
+    refused: str = ""
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether operator or tool has just been started: what was known before still holds.
+
+        The age of the newest backup alone shows nothing of a cluster that has not changed since.
+        """
+        if self.report is None:
+            return self.waited <= SETTLING_SECONDS
+        return self.report.is_starting and self.tool_age <= SETTLING_SECONDS
+
+
+def stored(previous: ClusterBackupStatus | None, report: ToolReport | None) -> ClusterBackupStatus | None:
+    """`status.backup`: what the tool reported; without a report what was known before."""
+    if report is None:
+        return previous
+    newest = report.newest
+    if newest is None:
+        return ClusterBackupStatus()
+    is_same = previous is not None and previous.name == newest.name and previous.time == newest.time
+    return ClusterBackupStatus(
+        time=newest.time,
+        name=newest.name,
+        revision=newest.revision,
+        size=newest.size,
+        etcd_version=newest.etcd_version,
+        cluster_id=newest.cluster_id,
+        took=newest.took or (previous.took if previous is not None and is_same else 0.0),
+        count=report.count,
+        total_size=report.total_size,
+    )
+
+
+def condition(
+    state: ToolState, facts: ToolFacts, previous: tuple[Condition, ...], *, generation: int
+) -> Condition | None:
+    """The condition without its time; None for a cluster without backups. previous: of the cluster."""
+    if state.wanted.problem:
+        return _condition("False", Problem(reason="InvalidSpec", message=state.wanted.problem), generation)
+    policy = state.wanted.policy
+    if policy is None:
+        return None
+    interval = policy.backup_interval_in_second
+    limit = OVERDUE_INTERVALS * interval
+    before = condition_of(previous, HEALTHY)
+    if before is not None and before.status == "True" and facts.is_settling:
+        return msgspec.structs.replace(before, observed_generation=generation)
+    why = _why(state, facts)
+    if facts.since_success is not None and facts.since_success <= limit:
+        fine = Problem(reason="BackedUp", message=_fine(interval, facts))
+        return _condition("True", fine, generation)
+    if facts.since_success is None and facts.waited <= limit:
+        pending = why or Problem(
+            reason="FirstBackupPending", message="the first backup has not been taken yet"
+        )
+        return _condition("Unknown", pending, generation)
+    return _condition("False", _overdue(facts, limit, why), generation)
+
+
+def _fine(interval: int, facts: ToolFacts) -> str:
+    message = f"a backup is taken every {interval} seconds"
+    if not facts.refused:
+        return message
+    return f"{message}, but spec.backup is not fully applied: {facts.refused}"[:LONGEST_MESSAGE]
+
+
+def _overdue(facts: ToolFacts, limit: int, why: Problem | None) -> Problem:
+    since = (
+        "no backup has succeeded yet"
+        if facts.since_success is None
+        else f"the last success is more than {limit} seconds ago"
+    )
+    if why is None:
+        return Problem(reason="Overdue", message=f"{since}, and the backup tool reports no reason")
+    return Problem(reason=why.reason, message=f"{since}: {why.message}")
+
+
+def _why(state: ToolState, facts: ToolFacts) -> Problem | None:
+    """What comes first: what the operator could not do, a tool that does not run, one that cannot be asked,
+    and what the tool itself reported."""
+    if not state.is_bootstrapped:
+        return Problem(reason="ClusterNotReady", message="the cluster has not served yet")
+    if facts.problem is not None:
+        return facts.problem
+    if state.running is None:
+        return _not_running(state)
+    failure = facts.report.failure if facts.report is not None else None
+    return _of_tool(failure) if failure is not None else None
+
+
+def _not_running(state: ToolState) -> Problem:
+    pod = next((pod for pod in state.pods if not pod.is_terminating), None)
+    if pod is not None:
+        waits = pod.waits_for or _events_of(pod, state.wanted.policy)
+        return Problem(reason="ToolNotRunning", message=f"the pod of the backup tool is not ready: {waits}")
+    found = state.replica_set
+    why = found.problem if found is not None and found.problem else "it is being created"
+    return Problem(reason="ToolNotRunning", message=f"the backup tool has no pod: {why}")
+
+
+def _events_of(pod: ToolPodState, policy: BackupPolicy | None) -> str:
+    """Kubernetes reports in Events only that a volume or a Secret cannot be mounted."""
+    secret = policy.s3.aws_secret if policy is not None and policy.s3 is not None else ""
+    missing = f"volume or the Secret {secret}" if secret else "volume"
+    return f"see `kubectl describe pod {pod.name}`: it also shows whether a {missing} is missing"
+
+
+def _of_tool(failure: LastFailure) -> Problem:
+    text = without_flags(_TEXTS.get(failure.reason, failure.message), _INSTEAD)
+    return Problem(reason=REASONS.get(failure.reason, "BackupFailed"), message=text[:LONGEST_MESSAGE])
+
+
+def _condition(status: Literal["True", "False", "Unknown"], why: Problem, generation: int) -> Condition:
+    return Condition(
+        type=HEALTHY,
+        status=status,
+        reason=why.reason,
+        message=why.message,
+        observed_generation=generation,
+    )

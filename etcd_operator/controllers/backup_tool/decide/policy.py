@@ -1,0 +1,60 @@
+"""What `spec.backup` means: the policy, or what is wrong with it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from etcd_operator.api import coreos_backup as api
+from etcd_operator.api.coreos_backup import BackupPolicy
+from etcd_operator.api.definitions import coreos_backup_validations as rules
+from etcd_operator.api.meta import RawObject
+from etcd_operator.api.s3 import S3Target
+from etcd_operator.decoding import convert
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a cluster asks for: no policy and no problem stand for no backups."""
+
+    policy: BackupPolicy | None = None
+    problem: str = ""
+
+
+NO_BACKUPS = Wanted()
+
+
+def wanted(raw: RawObject | None) -> Wanted:
+    """Read `spec.backup`."""
+    if raw is None:
+        return NO_BACKUPS
+    try:
+        policy = convert(raw, BackupPolicy)
+    except msgspec.ValidationError as error:
+        return Wanted(problem=f"spec.backup: {error}")
+    if policy.max_backups == 0:
+        return NO_BACKUPS
+    problem = next(_problems(policy), "")
+    return Wanted(problem=problem) if problem else Wanted(policy=policy)
+
+
+def _problems(policy: BackupPolicy) -> Iterator[str]:
+    if (policy.s3 is not None) != (policy.storage_type == api.S3):
+        yield f"spec.backup: {rules.S3_FITS}"
+    if policy.storage_type == api.PERSISTENT_VOLUME and policy.volume_size_in_mb is None:
+        yield f"spec.backup: {rules.VOLUME_SIZE}"
+    if policy.s3 is not None:
+        yield from _s3_problems(policy.s3)
+
+
+def _s3_problems(target: S3Target) -> Iterator[str]:
+    checks = (
+        ("s3Bucket", target.s3_bucket, api.BUCKET_PATTERN, rules.BUCKET),
+        ("prefix", target.prefix or "x", api.PREFIX_PATTERN, rules.PREFIX),
+        ("region", target.region or "x", api.REGION_PATTERN, rules.REGION),
+        ("endpoint", target.endpoint or "http://x", api.ENDPOINT_PATTERN, rules.ENDPOINT),
+    )
+    for field, value, pattern, message in checks:
+        if not re.fullmatch(pattern, value):
+            yield f"spec.backup.s3.{field}: {message}"

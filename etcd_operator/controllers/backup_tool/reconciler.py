@@ -1,0 +1,229 @@
+"""One pass over the backups of one `coreos.com` cluster: observe, plan, act, ask the tool, write the status.
+
+It is a controller of its own: whatever fails here delays no pass over the members. Both write the status of
+the cluster, each its own part of it, as it was read: a write on an outdated cache is refused.
+"""
+
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from etcd_operator.api.coreos import EtcdCluster
+from etcd_operator.api.coreos_backup import BackupPolicy
+from etcd_operator.api.meta import Condition
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.backup_tool.act import ToolActor
+from etcd_operator.controllers.backup_tool.caches import ToolCaches
+from etcd_operator.controllers.backup_tool.decide.health import Problem, ToolFacts, condition, stored
+from etcd_operator.controllers.backup_tool.decide.metrics import tool_metrics
+from etcd_operator.controllers.backup_tool.decide.plan import plan
+from etcd_operator.controllers.backup_tool.decide.state import CleanupState, ToolPodState
+from etcd_operator.controllers.backup_tool.observe import ObservedTool, ToolObserver
+from etcd_operator.controllers.etcd_cluster.decide.backup_health import change, merged
+from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD
+from etcd_operator.controllers.etcd_cluster.reconciler import ReportEvent
+from etcd_operator.controllers.shared.failures import Failures, attempt, is_waited_for, reason_of
+from etcd_operator.controllers.shared.inquiries import Inquiries, LastAnswer, PodServer
+from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.controllers.shared.waits import Waits
+from etcd_operator.controllers.shared.writes import Writes
+from etcd_operator.engine.controller import Result
+from etcd_operator.formats import instant, timestamp
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.views import Written
+from etcd_operator.object_metrics import OnBackupMetrics
+from etcd_operator.pods.contract import BACKUP_TOOL_PORT
+from etcd_operator.pods.tool_report import ToolReport
+
+KIND = resources.COREOS_CLUSTERS.kind
+
+CLEANUP_RECHECK = 5.0
+"""Seconds until a tool that could not remove all backups is asked again."""
+
+SLOWEST_QUESTIONS = 30.0
+FASTEST_QUESTIONS = 1.0
+"""Seconds between two questions; within these, half of the interval."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolReconciler:
+    """Looks after the backup tools.
+
+    cleanups: ask tools to remove all backups. storage_class: of new claims, empty for the default one.
+    """
+
+    writes: Writes
+    caches: ToolCaches
+    observer: ToolObserver
+    inquiries: Inquiries[ToolReport]
+    cleanups: Inquiries[ToolReport]
+    failures: Failures
+    waits: Waits
+    clock: Clock
+    report: ReportEvent
+    on_metrics: OnBackupMetrics
+    storage_class: str
+
+    def reconcile(self, key: Key) -> Result:
+        """One pass. Raises the errors of the API server that are worth another try."""
+        if self.caches.clusters.store.unreadable_at(key) is not None:
+            return Result()  # it exists, and the pass over its members reports it
+        cluster = self.caches.clusters.store.get(key)
+        if cluster is None:
+            self._forget(key)
+            return Result()
+        return self.writes.pass_over(key, lambda objects: self._pass(key, cluster, objects))
+
+    def _pass(self, key: Key, cluster: EtcdCluster, objects: Objects) -> Result:
+        observed = self.observer.observe(key, cluster, objects)
+        if observed.state.is_deleting:
+            return self._delete(key, observed, objects)
+        return self._carry_out(key, observed, objects)
+
+    def _forget(self, key: Key) -> None:
+        self.failures.passed(key)
+        self.waits.forget(key)
+        self.inquiries.forget(key)
+        self.cleanups.forget(key)
+        self.observer.tokens.forget(key)
+        self.on_metrics(KIND, key, None)
+
+    def _carry_out(self, key: Key, observed: ObservedTool, objects: Objects) -> Result:
+        failure = observed.problem or attempt(lambda: self._act(observed, objects))
+        problem = self._explained(key, failure)
+        again = self._ask(key, observed)
+        self._write(observed, self._facts(key, observed, problem), objects)
+        if failure is None:
+            return Result(requeue_after=again)
+        if not is_waited_for(failure):
+            raise failure
+        return Result(requeue_after=RETRY_HELD if again is None else min(again, RETRY_HELD))
+
+    def _delete(self, key: Key, observed: ObservedTool, objects: Objects) -> Result:
+        """Remove what is stored if that is wanted; the status of a cluster that goes is not written."""
+        self.on_metrics(KIND, key, None)
+        if not observed.state.has_finalizer:
+            return Result()
+        answer = self.cleanups.last_answer(key, observed.desired.uid)
+        cleanup = CleanupState(
+            is_done=answer.report is not None,
+            waited=self.waits.seconds(key, f"{observed.desired.uid} to be cleaned up"),
+            problem=answer.problem,
+        )
+        self._act(replace(observed, state=replace(observed.state, cleanup=cleanup)), objects)
+        return Result(requeue_after=CLEANUP_RECHECK)
+
+    def _clean_up(self, observed: ObservedTool) -> None:
+        pod = observed.state.running
+        if pod is not None and pod.address and observed.token:
+            self.cleanups.renew(observed.desired.key, _asked(observed, pod), CLEANUP_RECHECK)
+
+    def _act(self, observed: ObservedTool, objects: Objects) -> None:
+        actor = ToolActor(
+            observed=observed,
+            objects=objects,
+            caches=self.caches,
+            tokens=self.observer.tokens,
+            storage_class=self.storage_class,
+            report=lambda reason, message: self.report(observed.cluster, reason, message, False),  # noqa: FBT003
+            warn=lambda reason, message: self.report(observed.cluster, reason, message, True),  # noqa: FBT003
+            clean_up=lambda: self._clean_up(observed),
+        )
+        for action in plan(observed.state):
+            actor.act(action)
+
+    def _explained(self, key: Key, failure: Exception | None) -> Problem | None:
+        """Why the last pass failed, once it is worth a message."""
+        if failure is None:
+            self.failures.passed(key)
+            return None
+        message = self.failures.failed(key, failure)
+        return Problem(reason=reason_of(failure), message=message) if message else None
+
+    def _ask(self, key: Key, observed: ObservedTool) -> float | None:
+        """Have the tool asked when it is time; seconds until it is time again."""
+        state, policy = observed.state, observed.state.wanted.policy
+        if policy is None:
+            self.inquiries.forget(key)
+            self.waits.forget(key)
+            return None
+        every = _every(policy)
+        pod = state.running
+        if pod is None or not pod.address or not observed.token:
+            return every
+        if self.inquiries.last_answer(key, observed.desired.uid).is_token_refused:
+            self.observer.tokens.forget(key)
+        return self.inquiries.renew(key, _asked(observed, pod), every)
+
+    def _facts(self, key: Key, observed: ObservedTool, problem: Problem | None) -> ToolFacts:
+        if observed.state.wanted.policy is None:
+            return ToolFacts()
+        answer = self.inquiries.last_answer(key, observed.desired.uid)
+        refused = problem.message if problem is not None else ""
+        if problem is None and answer.problem:
+            problem = Problem(
+                reason=_unanswered(answer), message=f"the backup tool gives no report: {answer.problem}"
+            )
+        return ToolFacts(
+            report=answer.report,
+            since_success=self._since_success(observed.cluster, answer),
+            tool_age=answer.server_age,
+            waited=self.waits.seconds(key, f"{observed.desired.uid} to be backed up"),
+            problem=problem,
+            refused=refused,
+        )
+
+    def _since_success(self, cluster: EtcdCluster, answer: LastAnswer[ToolReport]) -> float | None:
+        """By the last report; before the first one, by the newest backup in the status."""
+        if answer.report is not None and answer.report.since_success is not None:
+            return answer.report.since_success + answer.age
+        known = cluster.status.backup
+        if known is None or not known.time:
+            return None
+        return max(0.0, (self.clock.now() - instant(known.time)).total_seconds())
+
+    def _write(self, observed: ObservedTool, facts: ToolFacts, objects: Objects) -> None:
+        """Write our part of the status if it is new. Raises Conflict on an outdated cache."""
+        cluster, state = observed.cluster, observed.state
+        before = cluster.status
+        generation = cluster.metadata.generation
+        wanted = condition(state, facts, before.conditions, generation=generation)
+        backup = stored(before.backup, facts.report) if wanted is not None else None
+        now = self.clock.now()
+        shown = (
+            tool_metrics(cluster.metadata.name, facts, backup, wanted, now) if wanted is not None else None
+        )
+        self.on_metrics(KIND, cluster.metadata.key, shown)
+        status = msgspec.structs.replace(
+            before,
+            backup=backup,
+            conditions=merged(before.conditions, wanted, timestamp(now)),
+        )
+        if status == before:
+            return
+        if objects.write_status(resources.COREOS_CLUSTERS, cluster.metadata, status, Written):
+            self._report_change(cluster, before.conditions, wanted)
+
+    def _report_change(
+        self, cluster: EtcdCluster, before: tuple[Condition, ...], wanted: Condition | None
+    ) -> None:
+        """An Event when backups begin to fail, and when they work again."""
+        event = change(before, wanted)
+        if wanted is not None and event is not None:
+            reason, is_warning = event
+            self.report(cluster, reason, wanted.message, is_warning)
+
+
+def _every(policy: BackupPolicy) -> float:
+    return min(SLOWEST_QUESTIONS, max(FASTEST_QUESTIONS, policy.backup_interval_in_second / 2))
+
+
+def _unanswered(answer: LastAnswer[ToolReport]) -> str:
+    return "TokenRefused" if answer.is_token_refused else "ToolUnreachable"
+
+
+def _asked(observed: ObservedTool, pod: ToolPodState) -> PodServer:
+    return PodServer(
+        uid=pod.uid, owner=observed.desired.uid, address=(pod.address, BACKUP_TOOL_PORT), token=observed.token
+    )

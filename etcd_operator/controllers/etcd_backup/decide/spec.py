@@ -1,0 +1,128 @@
+"""What a spec of an EtcdBackup means: whether it is valid, and the URL that its template stands for."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from etcd_operator.api.backups import (
+    ANY_PLACEHOLDER_PATTERN,
+    CLUSTER_URL_PATTERN,
+    CREDENTIALS_PATTERN,
+    DOTS_PATTERN,
+    OBJECT_PATTERN,
+    OPTIONS_PATTERN,
+    PLACEHOLDER_PATTERN,
+    SCHEME_PATTERN,
+    TEMPLATE_PATTERN,
+    BackupDestination,
+    BackupSource,
+    BackupSpec,
+)
+from etcd_operator.api.definitions import backup_validations as rules
+from etcd_operator.api.definitions.limits import NAME_PATTERN
+from etcd_operator.api.meta import ObjectMeta
+
+CLAIM_FOLDER = "/backups"
+"""Where the claim of a `file://` URL is mounted."""
+
+_FILE = "file://"
+
+
+def problem(spec: BackupSpec, at: str = "spec") -> str:
+    """What is wrong with a spec, as the API server reports it; empty if nothing is. at: its path."""
+    return next((f"{at}.{text}" for text in _problems(spec)), "")
+
+
+def named_cluster(source: BackupSource, namespace: str) -> str:
+    """The EtcdCluster of the namespace that is the source: by its name, or by a name of its Service.
+
+    Empty for an address of another etcd. There may be no such cluster.
+    """
+    if source.cluster_name:
+        return source.cluster_name
+    try:
+        host = urlsplit(source.cluster_url).hostname or ""
+    except ValueError:  # not a URL
+        return ""
+    name, _, rest = host.partition(".")
+    is_own = rest in ("", namespace, f"{namespace}.svc") or rest.startswith(f"{namespace}.svc.")
+    return name if is_own and re.fullmatch(NAME_PATTERN, name) else ""
+
+
+def rendered_url(template: str, metadata: ObjectMeta) -> str:
+    """The URL with all placeholders replaced. The template is a valid one."""
+    values = {
+        "Name": metadata.name,
+        "Namespace": metadata.namespace,
+        "UID": metadata.uid,
+        "CreationTimestamp": metadata.creation_timestamp,
+    }
+    return re.sub(PLACEHOLDER_PATTERN, lambda found: values[found[1]], template)
+
+
+def url_in_pod(url: str) -> str:
+    """The URL as the pod of the backup has to be given it: files are in the folder of the claim."""
+    return f"{_FILE}{CLAIM_FOLDER}{url.removeprefix(_FILE)}" if url.startswith(_FILE) else url
+
+
+def url_problems(url: str, *, no_credentials: str, an_object: str) -> Iterator[str]:
+    """What is wrong with the URL of an object in a store, with two of the messages."""
+    checks = (
+        (SCHEME_PATTERN, True, rules.SCHEME),
+        (CREDENTIALS_PATTERN, False, no_credentials),
+        (OBJECT_PATTERN, True, an_object),
+        (DOTS_PATTERN, False, rules.DOTS),
+        (OPTIONS_PATTERN, True, rules.OPTIONS),
+    )
+    return (text for pattern, wanted, text in checks if bool(re.fullmatch(pattern, url)) is not wanted)
+
+
+def access_problems(destination: BackupDestination) -> Iterator[str]:
+    """What does not fit the URL: the claim, the credentials."""
+    url, credentials = destination.object_url_template, destination.credentials
+    if url.startswith(_FILE) != (destination.persistent_volume_claim is not None):
+        yield rules.CLAIM
+    fits = (
+        (credentials.aws is None or url.startswith("s3://"))
+        and (credentials.google_cloud is None or url.startswith("gs://"))
+        and (credentials.environment is None or not url.startswith(_FILE))
+    )
+    if not fits:
+        yield rules.CREDENTIALS_FIT
+
+
+def _problems(spec: BackupSpec) -> Iterator[str]:
+    for text in _source_problems(spec.source):
+        yield f"source: {text}"
+    for text in _url_problems(spec.destination.object_url_template):
+        yield f"destination.objectURLTemplate: {text}"
+    for text in access_problems(spec.destination):
+        yield f"destination: {text}"
+
+
+def _source_problems(source: BackupSource) -> Iterator[str]:
+    if bool(source.cluster_url) == bool(source.cluster_name):
+        yield rules.ONE_SOURCE
+    if source.cluster_url and not _is_client_url(source.cluster_url):
+        yield f"clusterURL {rules.CLUSTER_URL}"
+    if source.cluster_name and not re.fullmatch(NAME_PATTERN, source.cluster_name):
+        yield f"clusterName {rules.CLUSTER_NAME}"
+
+
+def _is_client_url(url: str) -> bool:
+    """The pattern, which the API server has, too, permits ports and addresses that do not exist."""
+    try:
+        return re.fullmatch(CLUSTER_URL_PATTERN, url) is not None and urlsplit(url).port != 0
+    except ValueError:
+        return False
+
+
+def _url_problems(url: str) -> Iterator[str]:
+    if not re.fullmatch(TEMPLATE_PATTERN, url):
+        wrong = [
+            each.group()
+            for each in re.finditer(ANY_PLACEHOLDER_PATTERN, url)
+            if not re.fullmatch(PLACEHOLDER_PATTERN, each.group())
+        ]
+        yield f"{', '.join(wrong)}: {rules.UNKNOWN_PLACEHOLDER}"
+    yield from url_problems(url, no_credentials=rules.NO_CREDENTIALS, an_object=rules.OBJECT)

@@ -1,0 +1,171 @@
+"""One pass over one EtcdBackup: observe, plan, write the status, act; first to store it, then to verify it.
+
+The first status is written before anything is made, with the resourceVersion of what was decided on: a pass
+on an outdated cache fails there. Before the Job is made, the EtcdBackup is read live, because another
+operator may have finished it meanwhile.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.api.meta import RawObject
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_backup.decide import verification
+from etcd_operator.controllers.etcd_backup.decide.plan import Act, BackupPlan, plan
+from etcd_operator.controllers.etcd_backup.decide.state import BACKING_UP, COMPLETED, FAILED, RESTORE
+from etcd_operator.controllers.etcd_backup.decide.status import status
+from etcd_operator.controllers.etcd_backup.manifests import backup_job
+from etcd_operator.controllers.etcd_backup.observe import BackupObserver, ObservedBackup
+from etcd_operator.controllers.etcd_cluster.decide.status import BEHIND, RETRY_HELD
+from etcd_operator.controllers.shared.failures import Failures, is_waited_for, reason_of
+from etcd_operator.controllers.shared.jobs import JobCaches
+from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.controllers.shared.unreadable import Unreadables
+from etcd_operator.controllers.shared.writes import Writes
+from etcd_operator.engine.controller import Result
+from etcd_operator.errors import OperatorError
+from etcd_operator.formats import timestamp
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.events import EventType, Recorder, Reference
+from etcd_operator.kube.views import Written
+from etcd_operator.versions import image_of, restoring
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackupReconciler:
+    """Takes and verifies the backups that EtcdBackups ask for.
+
+    image: of the Jobs; may raise, see `OwnImage`. repository: of etcd's images.
+    """
+
+    caches: JobCaches[EtcdBackup]
+    writes: Writes
+    observer: BackupObserver
+    recorder: Recorder
+    clock: Clock
+    image: Callable[[], str]
+    repository: str
+    failures: Failures
+    unreadables: Unreadables
+
+    def reconcile(self, key: Key) -> Result:
+        """One pass. Raises the errors of the API server that are worth another try."""
+        if self.unreadables.exists(key):
+            return Result()
+        backup = self.caches.owners.store.get(key)
+        if backup is None:
+            return self._over(key)
+        return self.writes.pass_over(key, lambda objects: self._pass(key, backup, objects))
+
+    def _pass(self, key: Key, backup: EtcdBackup, objects: Objects) -> Result:
+        observed = self.observer.observe(key, backup, objects)
+        made = plan(observed.state) or verification.plan(observed.state)
+        return self._carry_out(observed, made, objects) if made is not None else self._over(key)
+
+    def _over(self, key: Key) -> Result:
+        self.failures.passed(key)
+        self.observer.waits.forget(key)
+        return Result()
+
+    def _carry_out(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> Result:
+        match made.act:
+            case Act.CREATE_JOB:
+                return self._create_job(observed, made, objects)
+            case Act.STOP_JOB:
+                self._write(observed, made, objects)
+                self._stop_job(observed, objects)
+            case Act.NOTHING:
+                self._write(observed, made, objects)
+            case _:
+                assert_never(made.act)
+        self.failures.passed(observed.key)
+        return Result(requeue_after=made.requeue_after)
+
+    def _create_job(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> Result:
+        """Make it, or report why it cannot be made; its own event leads to the next pass."""
+        try:
+            if not self._is_still_wanted(observed, objects):
+                return Result(requeue_after=BEHIND)
+            self._make(observed, objects)
+        except OperatorError as error:
+            self._report(observed, made, error, objects)
+            if is_waited_for(error):
+                return Result(requeue_after=RETRY_HELD)
+            raise
+        self.failures.passed(observed.key)
+        return Result(requeue_after=made.requeue_after)
+
+    def _is_still_wanted(self, observed: ObservedBackup, objects: Objects) -> bool:
+        """Whether the API server shows the same: caches may be behind what another operator did."""
+        name, uid = observed.key.name, observed.backup.metadata.uid
+        found = objects.find(resources.BACKUPS, name, EtcdBackup)
+        if found is None or found.metadata.uid != uid or found.metadata.is_deleting:
+            return False
+        if not observed.state.is_to_be_verified:
+            return found.status.phase == BACKING_UP and not found.status.job_name
+        due = found.status.verification
+        return due is not None and not (due.job_name or due.completion_time)
+
+    def _make(self, observed: ObservedBackup, objects: Objects) -> None:
+        body = self._body(observed)
+        if objects.create(resources.JOBS, body):
+            reason = "VerificationStarted" if observed.state.is_to_be_verified else "BackupStarted"
+            self._event(observed.backup, "Normal", reason, f"created Job {body['metadata']['name']}")
+
+    def _body(self, observed: ObservedBackup) -> RawObject:
+        state, metadata, spec = observed.state, observed.backup.metadata, observed.spec
+        if spec is None:
+            raise TypeError("a backup without a valid spec has no Job")
+        if not state.is_to_be_verified:
+            endpoints = state.source.endpoints
+            return backup_job.job(metadata, spec, image=self.image(), url=state.url, endpoints=endpoints)
+        version = restoring(state.etcd_version) if state.verify == RESTORE else None
+        etcd_image = image_of(self.repository, version) if version is not None else ""
+        return backup_job.verification_job(
+            metadata, spec, image=self.image(), url=state.url, etcd_image=etcd_image
+        )
+
+    def _stop_job(self, observed: ObservedBackup, objects: Objects) -> None:
+        """Delete the Job after its pod: while it exists, nothing is concluded."""
+        job = observed.state.job
+        if job is not None:
+            objects.remove(resources.JOBS, job, propagation="Foreground")
+
+    def _report(
+        self, observed: ObservedBackup, made: BackupPlan, error: OperatorError, objects: Objects
+    ) -> None:
+        """Write why the Job cannot be made, as soon as it is worth a message."""
+        message = self.failures.failed(observed.key, error)
+        if message:
+            self._write(observed, replace(made, reason=reason_of(error), message=message), objects)
+
+    def _write(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> None:
+        """Write the status if it is new, with the Event of an end. Raises Conflict on an outdated cache."""
+        backup = observed.backup
+        now = timestamp(self.clock.now())
+        generation = backup.metadata.generation
+        wanted = status(backup.status, observed.state, made, generation=generation, now=now)
+        if wanted == backup.status:
+            return
+        if objects.write_status(resources.BACKUPS, backup.metadata, wanted, Written):
+            self._record_end(backup, made)
+
+    def _record_end(self, backup: EtcdBackup, made: BackupPlan) -> None:
+        if backup.status.phase == COMPLETED:
+            self._record_verdict(backup, made)
+        elif made.phase == COMPLETED:
+            self._event(backup, "Normal", "BackupCompleted", made.message)
+        elif made.phase == FAILED:
+            self._event(backup, "Warning", "BackupFailed", made.message)
+
+    def _record_verdict(self, backup: EtcdBackup, made: BackupPlan) -> None:
+        if made.verdict is True:
+            self._event(backup, "Normal", "BackupVerified", made.message)
+        elif made.verdict is False:
+            self._event(backup, "Warning", "VerificationFailed", made.message)
+
+    def _event(self, backup: EtcdBackup, kind: EventType, reason: str, message: str) -> None:
+        self.recorder.record(Reference.to(resources.BACKUPS, backup.metadata), kind, reason, message)

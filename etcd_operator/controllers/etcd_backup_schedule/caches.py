@@ -1,0 +1,104 @@
+"""What the operator keeps of Kubernetes for EtcdBackupSchedules, and which changes queue which of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from etcd_operator.api.backup_schedules import KIND, EtcdBackupSchedule, ScheduleSpec
+from etcd_operator.api.backups import UID_LABEL, EtcdBackup
+from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.controllers.etcd_backup.decide.spec import named_cluster
+from etcd_operator.controllers.shared.caches import CacheSource
+from etcd_operator.controllers.shared.jobs import BY_UID, JobCaches, uid_of, wake_itself, wake_owner
+from etcd_operator.decoding import convert
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.views import Job, Pod
+
+BY_CLUSTER = "cluster"
+BY_OWNER = "owner"
+
+
+def cluster_of(schedule: EtcdBackupSchedule) -> Key | None:
+    """The EtcdCluster that a schedule names, if its spec can be read."""
+    try:
+        spec = convert(schedule.spec, ScheduleSpec)
+    except msgspec.ValidationError:
+        return None
+    namespace = schedule.metadata.namespace
+    name = named_cluster(spec.backup_template.source, namespace)
+    return Key(namespace, name) if name else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleCaches:
+    """EtcdBackupSchedules; and all EtcdBackups, their Jobs and pods, which are another group's informers."""
+
+    schedules: Informer[EtcdBackupSchedule]
+    of_backups: JobCaches[EtcdBackup]
+
+    @property
+    def backups(self) -> Informer[EtcdBackup]:
+        """All EtcdBackups."""
+        return self.of_backups.owners
+
+    @property
+    def jobs(self) -> Informer[Job]:
+        """The Jobs with the label of an EtcdBackup or of a schedule."""
+        return self.of_backups.jobs
+
+    def pods_of(self, job: ObjectMeta) -> tuple[Pod, ...]:
+        """The pods that Kubernetes made for a Job, the oldest first."""
+        return self.of_backups.pods_of(job)
+
+    def of_resource(self, resource: Resource) -> Informer[Any] | None:
+        """The informer of a resource that is written; None for others."""
+        by_resource: dict[Resource, Informer[Any]] = {
+            resources.SCHEDULES: self.schedules,
+            resources.BACKUPS: self.backups,
+            resources.JOBS: self.jobs,
+        }
+        return by_resource.get(resource)
+
+    def backups_of(self, uid: str) -> tuple[EtcdBackup, ...]:
+        """The EtcdBackups that the schedule of this UID owns, by name."""
+        found = self.backups.store.by_index(BY_OWNER, uid)
+        return tuple(sorted(found, key=lambda backup: backup.metadata.name))
+
+    def naming(self, cluster: Key) -> tuple[EtcdBackupSchedule, ...]:
+        """The schedules that name a cluster, by name; not those that are being deleted."""
+        found = self.schedules.store.by_index(BY_CLUSTER, str(cluster))
+        kept = (each for each in found if not each.metadata.is_deleting)
+        return tuple(sorted(kept, key=lambda each: each.metadata.name))
+
+    def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
+        """Queue the EtcdBackupSchedule that changed, or whose EtcdBackup, Job or pod did."""
+
+        def on_backup(old: EtcdBackup | None, new: EtcdBackup | None) -> None:
+            for value in filter(None, (old, new)):
+                for owner in value.metadata.owner_references:
+                    if owner.controller and owner.kind == KIND:
+                        enqueue(Key(value.metadata.namespace, owner.name))
+
+        wake_itself(self.schedules, enqueue, restart)
+        self.backups.add_handler(on_backup)
+        wake_owner(self.schedules, (self.jobs, self.of_backups.pods), UID_LABEL, enqueue)
+
+
+def schedule_caches(source: CacheSource, backups: JobCaches[EtcdBackup]) -> ScheduleCaches:
+    """The informer of schedules, not yet started, beside those of EtcdBackups."""
+
+    def by_cluster(schedule: EtcdBackupSchedule) -> tuple[str, ...]:
+        cluster = cluster_of(schedule)
+        return (str(cluster),) if cluster is not None else ()
+
+    schedules = source.of(
+        resources.SCHEDULES,
+        EtcdBackupSchedule,
+        indexes={BY_CLUSTER: by_cluster, BY_UID: uid_of},
+    )
+    return ScheduleCaches(schedules=schedules, of_backups=backups)

@@ -1,0 +1,191 @@
+"""What to do for one EtcdBackupSchedule.
+
+Times up to `since` are over. The latest one after it is due once the wall clock has reached it: each pass
+reads that clock, and none relies on the time for which it slept.
+
+`since` does not go back, so a clock that is set back by up to `AHEAD` causes no second backup for the same
+time. If it is further ahead, the clock was wrong when it was written, and the schedule continues from now:
+nothing waits for a date that was a mistake.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from etcd_operator.controllers.etcd_backup.decide.state import COMPLETED, FAILED
+from etcd_operator.controllers.etcd_backup_schedule.decide.cron import Cron
+from etcd_operator.controllers.etcd_backup_schedule.decide.prune import UNCHANGED, PrunePlan, plan_prune
+from etcd_operator.controllers.etcd_backup_schedule.decide.spec import backup_name
+from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
+from etcd_operator.formats import timestamp
+
+AHEAD = timedelta(hours=2)
+"""By so much a clock may be set back without a second backup for the same time."""
+
+LONGEST_SLEEP = 60.0
+"""Seconds until the next pass at the latest: somebody may set the clock meanwhile."""
+
+SHORTEST_SLEEP = 0.01
+
+INVALID = "InvalidSpec"
+SUSPENDED = "Suspended"
+SCHEDULED = "Scheduled"
+BACKING_UP = "BackingUp"
+WAITING = "Waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulePlan:
+    """What the status reports, and what to do.
+
+    is_ready, reason, message: of the condition. since: times up to it are over; None: as before.
+    following: the next time, if there is one. recorded: a time whose EtcdBackup exists, and is not yet in the
+    status. start: a time whose EtcdBackup is to be created. warning: reason and message of an Event.
+    surplus: EtcdBackups to be deleted. prune: what is done about what is stored. requeue_after: seconds;
+    None: at an event.
+    """
+
+    is_ready: bool
+    reason: str
+    message: str
+    since: datetime | None = None
+    following: datetime | None = None
+    recorded: datetime | None = None
+    start: datetime | None = None
+    warning: tuple[str, str] | None = None
+    surplus: tuple[ScheduledBackup, ...] = ()
+    prune: PrunePlan = UNCHANGED
+    requeue_after: float | None = None
+
+
+def plan(state: ScheduleState) -> SchedulePlan | None:
+    """What to do for a schedule; None for one that is being deleted. Deterministic, without side effects."""
+    if state.is_deleting:
+        return None
+    if state.times is None:
+        return SchedulePlan(is_ready=False, reason=INVALID, message=state.problem)
+    since = counted_from(state)
+    found = recorded(state, since)
+    since = found or since
+    made = _at(state, state.times, since)
+    return replace(
+        made,
+        since=made.since or since,
+        recorded=found,
+        surplus=surplus(state),
+        prune=plan_prune(replace(state.prune, is_backing_up=bool(state.active) or made.start is not None)),
+    )
+
+
+def counted_from(state: ScheduleState) -> datetime:
+    """Up to when times are over: those before the schedule was created or changed are not made up for."""
+    since = state.since or state.created
+    is_changed = state.known not in (None, state.described)
+    return state.now if is_changed or since > state.now + AHEAD else since
+
+
+def recorded(state: ScheduleState, since: datetime) -> datetime | None:
+    """The last time after `since` whose EtcdBackup exists: the write of the status after it has failed."""
+    created = (backup.due for backup in state.backups if backup.due is not None)
+    return max((due for due in created if since < due <= state.now), default=None)
+
+
+def surplus(state: ScheduleState) -> tuple[ScheduledBackup, ...]:
+    """The EtcdBackups that have ended and are more than are kept, the oldest first."""
+    completed = _oldest(state, COMPLETED, but=state.successful_kept)
+    return completed + _oldest(state, FAILED, but=state.failed_kept)
+
+
+def _oldest(state: ScheduleState, phase: str, *, but: int) -> tuple[ScheduledBackup, ...]:
+    ended = [backup for backup in state.backups if backup.phase == phase and not backup.is_deleting]
+    ended = [backup for backup in ended if not backup.is_verifying]  # its Job would be deleted with it
+    ended.sort(key=lambda backup: (backup.created, backup.name))
+    return tuple(ended[: max(0, len(ended) - but)])
+
+
+def _at(state: ScheduleState, times: Cron, since: datetime) -> SchedulePlan:
+    if state.is_suspended:
+        return SchedulePlan(
+            is_ready=False, reason=SUSPENDED, message="no backup is started while spec.suspend is true"
+        )
+    first = times.next_after(since)
+    latest = times.latest(since, state.now)
+    if latest is None:
+        return _idle(state, times, first)
+    late = (state.now - latest).total_seconds()
+    if state.deadline is not None and late > state.deadline:
+        return _skip(state, times, first, latest)
+    if state.active:
+        return _wait(state, times, first, late)
+    return _start(state, first, latest, times.next_after(latest))
+
+
+def _idle(state: ScheduleState, times: Cron, following: datetime) -> SchedulePlan:
+    pause = sleep((following - state.now).total_seconds())
+    if state.active:
+        return replace(_in_progress(state.active, following, pause), is_ready=not _is_held_up(state, times))
+    return SchedulePlan(
+        is_ready=True,
+        reason=SCHEDULED,
+        message=f"the next backup is due at {timestamp(following)}",
+        following=following,
+        requeue_after=pause,
+    )
+
+
+def _in_progress(active: tuple[str, ...], following: datetime, pause: float) -> SchedulePlan:
+    return SchedulePlan(
+        is_ready=True,
+        reason=BACKING_UP,
+        message=f"EtcdBackup {', '.join(active)} has not ended; the next backup is due at "
+        f"{timestamp(following)}",
+        following=following,
+        requeue_after=pause,
+    )
+
+
+def _skip(state: ScheduleState, times: Cron, first: datetime, latest: datetime) -> SchedulePlan:
+    active = ", ".join(state.active)
+    because = f"EtcdBackup {active} had not ended" if active else "no backup was started"
+    message = f"skipped {_dates(first, latest)}: {because} within spec.startingDeadlineSeconds"
+    return replace(
+        _idle(state, times, times.next_after(latest)), since=latest, warning=("BackupSkipped", message)
+    )
+
+
+def _wait(state: ScheduleState, times: Cron, first: datetime, late: float) -> SchedulePlan:
+    active = ", ".join(state.active)
+    left = [] if state.deadline is None else [state.deadline - late]
+    left.append((times.next_after(state.now) - state.now).total_seconds())
+    is_held_up = _is_held_up(state, times)
+    remedy = ": if it makes no progress, delete it" if is_held_up else ""
+    return SchedulePlan(
+        is_ready=not is_held_up,
+        reason=WAITING,
+        message=f"the backup due at {timestamp(first)} waits until EtcdBackup {active} has ended{remedy}",
+        following=first,
+        requeue_after=sleep(min(left)),
+    )
+
+
+def _is_held_up(state: ScheduleState, times: Cron) -> bool:
+    """Whether an EtcdBackup has not ended although two times have come since its own: it may hang."""
+    begun = [each.due for each in state.backups if each.is_active and each.due is not None]
+    return bool(begun) and times.next_after(times.next_after(min(begun))) <= state.now
+
+
+def _start(state: ScheduleState, first: datetime, latest: datetime, following: datetime) -> SchedulePlan:
+    pause = sleep((following - state.now).total_seconds())
+    made = _in_progress((backup_name(state.name, latest),), following, pause)
+    missed = f"{_dates(first, latest)} were missed: only the latest of them is taken now"
+    return replace(made, start=latest, warning=("BackupsMissed", missed) if first < latest else None)
+
+
+def _dates(first: datetime, latest: datetime) -> str:
+    if first == latest:
+        return f"the backup due at {timestamp(first)}"
+    return f"the backups due from {timestamp(first)} to {timestamp(latest)}"
+
+
+def sleep(seconds: float) -> float:
+    """The pause before something that is due in so many seconds, see `LONGEST_SLEEP`."""
+    return min(max(seconds, SHORTEST_SLEEP), LONGEST_SLEEP)

@@ -1,0 +1,177 @@
+"""When old stored backups of a schedule are removed, and what came of it.
+
+One Job after each backup that was completed, and after each edit of the retention. Its name follows from the
+schedule, so there are never two at once. It can be stopped anywhere and repeated: the next one goes on. One
+that fails is repeated after the next backup; no backup waits for it.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+import msgspec
+
+from etcd_operator.controllers.etcd_backup.decide.result import LONGEST_MESSAGE, STORE_REASONS, without_flags
+from etcd_operator.controllers.shared.decide.job_end import JobEnd
+from etcd_operator.decoding import reported
+from etcd_operator.formats import counted
+
+PRUNED_REASON, FAILED_REASON = "BackupsPruned", "PruneFailed"
+NO_BACKUP, PRUNING, PENDING, STOPPING = "NoBackup", "Pruning", "PodPending", "Stopping"
+NOT_STARTED = "NotStarted"
+
+
+class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The report of `etcd-operator prune`: how many backups were removed and kept, or an error."""
+
+    removed: int | None = None
+    kept: int = 0
+    error: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneJob:
+    """The Job that was made for this very schedule.
+
+    request: what it was made for. message: what Kubernetes reports of its end. waits_for: why its pod does
+    not start. report: of its last pod that has ended.
+    """
+
+    name: str
+    uid: str
+    request: str = ""
+    end: JobEnd = JobEnd.RUNS
+    message: str = ""
+    is_terminating: bool = False
+    waits_for: str = ""
+    report: PruneReport | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneState:
+    """What was observed. All texts may be empty.
+
+    retention: of the spec, in one text. newest: the URL of the newest backup that is completed.
+    done: the request that was carried out last, as in the status.
+    pending: what the pod of the Job waits for, as in the status. is_backing_up: a backup runs, or begins.
+    """
+
+    retention: str = ""
+    newest: str = ""
+    done: str = ""
+    pending: str = ""
+    is_backing_up: bool = False
+    job: PruneJob | None = None
+
+    @property
+    def request(self) -> str:
+        """What has to be carried out; empty for nothing."""
+        return f"{self._by_retention}{self.newest}" if self.retention and self.newest else ""
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the Job was made for another retention."""
+        job = self.job
+        return job is not None and not (self.retention and job.request.startswith(self._by_retention))
+
+    @property
+    def _by_retention(self) -> str:
+        return f"{self.retention} after "
+
+
+NO_RETENTION = PruneState()
+
+
+class PruneAct(Enum):
+    """What is done."""
+
+    NOTHING = "nothing"
+    CREATE = "create the Job"
+    REMOVE = "delete the Job"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrunePlan:
+    """What to do, and the condition Pruned: verdict "" leaves it as it is, None removes it.
+
+    ended: the request of a Job that has ended. removed, stored: how many backups, None if that is not known.
+    """
+
+    act: PruneAct = PruneAct.NOTHING
+    verdict: Literal["True", "False", "Unknown", ""] | None = ""
+    reason: str = ""
+    message: str = ""
+    ended: str = ""
+    removed: int | None = None
+    stored: int | None = None
+
+
+UNCHANGED = PrunePlan()
+
+
+def plan_prune(state: PruneState) -> PrunePlan:
+    """What to do about old backups of a schedule with a valid spec. Deterministic, without side effects."""
+    job = state.job
+    if job is not None and job.is_terminating:
+        return PrunePlan(verdict="Unknown", reason=STOPPING, message=f"Job {job.name} is being deleted")
+    if job is not None and job.end is JobEnd.RUNS:
+        return PrunePlan(act=PruneAct.REMOVE) if state.is_outdated else _in_progress(job)
+    if job is not None and state.retention and job.request != state.done:
+        return _ended(job, state.pending)
+    return _at_rest(state)
+
+
+def read(message: str) -> PruneReport | None:
+    """The report in a termination message; None if there is none."""
+    report = reported(message, PruneReport)
+    return report if report is not None and (report.removed is not None or report.error) else None
+
+
+def _at_rest(state: PruneState) -> PrunePlan:
+    """No Job runs."""
+    if not state.retention:
+        act = PruneAct.REMOVE if state.job is not None else PruneAct.NOTHING
+        return PrunePlan(act=act, verdict=None)
+    if not state.request:
+        return PrunePlan(verdict="Unknown", reason=NO_BACKUP, message="no backup has been completed yet")
+    if state.request == state.done or state.is_backing_up:
+        return UNCHANGED
+    return PrunePlan(act=PruneAct.CREATE if state.job is None else PruneAct.REMOVE)
+
+
+def _in_progress(job: PruneJob) -> PrunePlan:
+    if job.waits_for:
+        message = f"waiting for the pod of Job {job.name} to start: {job.waits_for}"
+        return PrunePlan(verdict="Unknown", reason=PENDING, message=message)
+    return PrunePlan(verdict="Unknown", reason=PRUNING, message=f"Job {job.name} removes old backups")
+
+
+def _ended(job: PruneJob, pending: str) -> PrunePlan:
+    if job.end is JobEnd.FAILED:
+        reason, message = _failure(job, pending)
+        return PrunePlan(verdict="False", reason=reason, message=message, ended=job.request)
+    report = job.report
+    if report is None or report.removed is None:
+        message = "old backups were removed; how many is not known, because the pod was deleted"
+        return PrunePlan(verdict="True", reason=PRUNED_REASON, message=message, ended=job.request)
+    return PrunePlan(
+        verdict="True",
+        reason=PRUNED_REASON,
+        message=f"removed {counted(report.removed, 'backup')}, {report.kept} left",
+        ended=job.request,
+        removed=report.removed,
+        stored=report.kept,
+    )
+
+
+def _failure(job: PruneJob, pending: str) -> tuple[str, str]:
+    later = "; old backups remain until their removal is tried again, after the next backup"
+    report = job.report
+    if report is not None and report.error:
+        message = without_flags(report.error)[:LONGEST_MESSAGE]
+        return STORE_REASONS.get(report.reason, FAILED_REASON), f"{message}{later}"
+    if pending:
+        return NOT_STARTED, f"the Job has ended while {pending}{later}"
+    why = job.message or "no reason is given"
+    return FAILED_REASON, f"the Job failed: {why}{later}"

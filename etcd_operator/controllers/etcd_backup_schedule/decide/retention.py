@@ -1,0 +1,96 @@
+"""What `spec.retention` of an EtcdBackupSchedule means: where its stored backups are, and which are its own.
+
+A stored backup belongs to a schedule if its manifest names the series of the schedule, which contains the
+UID, and if its name is one that the template stands for. So nothing of another schedule is removed, of a
+former one of the same name, or of another Kubernetes, and no copy under another name.
+"""
+
+import glob
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from etcd_operator.api.backup_schedules import FIXED_PLACE_PATTERN, KIND, Retention, ScheduleSpec
+from etcd_operator.api.backups import PLACEHOLDER_PATTERN
+from etcd_operator.api.definitions import schedule_validations as rules
+from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.formats import DURATION_PATTERN
+
+_DIGIT = "[0-9]"
+_VARYING: dict[str, Callable[[str], str]] = {
+    "Name": lambda schedule: f"{glob.escape(schedule)}-{_DIGIT * 8}-{_DIGIT * 4}",
+    "UID": lambda _: "?" * 36,
+    "CreationTimestamp": lambda _: "?" * len("2026-11-22T14:00:00Z"),
+}
+"""What a placeholder stands for in the EtcdBackups of a schedule, as a pattern of `fnmatch`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupFolder:
+    """Where the backups of a schedule are stored.
+
+    url: of the folder, with its options. match: a pattern of `fnmatch` for the names below it.
+    """
+
+    url: str
+    match: str
+
+    def names(self, urls: Iterable[str]) -> tuple[str, ...]:
+        """The names below the folder that these URLs of backups have; URLs of other folders are left out."""
+        folder = unquote(self.url.partition("?")[0])
+        plain = (unquote(url.partition("?")[0]) for url in urls)
+        return tuple(dict.fromkeys(each.removeprefix(folder) for each in plain if each.startswith(folder)))
+
+
+def problem(spec: ScheduleSpec) -> str:
+    """What is wrong with the retention of a spec that is valid otherwise; empty if nothing is."""
+    retention = spec.retention
+    if retention is None:
+        return ""
+    if retention.max_count is None and not retention.max_age:
+        return f"spec.retention: {rules.RETENTION}"
+    if retention.max_age and not re.fullmatch(DURATION_PATTERN, retention.max_age):
+        return f'spec.retention.maxAge: "{retention.max_age}" {rules.MAX_AGE}'
+    if not re.fullmatch(FIXED_PLACE_PATTERN, spec.backup_template.destination.object_url_template):
+        return f"spec.retention: {rules.FIXED_PLACE}"
+    return ""
+
+
+def described(retention: Retention) -> str:
+    """The retention in one text: an edit changes it."""
+    limits = {"maxCount": retention.max_count, "maxAge": retention.max_age}
+    return ", ".join(f"{name} {value}" for name, value in limits.items() if value)
+
+
+def series(metadata: ObjectMeta) -> str:
+    """The series of a schedule, as in the manifests of its backups."""
+    return f"{metadata.namespace}/{metadata.name}/{metadata.uid}"
+
+
+def series_of(backup: ObjectMeta) -> str:
+    """The series of the schedule that owns an EtcdBackup; empty if none does."""
+    owner = next((each for each in backup.owner_references if each.controller and each.kind == KIND), None)
+    return f"{backup.namespace}/{owner.name}/{owner.uid}" if owner is not None else ""
+
+
+def place(template: str, metadata: ObjectMeta) -> BackupFolder:
+    """Where the backups of a schedule are stored. template: one that `problem` accepts. metadata: its own."""
+    url = re.sub("[{][{] *[.]Namespace *[}][}]", lambda _: metadata.namespace, template)
+    address, _, options = url.partition("?")
+    scheme, _, path = address.partition("://")
+    bucket, *folders = path.split("/")
+    fixed = next(number for number, each in enumerate(folders) if re.search(PLACEHOLDER_PATTERN, each))
+    folder = "".join(f"{each}/" for each in (bucket, *folders[:fixed]))
+    query = f"?{options}" * bool(options)
+    names = "/".join(folders[fixed:])
+    return BackupFolder(url=f"{scheme}://{folder}{query}", match=_pattern(names, metadata.name))
+
+
+def _pattern(names: str, schedule: str) -> str:
+    """Even parts are text, odd ones the fields of placeholders."""
+    parts = re.split(PLACEHOLDER_PATTERN, names)
+    return "".join(
+        _VARYING[part](schedule) if number % 2 else glob.escape(unquote(part))
+        for number, part in enumerate(parts)
+    )

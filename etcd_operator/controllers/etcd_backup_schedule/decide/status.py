@@ -1,0 +1,172 @@
+"""The status of an EtcdBackupSchedule, from what was planned."""
+
+from datetime import datetime
+
+import msgspec
+
+from etcd_operator.api.backup_schedules import LastBackup, LastPrune, ScheduleStatus
+from etcd_operator.api.meta import Condition, condition, condition_of, merge_conditions
+from etcd_operator.controllers.etcd_backup.decide.state import BACKING_UP, COMPLETED
+from etcd_operator.controllers.etcd_backup_schedule.decide.plan import AHEAD, SchedulePlan
+from etcd_operator.controllers.etcd_backup_schedule.decide.prune import PrunePlan
+from etcd_operator.controllers.etcd_backup_schedule.decide.results import is_final, to_be_reported
+from etcd_operator.controllers.etcd_backup_schedule.decide.spec import backup_name
+from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
+from etcd_operator.formats import timestamp
+
+READY, SUCCEEDED, VERIFIED, PRUNED = "Ready", "LastBackupSucceeded", "LastBackupVerified", "Pruned"
+CONDITIONS = frozenset({READY, SUCCEEDED, VERIFIED, PRUNED})
+"""Whether backups are started; whether the last one that has ended succeeded; whether the last one whose
+verification has ended is verified, while spec.backupTemplate.verify is set; and whether old ones could be
+removed."""
+
+NEVER = Condition(type=SUCCEEDED, status="Unknown", reason="NoBackup", message="no backup has ended yet")
+NEVER_VERIFIED = Condition(
+    type=VERIFIED, status="Unknown", reason="NoBackup", message="no verification has ended yet"
+)
+
+
+def status(
+    previous: ScheduleStatus, state: ScheduleState, plan: SchedulePlan, *, generation: int
+) -> ScheduleStatus:
+    """What is to be written once `plan.start` was created; equal to `previous` if nothing is new."""
+    created = plan.start or plan.recorded
+    last = _last(previous, state, created)
+    ended = _last_ended(previous, state, plan)
+    conditions = [_ready(plan, generation), _succeeded(previous, ended, generation)]
+    if state.is_verified:
+        conditions.append(_verified(previous, state, generation))
+    conditions += _pruned(previous, plan.prune, generation)
+    written = msgspec.structs.replace(
+        previous,
+        observed_generation=generation,
+        schedule=state.described or previous.schedule,
+        since=_text(plan.start or plan.since) or previous.since,
+        last_schedule_time=_text(created) or previous.last_schedule_time,
+        next_schedule_time=_text(plan.following),
+        active=_active(state, plan),
+        last_backup=last,
+        last_prune=_last_prune(previous.last_prune, plan.prune, timestamp(state.now)),
+        conditions=merge_conditions(previous.conditions, conditions, timestamp(state.now), own=CONDITIONS),
+    )
+    success = _newest(state, previous.last_successful_time)
+    if success is not None:
+        written = msgspec.structs.replace(
+            written, last_successful_time=success.completed_at, last_successful_url=success.url
+        )
+    verified = _newest(state, previous.last_verified_time, is_verified=True)
+    if verified is not None:
+        written = msgspec.structs.replace(
+            written, last_verified_time=verified.completed_at, last_verified_url=verified.url
+        )
+    return written
+
+
+def _text(moment: datetime | None) -> str:
+    return timestamp(moment) if moment is not None else ""
+
+
+def _active(state: ScheduleState, plan: SchedulePlan) -> tuple[str, ...]:
+    if plan.start is None:
+        return state.active
+    return tuple(sorted({*state.active, backup_name(state.name, plan.start)}))
+
+
+def _last(previous: ScheduleStatus, state: ScheduleState, created: datetime | None) -> LastBackup | None:
+    name = backup_name(state.name, created) if created is not None else ""
+    last = LastBackup(name=name, phase=BACKING_UP) if name else previous.last_backup
+    for backup in state.backups:
+        if last is not None and backup.name == last.name and (backup.has_ended or not is_final(last)):
+            return LastBackup(name=last.name, phase=backup.phase or BACKING_UP, url=backup.url)
+    return last
+
+
+def _last_ended(previous: ScheduleStatus, state: ScheduleState, plan: SchedulePlan) -> ScheduledBackup | None:
+    """The last EtcdBackup that has ended, which need not be the last one; None if its object is gone."""
+    reported = to_be_reported(previous, state, plan)
+    if reported:
+        return reported[-1]
+    last = previous.last_backup
+    same = (each for each in state.backups if last is not None and each.name == last.name)
+    return next((each for each in same if each.has_ended), None)
+
+
+def _ready(plan: SchedulePlan, generation: int) -> Condition:
+    return condition(
+        READY, holds=plan.is_ready, reason=plan.reason, message=plan.message, generation=generation
+    )
+
+
+def _succeeded(previous: ScheduleStatus, last: ScheduledBackup | None, generation: int) -> Condition:
+    """From the last EtcdBackup that has ended; one whose object is gone was reported before."""
+    if last is None:
+        return condition_of(previous.conditions, SUCCEEDED) or NEVER
+    return condition(
+        SUCCEEDED,
+        holds=last.phase == COMPLETED,
+        reason=last.reason or last.phase,
+        message=described(last),
+        generation=generation,
+    )
+
+
+def described(ended: ScheduledBackup) -> str:
+    """What came of an EtcdBackup that has ended, for the condition and the Event."""
+    return f"EtcdBackup {ended.name}: {ended.message}"
+
+
+def _verified(previous: ScheduleStatus, state: ScheduleState, generation: int) -> Condition:
+    """From the newest EtcdBackup whose verification has ended; those of deleted ones were reported before."""
+    newest_first = sorted(state.backups, key=lambda backup: (backup.created, backup.name), reverse=True)
+    for backup in newest_first:
+        if backup.verdict is not None and backup.verdict.status != "Unknown":
+            message = f"EtcdBackup {backup.name}: {backup.verdict.message}"
+            return msgspec.structs.replace(
+                backup.verdict, type=VERIFIED, message=message, observed_generation=generation
+            )
+    return condition_of(previous.conditions, VERIFIED) or NEVER_VERIFIED
+
+
+def _pruned(previous: ScheduleStatus, plan: PrunePlan, generation: int) -> tuple[Condition, ...]:
+    match plan.verdict:
+        case None:
+            return ()
+        case "":
+            return tuple(each for each in previous.conditions if each.type == PRUNED)
+        case verdict:
+            return (
+                Condition(
+                    type=PRUNED,
+                    status=verdict,
+                    reason=plan.reason,
+                    message=plan.message,
+                    observed_generation=generation,
+                ),
+            )
+
+
+def _last_prune(previous: LastPrune | None, plan: PrunePlan, now: str) -> LastPrune | None:
+    if not plan.ended:
+        return previous
+    stored = previous.stored if previous is not None else 0
+    return LastPrune(
+        request=plan.ended,
+        time=now,
+        removed=plan.removed or 0,
+        stored=plan.stored if plan.stored is not None else stored,
+    )
+
+
+def _newest(state: ScheduleState, recorded: str, *, is_verified: bool = False) -> ScheduledBackup | None:
+    """The last EtcdBackup that is completed (and verified), unless a later one was deleted since.
+
+    recorded: when the one in the status was completed. Not one of a clock that was far ahead, see `plan`.
+    """
+    latest = timestamp(state.now + AHEAD)
+    completed = [backup for backup in state.backups if backup.phase == COMPLETED]
+    completed = [backup for backup in completed if backup.is_verified or not is_verified]
+    completed = [backup for backup in completed if backup.completed_at <= latest]
+    if not completed:
+        return None
+    last = max(completed, key=lambda backup: (backup.created, backup.name))
+    return last if last.completed_at > recorded or recorded > latest else None

@@ -1,0 +1,109 @@
+"""Joins the caches into one `ScheduleState`."""
+
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from etcd_operator.api.backup_schedules import SCHEDULED_ANNOTATION, EtcdBackupSchedule, ScheduleSpec
+from etcd_operator.api.backups import BackupStatus, EtcdBackup
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_backup.decide.status import COMPLETE, VERIFIED
+from etcd_operator.controllers.etcd_backup_schedule.caches import ScheduleCaches
+from etcd_operator.controllers.etcd_backup_schedule.decide.cron import Cron
+from etcd_operator.controllers.etcd_backup_schedule.decide.spec import checked, described
+from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
+from etcd_operator.controllers.etcd_backup_schedule.pruner import observe_prune
+from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.decoding import convert
+from etcd_operator.errors import InvalidSpec
+from etcd_operator.formats import instant, moment
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleObserver:
+    """Observes EtcdBackupSchedules, from the caches and the wall clock.
+
+    Only what a Job has reported is read from the API server, where the caches do not have it.
+    """
+
+    caches: ScheduleCaches
+    clock: Clock
+
+    def observe(self, schedule: EtcdBackupSchedule, objects: Objects) -> ScheduleState:
+        """What is observed of one schedule. objects: reads live. Raises the errors of `Client`."""
+        state, spec = self._observe(schedule)
+        if spec is None:
+            return state
+        return replace(state, prune=observe_prune(self.caches, schedule, spec, objects))
+
+    def observe_backups(self, schedule: EtcdBackupSchedule) -> ScheduleState:
+        """The same without the Job that removes old backups: from the caches alone."""
+        state, _ = self._observe(schedule)
+        return state
+
+    def _observe(self, schedule: EtcdBackupSchedule) -> tuple[ScheduleState, ScheduleSpec | None]:
+        metadata, previous = schedule.metadata, schedule.status
+        spec, times, wrong = _parsed(schedule)
+        state = ScheduleState(
+            name=metadata.name,
+            now=self.clock.now(),
+            created=instant(metadata.creation_timestamp),
+            times=times,
+            problem=wrong,
+            is_deleting=metadata.is_deleting,
+            known=previous.schedule if previous.observed_generation else None,
+            since=moment(previous.since),
+            backups=tuple(map(scheduled_backup, self.caches.backups_of(metadata.uid))),
+        )
+        return (_with_spec(state, spec) if spec is not None else state), spec
+
+
+def scheduled_backup(backup: EtcdBackup) -> ScheduledBackup:
+    """What a schedule reads of one of its EtcdBackups."""
+    metadata, status = backup.metadata, backup.status
+    conditions = {each.type: each for each in status.conditions}
+    verdict, verification = conditions.get(COMPLETE), status.verification
+    return ScheduledBackup(
+        name=metadata.name,
+        uid=metadata.uid,
+        created=metadata.creation_timestamp,
+        due=moment(metadata.annotations.get(SCHEDULED_ANNOTATION, "")),
+        phase=status.phase,
+        is_deleting=metadata.is_deleting,
+        url=status.url,
+        completed_at=status.completion_time,
+        reason=verdict.reason if verdict is not None else "",
+        message=verdict.message if verdict is not None else "",
+        verdict=conditions.get(VERIFIED),
+        is_verifying=verification is not None and not verification.completion_time,
+        size=status.size,
+        took=_took(status),
+    )
+
+
+def _took(status: BackupStatus) -> float | None:
+    begun, ended = moment(status.start_time), moment(status.completion_time)
+    return (ended - begun).total_seconds() if begun is not None and ended is not None else None
+
+
+def _parsed(schedule: EtcdBackupSchedule) -> tuple[ScheduleSpec | None, Cron | None, str]:
+    """The spec and its times, or what is wrong with it."""
+    try:
+        spec = convert(schedule.spec, ScheduleSpec)
+        return spec, checked(schedule.metadata.name, spec), ""
+    except msgspec.ValidationError as error:
+        return None, None, f"spec: {error}"
+    except InvalidSpec as error:
+        return None, None, str(error)
+
+
+def _with_spec(state: ScheduleState, spec: ScheduleSpec) -> ScheduleState:
+    return replace(
+        state,
+        described=described(spec),
+        is_suspended=spec.suspend,
+        is_verified=spec.backup_template.verify is not None,
+        deadline=spec.starting_deadline_seconds,
+        successful_kept=spec.successful_backups_history_limit,
+        failed_kept=spec.failed_backups_history_limit,
+    )

@@ -1,0 +1,203 @@
+"""One pass over one EtcdBackupSchedule: observe, plan, create the EtcdBackup, write the status, clean up.
+
+The EtcdBackup comes before the status. Its name follows from the time of the schedule, so another try meets
+the same object; and if the status is never written, the next pass knows from the EtcdBackup that this time is
+over. Caches may be behind: right before it is created, the schedule and its EtcdBackups are read live.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from etcd_operator.api.backup_schedules import (
+    SCHEDULE_LABEL,
+    EtcdBackupSchedule,
+    ScheduleStatus,
+)
+from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.api.meta import Condition, condition_of
+from etcd_operator.controllers.etcd_backup.decide.state import COMPLETED
+from etcd_operator.controllers.etcd_backup_schedule.caches import ScheduleCaches
+from etcd_operator.controllers.etcd_backup_schedule.decide.plan import INVALID, SchedulePlan, plan
+from etcd_operator.controllers.etcd_backup_schedule.decide.prune import FAILED_REASON, PRUNED_REASON
+from etcd_operator.controllers.etcd_backup_schedule.decide.results import to_be_reported
+from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
+from etcd_operator.controllers.etcd_backup_schedule.decide.status import PRUNED, VERIFIED, described, status
+from etcd_operator.controllers.etcd_backup_schedule.manifests import scheduled_backup as render
+from etcd_operator.controllers.etcd_backup_schedule.metrics import ScheduleMetricsReporter
+from etcd_operator.controllers.etcd_backup_schedule.observe import ScheduleObserver, scheduled_backup
+from etcd_operator.controllers.etcd_backup_schedule.pruner import Pruner
+from etcd_operator.controllers.etcd_backup_schedule.readers import being_read
+from etcd_operator.controllers.etcd_cluster.decide.status import BEHIND, RETRY_HELD
+from etcd_operator.controllers.shared.failures import Failures, is_waited_for, reason_of
+from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.controllers.shared.unreadable import Unreadables
+from etcd_operator.controllers.shared.writes import Writes
+from etcd_operator.engine.controller import Result
+from etcd_operator.errors import OperatorError
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.events import EventType, Recorder, Reference
+from etcd_operator.kube.views import Written
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleReconciler:
+    """Creates the EtcdBackups of EtcdBackupSchedules."""
+
+    caches: ScheduleCaches
+    writes: Writes
+    observer: ScheduleObserver
+    recorder: Recorder
+    failures: Failures
+    unreadables: Unreadables
+    metrics: ScheduleMetricsReporter
+    pruner: Pruner
+
+    def reconcile(self, key: Key) -> Result:
+        """One pass. Raises the errors of the API server that are worth another try."""
+        if self.unreadables.exists(key):
+            return Result()
+        schedule = self.caches.schedules.store.get(key)
+        if schedule is None:
+            self.failures.passed(key)
+            self.metrics.forget(key)
+            self.pruner.failures.passed(key)
+            return Result()
+        return self.writes.pass_over(key, lambda objects: self._pass(schedule, objects))
+
+    def _pass(self, schedule: EtcdBackupSchedule, objects: Objects) -> Result:
+        state = self.observer.observe(schedule, objects)
+        made = plan(state)
+        if made is None:
+            self.metrics.forget(schedule.metadata.key)
+            return Result()
+        return _Pass(reconciler=self, schedule=schedule, state=state, objects=objects).carry_out(made)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pass:
+    """One schedule, as it is seen in one pass."""
+
+    reconciler: ScheduleReconciler
+    schedule: EtcdBackupSchedule
+    state: ScheduleState
+    objects: Objects
+
+    def carry_out(self, made: SchedulePlan) -> Result:
+        """Act and report. Raises the errors of `Client`."""
+        held = self._start(made, made.start) if made.start is not None else None
+        if held is not None:
+            return held
+        pruner = self.reconciler.pruner
+        prune, after = pruner.act(self.schedule, self.state.prune, made.prune, self.objects)
+        self._write(replace(made, prune=prune))
+        self._remove_surplus(made)
+        self.reconciler.failures.passed(self._key)
+        waits = [seconds for seconds in (made.requeue_after, after) if seconds is not None]
+        return Result(requeue_after=min(waits, default=None))
+
+    def _remove_surplus(self, made: SchedulePlan) -> None:
+        """But for those whose names a restore under way reads; they go when it has ended."""
+        read = {each.name for each in being_read(self.objects)} if made.surplus else set()
+        for backup in made.surplus:
+            if backup.name not in read:
+                self.objects.remove(resources.BACKUPS, backup)
+
+    def _start(self, made: SchedulePlan, due: datetime) -> Result | None:
+        """Create the EtcdBackup; how the pass ends if that was not possible."""
+        try:
+            if not self._is_still_due():
+                return Result(requeue_after=BEHIND)
+            self._create(due)
+        except OperatorError as error:
+            self._hold(made, error)
+            if is_waited_for(error):
+                return Result(requeue_after=RETRY_HELD)
+            raise
+        return None
+
+    def _is_still_due(self) -> bool:
+        """Whether the API server shows the same: caches may be behind what another operator did."""
+        metadata, previous = self.schedule.metadata, self.schedule.status
+        found = self.objects.find(resources.SCHEDULES, metadata.name, EtcdBackupSchedule)
+        return (
+            found is not None
+            and found.metadata.uid == metadata.uid
+            and not found.metadata.is_deleting
+            and found.metadata.generation == metadata.generation
+            and found.status.since == previous.since
+            and not any(scheduled_backup(backup).is_active for backup in self._live_backups())
+        )
+
+    def _live_backups(self) -> tuple[EtcdBackup, ...]:
+        metadata = self.schedule.metadata
+        listing = self.objects.client.list(
+            resources.BACKUPS,
+            EtcdBackup,
+            namespace=metadata.namespace,
+            label_selector=f"{SCHEDULE_LABEL}={metadata.name}",
+        )
+        return tuple(each for each in listing.whole() if each.metadata.controller_uid == metadata.uid)
+
+    def _create(self, due: datetime) -> None:
+        template = self.schedule.spec["backupTemplate"]
+        body = render.scheduled_backup(self.schedule.metadata, template, due)
+        if self.objects.create(resources.BACKUPS, body):
+            self._event("Normal", "BackupStarted", f"created EtcdBackup {body['metadata']['name']}")
+
+    def _hold(self, made: SchedulePlan, error: OperatorError) -> None:
+        """Write why the EtcdBackup cannot be created, as soon as it is worth a message."""
+        reason, message = reason_of(error), self.reconciler.failures.failed(self._key, error)
+        if message:
+            held = replace(
+                made, is_ready=False, reason=reason, message=message, start=None, warning=(reason, message)
+            )
+            self._write(held)
+
+    def _write(self, made: SchedulePlan) -> None:
+        """Write the status if it is new, with its Events. Raises Conflict on an outdated cache."""
+        metadata, previous = self.schedule.metadata, self.schedule.status
+        wanted = status(previous, self.state, made, generation=metadata.generation)
+        ended = to_be_reported(previous, self.state, made)
+        self.reconciler.metrics.observed(self.schedule, self.state, ended, wanted)
+        if wanted == previous:
+            return
+        if self.objects.write_status(resources.SCHEDULES, metadata, wanted, Written):
+            for backup in ended:
+                self._record_end(backup)
+            self._record_events(previous, wanted, made)
+
+    def _record_end(self, backup: ScheduledBackup) -> None:
+        if backup.phase == COMPLETED:
+            self._event("Normal", "BackupCompleted", described(backup))
+        else:
+            self._event("Warning", "BackupFailed", described(backup))
+
+    def _record_events(self, previous: ScheduleStatus, wanted: ScheduleStatus, made: SchedulePlan) -> None:
+        pruned = condition_of(previous.conditions, PRUNED)
+        if made.warning is not None:
+            self._event("Warning", *made.warning)
+        if made.reason == INVALID:
+            self._event("Warning", INVALID, made.message)
+        if made.prune.verdict == "False" and pruned != condition_of(wanted.conditions, PRUNED):
+            self._event("Warning", FAILED_REASON, made.prune.message)
+        elif made.prune.removed:
+            self._event("Normal", PRUNED_REASON, made.prune.message)
+        verdicts = (condition_of(status.conditions, VERIFIED) for status in (previous, wanted))
+        self._record_verdict(*verdicts)
+
+    def _record_verdict(self, before: Condition | None, verdict: Condition | None) -> None:
+        if verdict is None or (before is not None and before.message == verdict.message):
+            return
+        if verdict.status == "True":
+            self._event("Normal", "BackupVerified", verdict.message)
+        elif verdict.status == "False":
+            self._event("Warning", "VerificationFailed", verdict.message)
+
+    def _event(self, kind: EventType, reason: str, message: str) -> None:
+        about = Reference.to(resources.SCHEDULES, self.schedule.metadata)
+        self.reconciler.recorder.record(about, kind, reason, message)
+
+    @property
+    def _key(self) -> Key:
+        return self.schedule.metadata.key

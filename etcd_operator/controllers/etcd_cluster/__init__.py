@@ -1,0 +1,1 @@
+"""EtcdClusters of both groups: one pass observes, plans, acts, and writes the status."""

@@ -1,0 +1,288 @@
+"""Carries out actions. Each can be interrupted after any write and run again.
+
+How objects are written is in `shared.objects`, where the kinds of member differ in `etcd_cluster.members`,
+changes of etcd's list in `etcd_cluster.membership`, the acts of a recovery in `recovery.acts` and
+what they confirm live in `recovery.proofs`.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Generic, assert_never
+
+from etcd_operator.api.meta import RawObject
+from etcd_operator.api.persisted import AnyCluster
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    Action,
+    AppendEntry,
+    CommonAction,
+    CreateClientService,
+    CreateMember,
+    CreateMemberService,
+    DeleteMember,
+    KeepBudget,
+    KindAction,
+    PadLog,
+    Remember,
+    ReplaceMember,
+    RestoreLabels,
+)
+from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, PodFacts
+from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
+    AddLearner,
+    DisarmCorrupt,
+    MembershipAction,
+    MoveLeader,
+    Promote,
+    RemoveCorrupt,
+    RemoveExternal,
+    RemoveMember,
+)
+from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import RecoveryAction
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.manifests import budget
+from etcd_operator.controllers.etcd_cluster.members.protocol import NewMembers, Scope
+from etcd_operator.controllers.etcd_cluster.membership import Membership
+from etcd_operator.controllers.etcd_cluster.observe.addresses import client_endpoints, peer_url
+from etcd_operator.controllers.etcd_cluster.observe.labels import assert_gone_as_seen
+from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
+from etcd_operator.controllers.etcd_cluster.recovery.acts import Recoverer
+from etcd_operator.controllers.etcd_cluster.recovery.proofs import RecoveryProofs
+from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers, located
+from etcd_operator.controllers.shared.caches import Caches, Cluster
+from etcd_operator.controllers.shared.objects import CHANGED, Overridden, RecordEvent
+from etcd_operator.controllers.shared.writes import Writes, require_leadership
+from etcd_operator.errors import Conflict, NotFound, OperatorError
+from etcd_operator.etcd.client import OnCall
+from etcd_operator.kube import resources
+from etcd_operator.kube.views import Budget, Written
+
+
+@dataclass(frozen=True, kw_only=True)
+class Actor(Generic[Cluster]):
+    """Acts on the clusters of one API group."""
+
+    writes: Writes
+    caches: Caches[Cluster]
+    dialect: Dialect[Cluster]
+    members: NewMembers
+    prober: Prober
+    on_call: OnCall
+    clock: Clock
+    readers: Readers
+    may_act: Callable[[], bool]
+    leads_for: Callable[[float], bool]
+
+    def act(self, state: ClusterState, action: Action, report: RecordEvent) -> None:
+        """Carry out one action other than `Remember`, which is a status write.
+
+        Raises NotLeading if this process does not lead right before it.
+        """
+        require_leadership(self.may_act)
+        objects = self.writes.of(state.desired.key)
+        scope = Scope(objects=objects, state=state, report=report, now=self.clock.now())
+        if isinstance(action, MembershipAction):
+            self._change(scope, action)
+        elif isinstance(action, RecoveryAction):
+            self._recover(scope, action)
+        elif isinstance(action, KindAction):
+            self.members(scope).act(action)
+        else:
+            self._write(scope, action)
+
+    def _write(self, scope: Scope, action: CommonAction) -> None:
+        desired = scope.desired
+        match action:
+            case CreateClientService():
+                body = self.dialect.client_service(desired)
+                scope.create(resources.SERVICES, body, "ServiceCreated")
+            case CreateMemberService():
+                body = self.dialect.member_service(desired, action.name)
+                scope.create(resources.SERVICES, body, "ServiceCreated")
+            case RestoreLabels():
+                labels = self.dialect.member_labels(desired, action.pod.member)
+                scope.objects.label(resources.PODS, action.pod, labels)
+                scope.report("LabelsRestored", f"restored the labels of Pod {action.pod.name}")
+            case KeepBudget():
+                self._keep_budget(scope, self.dialect.budget(desired, action.min_available))
+            case CreateMember():
+                self._create(scope, action)
+            case ReplaceMember():
+                self._replace(scope, action)
+            case DeleteMember():
+                self._delete(scope, action.name)
+            case PadLog() | AppendEntry():
+                self._append(scope, action)
+            case Remember():
+                raise TypeError("Remember is written by the pass, as status")
+            case _:
+                assert_never(action)
+
+    def _append(self, scope: Scope, action: PadLog | AppendEntry) -> None:
+        membership = self._membership(scope.state)
+        match action:
+            case PadLog():
+                membership.append_nothing(action.entries)
+            case AppendEntry():
+                with suppress(OperatorError):
+                    membership.append_entry()
+        self.prober.invalidate(scope.desired.key)
+
+    def _create(self, scope: Scope, action: CreateMember) -> None:
+        if isinstance(action.start, Bootstrapping):
+            _assert_bootstraps(scope, self.caches.resource)
+        start = located(scope, action.start)
+        body = self.dialect.member(scope.desired.at(action.version), action.name, start)
+        self.members(scope).create(body)
+
+    def _change(self, scope: Scope, action: MembershipAction) -> None:
+        """Change etcd's member list. Whatever the result, earlier observations are outdated."""
+        removed: frozenset[str] = frozenset()
+        membership, report = self._membership(scope.state), scope.report
+        try:
+            match action:
+                case AddLearner():
+                    if membership.add_learner(self._peer_url(scope, action.name)):
+                        report("MemberAdded", f"added member {action.name} as a learner")
+                case Promote():
+                    _assert_stays(scope, scope.member(action.name), _pod_of)
+                    if membership.promote(action.member_id):
+                        report("MemberPromoted", f"promoted {action.name} to a voter")
+                case MoveLeader():
+                    membership.move_leader(action)
+                    report("LeaderMoved", f"moved leadership to {action.name}")
+                case DisarmCorrupt():
+                    membership.disarm_corrupt(action.member_id)
+                    report("AlarmDisarmed", f"disarmed the alarm CORRUPT of {action.member_id}")
+                case RemoveMember() | RemoveCorrupt() | RemoveExternal():
+                    self._remove(scope, membership, action)
+                    removed = frozenset(client_endpoints([_member_of(scope, action)]).values())
+                case _:
+                    assert_never(action)
+        finally:
+            self.prober.invalidate(scope.desired.key, removed=removed)
+
+    def _remove(
+        self, scope: Scope, membership: Membership, action: RemoveMember | RemoveCorrupt | RemoveExternal
+    ) -> None:
+        """Take a member out of etcd's list, after what the plan rests on is confirmed live."""
+        if isinstance(action, RemoveCorrupt):
+            membership.assert_corrupt(action.member_id)
+        if not isinstance(action, RemoveExternal):
+            labels = self.dialect.member_labels(scope.desired, action.name)
+            assert_gone_as_seen(scope, self.members(scope), action.name, labels)
+        _assert_still_there(scope, action.name, scope.state.kind.storage_of)
+        if membership.remove(action.name, action.member_id, by_ours=isinstance(action, RemoveExternal)):
+            scope.report("MemberRemoved", f"removed member {action.name}, ID {action.member_id}")
+
+    def _recover(self, scope: Scope, action: RecoveryAction) -> None:
+        proofs = RecoveryProofs(
+            scope=scope,
+            channels=self.prober.channels(scope.desired.key),
+            on_call=self.on_call,
+            member_at=self.dialect.member_at,
+            labels_of=self.dialect.member_labels,
+            readers=self.readers,
+        )
+        members = self.members(scope)
+        Recoverer(scope=scope, members=members, readers=self.readers, proofs=proofs).act(action)
+
+    def _replace(self, scope: Scope, action: ReplaceMember) -> None:
+        """Stop a member for a restart, after a live read: the others run, and list it."""
+        state, name = scope.state, action.name
+        member = state.by_name[name]
+        may_serve = member.is_healthy or (state.has_quorum and member.is_running)
+        if len(state.voters) > 1 and may_serve:
+            if not self._membership(state).lists(name, self._peer_url(scope, name)):
+                raise Conflict(f"{name} is no longer a member: not upgrading it")
+            _assert_still_there(scope, name, _pod_of)
+        try:
+            self.members(scope).replace(action)
+        finally:
+            self.prober.invalidate(scope.desired.key)
+
+    def _delete(self, scope: Scope, name: str) -> None:
+        """Remove the objects of a member after making sure, live, that etcd does not list it."""
+        if self._membership(scope.state).lists(name, self._peer_url(scope, name)):
+            self.prober.invalidate(scope.desired.key)
+            raise Conflict(f"{name} is a member again: not deleting it")
+        self.members(scope).remove(name)
+
+    def _membership(self, state: ClusterState) -> Membership:
+        channels = self.prober.channels(state.desired.key)
+        return Membership(channels=channels, state=state, on_call=self.on_call, leads_for=self.leads_for)
+
+    def _peer_url(self, scope: Scope, name: str) -> str:
+        return peer_url(self.dialect, scope.desired, name)
+
+    def _keep_budget(self, scope: Scope, body: RawObject) -> None:
+        """Create it, or restore what somebody changed. Raises Overridden."""
+        desired = scope.desired
+        found = self.caches.budgets.store.get(desired.key)
+        if found is None or found.metadata.controller_uid != desired.uid:
+            scope.create(resources.BUDGETS, body, "BudgetCreated")
+            return
+        changes = budget.changes(found.spec, body)
+        try:
+            stored = scope.objects.change(resources.BUDGETS, found.metadata, *changes, kind=Budget)
+        except NotFound:
+            return  # deleted meanwhile: the watch will report it
+        if not budget.is_as_desired(stored.spec, body):
+            raise Overridden(f"PodDisruptionBudget {desired.name} is not stored as requested: {CHANGED}")
+
+
+def _member_of(scope: Scope, action: RemoveMember | RemoveCorrupt | RemoveExternal) -> Member:
+    external = {member.name: member for member in scope.state.external}
+    return external.get(action.name) or scope.member(action.name)
+
+
+def _assert_bootstraps(scope: Scope, resource: resources.Resource) -> None:
+    """Raises Conflict if the bootstrap has ended, or begun again, since it was observed.
+
+    Empty members beside, or instead of, those that have served would be a quorum without their data. Nothing
+    else would stop one whose pod was deleted since the observation: its name is free.
+    """
+    desired = scope.desired
+    found = scope.objects.find(resource, desired.name, AnyCluster)
+    if found is None or found.metadata.uid != desired.uid:
+        raise Conflict(f"{desired.name} was deleted since it was observed: not bootstrapping it")
+    if found.status.cluster_id or found.status.bootstrap != desired.persisted.bootstrap:
+        raise Conflict(f"{desired.name} was bootstrapped since it was observed: trying again")
+
+
+Part = Callable[[Member], PodFacts | ClaimFacts | None]
+"""One object of a member."""
+
+
+def _pod_of(member: Member) -> PodFacts | None:
+    return member.pod
+
+
+def _assert_still_there(scope: Scope, leaving: str, part: Part) -> None:
+    """Raises Conflict if this part of another healthy voter is being deleted since it was observed.
+
+    A cache is always a moment behind. Three voters tolerate the loss of one: if a pod is being deleted while
+    the operator removes or restarts another member, one of the two remaining voters is about to end, and with
+    it the quorum. etcd would not refuse: a pod that is being deleted still answers. What was already being
+    deleted when it was observed is part of the plan.
+    """
+    for voter in scope.state.healthy_voters:
+        if voter.name != leaving:
+            _assert_stays(scope, voter, part)
+
+
+def _assert_stays(scope: Scope, member: Member, part: Part) -> None:
+    """Raises Conflict if this part of a member is being deleted since it was observed.
+
+    A learner, too: a voter that ends at once costs a cluster of one its quorum.
+    """
+    seen = part(member)
+    if seen is None or seen.is_terminating:
+        return
+    resource = resources.PODS if isinstance(seen, PodFacts) else resources.CLAIMS
+    found = scope.objects.find(resource, seen.name, Written)
+    if found is None or found.metadata.uid != seen.uid or found.metadata.is_deleting:
+        raise Conflict(f"{member.name} is being deleted since it was observed: trying again")

@@ -1,0 +1,1 @@
+"""How a running etcd cluster is adopted."""

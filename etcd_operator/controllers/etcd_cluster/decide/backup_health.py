@@ -1,0 +1,42 @@
+"""The condition BackupHealthy of a cluster, as it is merged into its status and compared with the last one.
+
+What it reports is judged for the backup tool of a cluster in `decide.health`, and for the schedules
+that name a cluster in `decide.health`.
+"""
+
+import msgspec
+
+from etcd_operator.api.meta import Condition, merge_conditions, without_numbers
+
+HEALTHY = "BackupHealthy"
+"""The condition. True: the last success is not older than two intervals. Unknown: there was none yet."""
+
+UNHEALTHY = "BackupUnhealthy"
+"""The Event when it becomes false."""
+
+
+def merged(previous: tuple[Condition, ...], wanted: Condition | None, now: str) -> tuple[Condition, ...]:
+    """The conditions of the cluster with this one last, as the pass over its members leaves them."""
+    others = tuple(each for each in previous if each.type != HEALTHY)
+    if wanted is None:
+        return others
+    before = tuple(each for each in previous if each.type == HEALTHY)
+    return others + merge_conditions(before, [_without_flapping(before, wanted)], now, own={HEALTHY})
+
+
+def change(previous: tuple[Condition, ...], wanted: Condition | None) -> tuple[str, bool] | None:
+    """Reason of the Event for a change of the condition, and whether it is a warning; None for no Event."""
+    was = next((each.status for each in previous if each.type == HEALTHY), "")
+    now = wanted.status if wanted is not None else ""
+    if now == "False" and was != "False":
+        return UNHEALTHY, True
+    return (HEALTHY, False) if (was, now) == ("False", "True") else None
+
+
+def _without_flapping(before: tuple[Condition, ...], wanted: Condition) -> Condition:
+    """Without a new message that differs from the last one in numbers only: each would be a write."""
+    for old in before:
+        is_same = (old.status, old.reason) == (wanted.status, wanted.reason)
+        if is_same and without_numbers(old.message) == without_numbers(wanted.message):
+            return msgspec.structs.replace(wanted, message=old.message)
+    return wanted

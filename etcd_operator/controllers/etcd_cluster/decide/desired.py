@@ -1,0 +1,162 @@
+"""What a user declares, in terms that no API group owns.
+
+A dialect makes a `DesiredCluster` from its resource; every rule, manifest and action uses
+this value only.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from etcd_operator.api.adoption import Mode
+from etcd_operator.api.meta import RawObject
+from etcd_operator.api.persisted import Adoption, Bootstrap, Recovery, Upgrade
+from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.api.s3 import S3Target
+from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
+from etcd_operator.controllers.etcd_cluster.decide.member_names import member_name
+from etcd_operator.keys import Key
+from etcd_operator.versions import image_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersistedState:
+    """What the operator remembers about a cluster (see api/persisted.py).
+
+    cluster_id: hexadecimal, recorded once a quorum has answered; empty until then.
+    next_ordinal: the number that the next new ephemeral member takes; it only grows.
+    recovery: the last one, under way or finished; None for a cluster that never had one.
+    upgrade: the one under way. adoption: the one under way or finished.
+    """
+
+    bootstrap: Bootstrap | None = None
+    cluster_id: str = ""
+    next_ordinal: int = 0
+    recovery: Recovery | None = None
+    upgrade: Upgrade | None = None
+    adoption: Adoption | None = None
+
+    @property
+    def is_bootstrapped(self) -> bool:
+        """Whether a quorum has ever answered: from then on nothing bootstraps this cluster again."""
+        return bool(self.cluster_id)
+
+    @property
+    def recovery_under_way(self) -> Recovery | None:
+        """The recovery that is under way: the ID of its new cluster is not recorded yet; None without one."""
+        recovery = self.recovery
+        return recovery if recovery is not None and recovery.is_under_way(self.cluster_id) else None
+
+    @property
+    def is_recovering(self) -> bool:
+        """Whether a recovery is under way."""
+        return self.recovery_under_way is not None
+
+    @property
+    def given_up_ids(self) -> frozenset[str]:
+        """The IDs of the etcd clusters that recoveries have given up; not that of one under way."""
+        if self.recovery is None:
+            return frozenset()
+        return frozenset({self.recovery.replaces, *self.recovery.former}) - {"", self.cluster_id}
+
+    @property
+    def is_adopting(self) -> bool:
+        """Whether external members may still be in the cluster."""
+        return self.adoption is not None and not self.adoption.finished
+
+    @property
+    def is_adoption_unclear(self) -> bool:
+        """Whether the resource was created again, and it is not known which external members are left."""
+        return self.adoption is not None and not self.adoption.finished and not self.adoption.members
+
+    @property
+    def is_restoring(self) -> bool:
+        """Whether a new cluster is being made from a backup."""
+        return self.is_recovering and not self.is_bootstrapped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreFrom:
+    """The backups that a new cluster begins with: of a cluster, on its claim, or in a bucket."""
+
+    cluster: str
+    s3: S3Target | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt:
+    """The running etcd cluster that a resource names: where each of its members serves (`host:port`)."""
+
+    endpoints: tuple[str, ...]
+    mode: Mode = "Complete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredCluster:
+    """One cluster as its resource declares it.
+
+    problem: why the spec cannot be acted on, in one sentence; empty when it can.
+    repository: of etcd's images, without a tag. version: of etcd, `X.Y.Z` without `v`. kind: of member.
+    recover: the name of the recovery that its user requests; empty for none. restore_in_place: the same of a
+    restore in place.
+    recovers_after: seconds after which a lost quorum is recovered without a person; None for never.
+    adopt: the running cluster that its members join; None for a cluster of its own.
+    restore: what a new cluster begins with; None for nothing. restored_by: the EtcdRestore that created it on
+    claims with data; empty for none.
+    unavailable_since: since when its status reports that (RFC 3339); empty while it is available.
+    available_reason: the reason of Available that its status has, true or not; empty where it has none.
+    cluster_version: etcd's own, as its status last had it; None where the status has no such field.
+    """
+
+    api_version: str
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    created: str
+    size: int
+    repository: str
+    version: str
+    kind: Kind
+    persisted: PersistedState = PersistedState()
+    pod_template: PodTemplate = field(default_factory=PodTemplate)
+    claim_template: RawObject = field(default_factory=dict)
+    is_paused: bool = False
+    is_deleting: bool = False
+    problem: str = ""
+    recover: str = ""
+    recovers_after: float | None = None
+    restore_in_place: str = ""
+    adopt: Adopt | None = None
+    restore: RestoreFrom | None = None
+    restored_by: str = ""
+    unavailable_since: str = ""
+    available_reason: str = ""
+    cluster_version: str | None = None
+
+    @property
+    def key(self) -> Key:
+        """Its namespace and name."""
+        return Key(self.namespace, self.name)
+
+    @property
+    def token(self) -> str:
+        """etcd's initial cluster token: of the bootstrap or the recovery that made the cluster."""
+        bootstrap = self.persisted.bootstrap
+        return bootstrap.token if bootstrap is not None else self.uid
+
+    @property
+    def image(self) -> str:
+        """The image that its members run."""
+        return image_of(self.repository, self.version)
+
+    def member_name(self, ordinal: int) -> str:
+        """Persistent: `my-cluster-0`. Ephemeral: `my-cluster-0000`, four digits at least."""
+        return member_name(self.name, ordinal, digits=self.kind.digits)
+
+    @property
+    def initial_member_names(self) -> tuple[str, ...]:
+        """The names of the initial members, by number."""
+        return tuple(self.member_name(ordinal) for ordinal in range(self.size))
+
+    def at(self, version: str) -> "DesiredCluster":
+        """This cluster with another version of etcd; unchanged for an empty one."""
+        return replace(self, version=version) if version else self

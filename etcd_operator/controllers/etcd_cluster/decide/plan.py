@@ -1,0 +1,112 @@
+"""The ordered rules: the first that returns a plan decides.
+
+A rule is a function from the observed state to a `Plan` or None. A new behaviour is one
+function, one line in `RULES` (or `PRELIMINARY`) and one row in a table test. `plan` is total and
+deterministic; it repeats nothing once it has been applied, because every rule depends on
+what is observed and not on what was planned. (`awaited_entry` repeats what changes nothing.)
+"""
+
+from collections.abc import Callable
+
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
+from etcd_operator.controllers.etcd_cluster.decide.adoption import adopt, adopt_again, adopt_hold
+from etcd_operator.controllers.etcd_cluster.decide.recovery import (
+    in_place,
+    manual_recovery,
+    quorum_lost,
+    recovery_ending,
+    restore,
+)
+from etcd_operator.controllers.etcd_cluster.decide.rules import (
+    awaited_entry,
+    bootstrap,
+    budget,
+    claims,
+    crashed,
+    data_corrupt,
+    guard,
+    learner,
+    objects,
+    replace,
+    resume,
+    scale,
+    take_over,
+    unhealthy,
+)
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.upgrade import state_machine
+
+Rule = Callable[[ClusterState], Plan | None]
+
+PRELIMINARY: tuple[Rule, ...] = (
+    # Reasons to do nothing at all.
+    guard.deleting,  # Kubernetes deletes what the cluster owns: whatever is created now is deleted again
+    guard.paused,  # the user stops every act, so that nothing else matters
+    guard.invalid,  # without a valid spec there is neither a size nor a version to act on
+    guard.stale,  # all that follows may act, and must not act twice
+    guard.unseen,  # what exists and cannot be read would look absent to all that follows
+    guard.conflicting,  # nothing can be created under names that are somebody else's
+    guard.other_operator,  # all that follows takes the members for ours
+    # What is needed before anything is concluded from an absence or from silence.
+    objects.restore_labels,  # a pod without its labels is in no cache: to all later rules it would be lost
+    guard.split,  # with members of two clusters, no later act is right for both
+    objects.repair,  # needs neither a user nor a quorum, and may bring a quorum back
+    recovery_ending.reopen,  # the same
+    recovery_ending.created_late,  # before a member gets the name, and the volume, of what was created late
+    guard.locked,  # all that follows reads or changes members, which etcd allows to users only
+)
+"""What comes before anything is concluded about members. A plan of these appends no awaited entry."""
+
+RULES: tuple[Rule, ...] = (
+    # Until the cluster ID is recorded.
+    adopt.begin,  # a cluster that is to be adopted is never bootstrapped
+    take_over.take_over,  # members that run come before data on claims
+    resume.resume,  # data on the claims of a former cluster comes before an empty cluster
+    restore.restore,  # a backup comes before an empty cluster
+    bootstrap.bootstrap,  # no other rule applies to a cluster that has never served
+    # Data that may be lost.
+    claims.set_existing_only,  # protects data before any rule lets a member restart
+    adopt_again.known_again,  # the external members are not unknown ones
+    guard.unknown_members,  # from here on rules count members, and an unknown one makes the count wrong
+    adopt_hold.hold,  # no recovery below knows of external members
+    quorum_lost.recover,  # without a quorum no rule below can change the members
+    manual_recovery.recover,  # the same where a person requests it
+    in_place.restore,  # what a person requests comes before repairs of what it gives up
+    replace.remount,  # loses nothing: it comes before a loss is believed
+    learner.remove_outdated,  # can never start once a voter is removed, which comes next
+    replace.lost_member,  # another failure may cost the quorum: it comes before planned changes
+    budget.budget,  # after a voter is removed and before a learner joins: evictions leave a quorum
+    # Planned changes of members and version, one at a time.
+    scale.orphaned_objects,  # frees the names that new members take
+    take_over.remains,  # a person frees the others
+    crashed.restart,  # costs nothing, and whatever is below may need it
+    data_corrupt.replace,  # no learner copies data, and no member is removed, while members disagree
+    adopt.leave,  # before the pending learner is promoted
+    learner.finish,  # the pending change comes before the next one
+    adopt.proceed,  # no rule below knows of external members
+    take_over.finish,  # the pods of another operator would outlive what is changed below
+    budget.before_stop,  # no rule above may wait for a person while evictions are refused
+    scale.down,  # a member that is to be removed is not upgraded first
+    manual_recovery.offer_beside_upgrade,  # the next one reports an upgrade, and not what else can be done
+    state_machine.roll,  # decides itself where missing members come first (`grows_first`)
+    scale.up,  # needs every voter healthy, and no other change
+    # Reports: nothing above could act.
+    manual_recovery.offer,  # any rule above may still bring a quorum back
+    unhealthy.watch,  # what is unhealthy now is reported before what was refused
+    manual_recovery.record_stable,  # all members are healthy
+    state_machine.refused,  # the cluster serves, at another version
+    manual_recovery.refused,  # the cluster serves, and needs no recovery
+    in_place.refused,  # the same, and is not restored
+    adopt_again.refused,  # the same, and adopts nothing
+    recovery_ending.report,  # the cluster is as desired, but for what a person has to remove
+)
+
+
+def plan(state: ClusterState) -> Plan:
+    """What to do about `state`: total, deterministic, without side effects."""
+    held = _first(PRELIMINARY, state)
+    return held or awaited_entry.with_entry(state, _first(RULES, state) or Plan.settled())
+
+
+def _first(rules: tuple[Rule, ...], state: ClusterState) -> Plan | None:
+    return next((found for rule in rules if (found := rule(state))), None)

@@ -1,0 +1,117 @@
+"""What is written on members' pods: whether the member serves, its start, and whether clients reach it.
+
+The first is the condition of a readiness gate, so that the disruption budget counts members as
+etcd sees them: started, voting, healthy. A silence is judged as in status: the prober has asked
+twice. The second replaces the flags that the member was bootstrapped with, so that a new process
+in the same pod can never bootstrap again (docs/architecture.md, "Bootstrap").
+"""
+
+from dataclasses import dataclass
+
+from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadinessUpdate:
+    """What is to be written on one member's pod.
+
+    serves: the condition of the readiness gate; reason and message explain it.
+    sets_existing_only: from now on the member refuses to start without its data.
+    """
+
+    name: str
+    pod: PodFacts
+    serves: bool
+    sets_existing_only: bool
+    reason: str
+    message: str
+
+
+def readiness_updates(state: ClusterState) -> tuple[ReadinessUpdate, ...]:
+    """The pods that need a change; none where that cannot be judged.
+
+    In a split brain it is only known that members of the conflicting cluster do not serve.
+    """
+    if not state.persisted.is_bootstrapped or state.conflict:
+        return ()
+    is_split = bool(state.cluster_ids - {state.persisted.cluster_id})
+    judged = state.foreign if is_split else state.members
+    found = (_update(state, member, member.pod) for member in judged if member.pod is not None)
+    return tuple(update for update in found if update is not None)
+
+
+def _update(state: ClusterState, member: Member, pod: PodFacts) -> ReadinessUpdate | None:
+    if not pod.is_gated or pod.is_terminating or pod.is_finished:
+        return None
+    reason, message = _verdict(state, member)
+    serves = reason == SERVES
+    sets_existing_only = _may_be_existing_only(state, member) and not pod.is_existing_only
+    if pod.serves is serves and not sets_existing_only:
+        return None
+    if pod.serves is None and not serves and not sets_existing_only:
+        return None  # a condition that is not there counts as false
+    return ReadinessUpdate(
+        name=member.name,
+        pod=pod,
+        serves=serves,
+        sets_existing_only=sets_existing_only,
+        reason=reason,
+        message=message,
+    )
+
+
+def routes(state: ClusterState) -> tuple[tuple[PodFacts, bool], ...]:
+    """The pods whose labels need a change, each with whether clients may reach it from then on.
+
+    None while the cluster is not to be acted on. The Service selects by labels of the pods. A member that
+    answers for another etcd cluster than the one on record would give clients another cluster's data under
+    this one's name; so its pod loses a label that the Service selects by, and gets it back when it answers
+    for the right cluster again. Nothing else of such a member is touched: a person has to decide which data
+    to keep (`rules.guard.split`).
+
+    Only where a member of the cluster on record answers: otherwise the recorded ID may be wrong, and a
+    Service without members serves nobody.
+    """
+    desired = state.desired
+    if not state.answers_as_recorded or state.conflict or desired.is_paused or desired.is_deleting:
+        return ()
+    wanted = ((member.pod, member not in state.foreign) for member in state.answers)
+    return tuple(
+        (pod, is_open)
+        for pod, is_open in wanted
+        if pod is not None and not pod.is_terminating and pod.is_routed is not is_open
+    )
+
+
+SERVES = "MemberServes"
+
+
+def _verdict(state: ClusterState, member: Member) -> tuple[str, str]:
+    if member in state.foreign:
+        return "OtherCluster", "it answers for a cluster other than the one on record"
+    if not state.has_quorum:
+        return "QuorumLost", "no quorum answers"
+    if member.refusal is not None:
+        return _verdict_on_refusal(member)
+    if member.entry is None and state.requires_user:
+        return "NoAnswer", "no member reports the list of members, and this member is silent"
+    if member.entry is None:
+        return "NotAMember", "etcd does not list it"
+    if member.entry.is_learner:
+        return "Learner", "it does not vote yet"
+    if not member.is_healthy:
+        return "MemberUnhealthy", member.health.value
+    return SERVES, "a healthy voter"
+
+
+def _verdict_on_refusal(member: Member) -> tuple[str, str]:
+    if member.is_serving:
+        return SERVES, "a voter that requires authentication"
+    return "AuthEnabled", "it requires authentication"
+
+
+def _may_be_existing_only(state: ClusterState, member: Member) -> bool:
+    """A voter that answers has its data and no longer needs its first flags. A pause stops all acts."""
+    votes = member.entry is not None and not member.entry.is_learner and member not in state.foreign
+    return votes and member.answer is not None and not state.desired.is_paused

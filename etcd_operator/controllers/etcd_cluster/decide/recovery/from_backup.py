@@ -1,0 +1,137 @@
+"""Whether a recovery restores a backup: which one is newer than every survivor, or is all that is left.
+
+A backup counts only as its tool has verified it since the loss: no backup of this cluster can be begun
+without a quorum, so what is found then is final. One that was begun before, and is still being stored, has
+every write that was acknowledged by then, so it is waited for; a tool that makes no progress gives it up by
+itself. It is newer than a survivor if it is of the same etcd cluster and has a higher revision. Every
+survivor has more than any backup of an earlier etcd cluster.
+"""
+
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import held
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.pods.tool_report import VerifiedBackup
+from etcd_operator.versions import can_restore
+
+TOOL_GRACE = 30.0
+"""Seconds of silence of a backup tool, where a survivor has all that is known to be stored."""
+
+ASK_AGAIN = 0.5
+"""Seconds until a tool that is reading its backups is asked again."""
+
+EMPTY = "no empty cluster is bootstrapped in its place"
+
+
+def backup_newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup | Plan | None:
+    """A backup that has more than this survivor; None if there is none; a plan where that is not known."""
+    tool_backups = state.tool_backups
+    if not tool_backups.is_kept:
+        return None
+    revision, report = survivor.revision, tool_backups.report
+    if report is None:
+        return _wait_beside(state, survivor.name, revision)
+    if not report.is_listed:
+        return _wait_until_listed(survivor.name)
+    if not _has_more(state, report.candidate, revision):
+        return None  # so has no other: there is no need to wait until it is read
+    if not report.is_checked:
+        return _wait_beside(state, survivor.name, revision)
+    return report.newest if _has_more(state, report.newest, revision) else None
+
+
+def _has_more(state: ClusterState, backup: VerifiedBackup | None, revision: int) -> bool:
+    if backup is None or backup.cluster_id != state.persisted.cluster_id:
+        return False
+    return backup.revision > revision and can_restore(backup.etcd_version)
+
+
+def _wait_until_listed(name: str) -> Plan:
+    return held(
+        "BackupPending",
+        "no quorum can return; waiting for the backup tool, which lists the stored backups or still stores a "
+        f"backup that was begun before the loss; remove spec.backup to recover from {name}",
+    )
+
+
+def _wait_beside(state: ClusterState, name: str, revision: int) -> Plan | None:
+    tool_backups = state.tool_backups
+    why = f" ({tool_backups.problem})" if tool_backups.problem else ""
+    candidate = tool_backups.report.candidate if tool_backups.report is not None else None
+    known = max(tool_backups.known_revision, candidate.revision if candidate is not None else 0)
+    if known > revision:
+        return held(
+            "BackupPending",
+            f"no quorum can return; a backup has revision {known}, more than {name} with "
+            f"{revision}: waiting for the backup tool{why}; remove spec.backup to recover from {name}",
+        )
+    if tool_backups.waited < TOOL_GRACE:
+        return Plan.wait(
+            "QuorumLost",
+            "no quorum can return; asking the backup tool which backups it has",
+            requeue_after=ASK_AGAIN,
+        )
+    return None
+
+
+def newest_backup(state: ClusterState) -> VerifiedBackup | Plan:
+    """The backup to restore where no member is left; a plan where there is none, or it is not known."""
+    tool_backups = state.tool_backups
+    if not tool_backups.is_kept:
+        return held(
+            "NoBackup",
+            "no pod of a member is found by its labels (etcd_cluster, etcd_node): the data of all members is "
+            f"lost, and {EMPTY}; if pods run without these labels, restore them; if there are backups, set "
+            "spec.backup to where they are; if not, delete the cluster and create it again to begin with an "
+            "empty one",
+        )
+    if tool_backups.report is None or not tool_backups.report.is_checked:
+        why = tool_backups.problem or "it is asked which backups it has"
+        return Plan.hold(
+            "BackupPending",
+            f"the data of all members is lost: waiting for the backup tool to restore a backup: {why}",
+            requeue_after=ASK_AGAIN,
+        )
+    newest = tool_backups.report.newest
+    if newest is None:
+        return _none(tool_backups.report.damaged)
+    if not _is_own(state, newest):
+        return held(
+            "NoBackup",
+            "the data of all members is lost, and there is no intact backup of this cluster: the newest one, "
+            f"{newest.name}, is of another etcd cluster ({newest.cluster_id}) that had this name; to begin "
+            "with its data, delete the cluster and create it again with spec.restore",
+        )
+    if not can_restore(newest.etcd_version):
+        return held(
+            "RecoveryUnsupported",
+            f"the data of all members is lost: the newest backup {newest.name} is of etcd "
+            f"{newest.etcd_version}, which cannot restore it without hiding writes from watchers (3.5.10 and "
+            "later can): restore it by hand",
+        )
+    return newest
+
+
+def _is_own(state: ClusterState, backup: VerifiedBackup) -> bool:
+    """Whether a backup is of an etcd cluster that this resource had, as far as its status records them.
+
+    A seed is opened to clients, and to the backup tool, after the ID of its cluster is on record.
+    """
+    recovery = state.persisted.recovery
+    if recovery is None:
+        return backup.cluster_id == state.persisted.cluster_id
+    if not recovery.replaces:
+        # It began with the newest backup of a cluster, or its quorum returned in time.
+        source = recovery.backup
+        began = source is not None and source.cluster == state.desired.name
+        return began or backup.cluster_id in (state.persisted.cluster_id, *recovery.former)
+    return backup.cluster_id in (state.persisted.cluster_id, recovery.replaces, *recovery.former)
+
+
+def _none(damaged: tuple[str, ...]) -> Plan:
+    what = f"no backup is intact (damaged: {', '.join(damaged)})" if damaged else "there is no backup"
+    return held(
+        "NoBackup",
+        f"the data of all members is lost, and {what}: {EMPTY}; delete the cluster and create it again to "
+        "begin with an empty one",
+    )

@@ -1,0 +1,146 @@
+"""The steps of recoveries after a loss of quorum and of restores in place (see `decide.actions`)."""
+
+from dataclasses import dataclass
+
+from etcd_operator.controllers.etcd_cluster.decide.membership_actions import OnMember
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadMember(OnMember):
+    """A member whose data was read: the UID of its pod, and the SHA-256 of its database."""
+
+    uid: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmLoss:
+    """Make sure, live, that no quorum can ever return: nothing that follows may happen otherwise.
+
+    gone: members whose pods must be missing. survivors: names and pod UIDs of the members that
+    answer; none of them may know of a quorum that could still come about. read: those that answer nobody,
+    and the SHA-256 of their databases, for whom the same holds. backup: the revision of the
+    backup that is restored instead of their data, which none of them may have reached; 0 without one.
+    silent: members that are given up without a person although their pods exist; none of them may answer.
+    """
+
+    gone: tuple[str, ...]
+    survivors: tuple[tuple[str, str], ...]
+    message: str
+    backup: int = 0
+    silent: tuple[str, ...] = ()
+    read: tuple[ReadMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmNothingLeft:
+    """Make sure, live, that no pod of the cluster may have data: nothing that follows may happen otherwise.
+
+    is_loss: there were members; report it.
+    """
+
+    message: str
+    is_loss: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmSilence:
+    """Make sure, live, that no member follows a leader: nothing that follows may happen otherwise.
+
+    survivors: their names and pod UIDs. read: those that answer nobody. given_up: names of all others;
+    whatever pods they have by now, none of them may follow a leader. silent: names of members that are given
+    up without a person; whatever pods they have by now, none of them may answer.
+    """
+
+    survivors: tuple[tuple[str, str], ...]
+    message: str
+    given_up: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
+    read: tuple[ReadMember, ...] = ()
+
+
+class AddReader(OnMember):
+    """Have the data of a member that answers nobody read by a container in its pod, if there is none yet."""
+
+
+class DropUnassigned(OnMember):
+    """Delete the pod of a seed that, live, has no node: it has fetched nothing."""
+
+
+class DropSeed(OnMember):
+    """Delete a seed that never served, with its claim and the Job that restores to it, if it has them.
+
+    Only if, live, the old cluster has a quorum, or, for a restore in place, nothing was given up.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmBackup(OnMember):
+    """Make sure, live, that the EtcdBackup of this name is the one that was seen, or do nothing more."""
+
+    uid: str
+    sha256: str
+
+
+class FillSeed(OnMember):
+    """Create the claim of a persistent seed, and the Job that restores the backup to it."""
+
+
+class DropFilling(OnMember):
+    """Delete the Job that restores to a seed's claim: that claim is being deleted."""
+
+
+class CloseClients(OnMember):
+    """Let the Service select no member, if the restore of this seed is requested, live."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateClosedService:
+    """Make the Service of a restore in place, which selects no member, again."""
+
+
+class ReopenClients(OnMember):
+    """Let the Service select the members of the old cluster again: the seed does not serve."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetSeedExistingOnly(OnMember):
+    """The seed serves: make its pod keep its data when it is started again.
+
+    Only if, live, it is the only member of its cluster and has data up to `revision` at least.
+    """
+
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetireMember(OnMember):
+    """Delete what is left of a member of the old cluster (ephemeral: pod and service; persistent: peer
+    and claim), if the seed serves, live.
+
+    keeps_claim: annotate the claim as given up instead, and leave it to a person.
+    """
+
+    seed: str
+    keeps_claim: bool = False
+
+
+class OpenSeed(OnMember):
+    """Let clients reach the seed."""
+
+
+RecoveryAction = (
+    ConfirmLoss
+    | ConfirmNothingLeft
+    | ConfirmSilence
+    | AddReader
+    | DropUnassigned
+    | DropSeed
+    | SetSeedExistingOnly
+    | RetireMember
+    | OpenSeed
+)
+"""The steps of a recovery."""
+
+RestoreAction = ConfirmBackup | FillSeed | DropFilling | CloseClients | CreateClosedService | ReopenClients
+"""What is done to restore an EtcdBackup to a cluster of persistent members."""

@@ -1,0 +1,196 @@
+"""`coreos.com/v1`: ephemeral members, each a pod with its own Service."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from etcd_operator.api import coreos
+from etcd_operator.api.adoption import Adopt
+from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus
+from etcd_operator.api.coreos_backup import CLUSTER_PATTERN, S3
+from etcd_operator.api.definitions.adoption_validations import ALTERNATIVES
+from etcd_operator.api.definitions.coreos_backup_validations import CLUSTER, RESTORE_S3
+from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
+from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.api.recovery import after_of
+from etcd_operator.controllers.backup_tool.decide.policy import wanted
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, RestoreFrom
+from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
+from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming, Seeding, Start
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.status import (
+    CONDITIONS,
+    conditions,
+    current_version,
+    member_names,
+)
+from etcd_operator.controllers.etcd_cluster.dialects.base import (
+    Defaults,
+    adopt_of,
+    desired_of,
+    parse_spec,
+    persisted_fields,
+    version_for,
+)
+from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, seed
+from etcd_operator.controllers.etcd_cluster.manifests.affinity import preferred_apart
+from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, url
+from etcd_operator.errors import InvalidSpec
+
+
+def no_image() -> str:
+    """Of a dialect that is made to render no seeds; raises RuntimeError, since that is a bug."""
+    raise RuntimeError("this dialect was given no image of the operator, which a seed needs")
+
+
+class CoreosDialect:
+    """See `dialects.base.Dialect`. own_image: the operator's, for seeds."""
+
+    pod_keys = coreos.POD_KEYS
+    # A seed that does not serve yet lacks it, and so does a member that is kept from clients.
+    route_label = coreos.APP_LABEL
+    # Without the label that admits clients: a seed gets it when it serves.
+    member_labels = staticmethod(ephemeral.member_selector)
+    client_selector = staticmethod(ephemeral.cluster_labels)
+    client_service = staticmethod(ephemeral.client_service)
+    member_service = staticmethod(ephemeral.member_service)
+    budget = staticmethod(ephemeral.budget)
+
+    def __init__(self, defaults: Defaults, own_image: Callable[[], str] = no_image) -> None:
+        self._defaults = defaults
+        self._own_image = own_image
+
+    def desired(self, cluster: EtcdCluster) -> DesiredCluster:
+        """The desired state; a problem of the spec is in `problem`."""
+        return desired_of(
+            cluster,
+            lambda: self._read_spec(cluster),
+            api_version=coreos.API_VERSION,
+            kind=EPHEMERAL,
+            next_ordinal=cluster.status.next_ordinal,
+        )
+
+    def _read_spec(self, cluster: EtcdCluster) -> dict[str, Any]:
+        spec = parse_spec(cluster.spec, ClusterSpec)
+        size = spec.size if spec.size is not None else cluster.size
+        if size is None or size < 1:
+            raise InvalidSpec("spec.size is missing: set the number of members, like 3")
+        # The default is the running version: a new default of the operator must not upgrade clusters.
+        version = version_for(self._defaults, spec.version or cluster.status.current_version)
+        return {
+            "size": size,
+            "repository": self._defaults.repository,
+            "version": version,
+            "is_paused": spec.paused,
+            "pod_template": _pod_template(cluster.metadata.name, spec),
+            "recovers_after": after_of(spec.recovery, spec.recovery_after_seconds),
+            "adopt": adopt_of(_adopt(spec, cluster.spec), cluster.metadata.namespace),
+            # Nothing reads it later, so nothing that spec.backup is edited to can make it a problem.
+            "restore": _restore(spec) if not cluster.status.cluster_id else None,
+        }
+
+    def status(self, cluster: EtcdCluster, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
+        """The complete status to write; values that cannot be observed keep their last value."""
+        previous, desired = cluster.status, state.desired
+        version = current_version(state) or previous.current_version
+        names = member_names(state)
+        healthy = {member.name for member in state.members if member.is_serving}
+        status = ClusterStatus(
+            observed_generation=desired.generation,
+            phase=_phase(state, plan),
+            size=_pods(state),
+            selector=f"{coreos.CLUSTER_LABEL}={desired.name},{coreos.NODE_LABEL}",
+            current_version=version,
+            target_version=desired.version if version and desired.version != version else "",
+            members=MembersStatus(
+                ready=tuple(name for name in names if name in healthy),
+                unready=tuple(name for name in names if name not in healthy),
+            ),
+            endpoints=_endpoints(state) or previous.endpoints,
+            next_ordinal=state.persisted.next_ordinal,
+            backup=previous.backup,
+            conditions=merge_conditions(previous.conditions, conditions(state, plan), now, own=CONDITIONS),
+            **persisted_fields(state.persisted, now=now),
+        )
+        return dict(msgspec.to_builtins(status))
+
+    def member_host(self, cluster: DesiredCluster, name: str) -> str:
+        """The name of the member's Service."""
+        del cluster
+        return name
+
+    def member_at(self, cluster: DesiredCluster, host: str) -> str:
+        """The host itself: the Service of a member has its name."""
+        del cluster
+        return host
+
+    def is_predecessors(self, pod: ObjectMeta) -> bool:
+        """By the owner: all operators of this family set the same labels, ours owns what it creates."""
+        owned = any(
+            (o.api_version, o.kind) == (coreos.API_VERSION, "EtcdCluster") for o in pod.owner_references
+        )
+        return coreos.NODE_LABEL in pod.labels and not owned
+
+    def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
+        """The pod. Raises TypeError for a start from existing data: an ephemeral member has none.
+
+        For a seed whose data does not come from a running etcd it raises what `own_image` raises.
+        """
+        if isinstance(start, Resuming):
+            raise TypeError(f"{name}: an ephemeral member cannot resume")
+        if isinstance(start, Seeding):
+            return seed.pod(cluster, name, start, image=self._own_image)
+        return ephemeral.pod(cluster, name, start)
+
+
+def _endpoints(state: ClusterState) -> tuple[str, ...]:
+    """Client URLs, by the Services of the members, with the namespace so that they work in all namespaces."""
+    names = (member.name for member in state.members if member.entry is not None)
+    return tuple(url(f"{name}.{state.desired.namespace}.svc", CLIENT_PORT) for name in names)
+
+
+def _pod_template(name: str, spec: ClusterSpec) -> PodTemplate:
+    template = PodTemplate(node_selector=spec.node_selector, security_context=spec.pod.security_context)
+    if not spec.anti_affinity:
+        return template
+    members = ephemeral.members_selector(name)
+    term: RawObject = {"labelSelector": members, "topologyKey": "kubernetes.io/hostname"}
+    return msgspec.structs.replace(template, affinity=preferred_apart(members, [term]))
+
+
+def _adopt(spec: ClusterSpec, raw: RawObject) -> Adopt | None:
+    if sum(field in raw for field in ("adopt", "selfHosted", "restore")) > 1:
+        raise InvalidSpec(ALTERNATIVES)
+    if spec.self_hosted is None:
+        return spec.adopt
+    return Adopt(endpoints=(spec.self_hosted.boot_member_client_endpoint,))
+
+
+def _restore(spec: ClusterSpec) -> RestoreFrom | None:
+    """Raises InvalidSpec for a name that is none, and where no bucket is given."""
+    if spec.restore is None:
+        return None
+    if not re.fullmatch(CLUSTER_PATTERN, spec.restore.backup_cluster_name):
+        raise InvalidSpec(f"spec.restore.backupClusterName: {CLUSTER}")
+    if spec.restore.storage_type != S3:
+        return RestoreFrom(cluster=spec.restore.backup_cluster_name)
+    policy = wanted(spec.backup).policy
+    if policy is None or policy.s3 is None:
+        raise InvalidSpec(f"spec.restore: {RESTORE_S3}")
+    return RestoreFrom(cluster=spec.restore.backup_cluster_name, s3=policy.s3)
+
+
+def _pods(state: ClusterState) -> int:
+    """The number of pods; during the bootstrap, the number of initial members."""
+    if not state.persisted.is_bootstrapped:
+        return len(member_names(state))
+    return sum(member.pod is not None for member in state.members)
+
+
+def _phase(state: ClusterState, plan: Plan) -> Any:
+    if state.persisted.is_bootstrapped:
+        return "Running"
+    return "Failed" if plan.stage is Stage.HELD and plan.reason == "InvalidSpec" else "Creating"

@@ -1,0 +1,115 @@
+"""The objects of an ephemeral member (coreos.com): a pod and a Service of the same name."""
+
+from etcd_operator.api import coreos
+from etcd_operator.api.meta import RawObject
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping, Joining
+from etcd_operator.controllers.etcd_cluster.manifests.budget import budget as disruption_budget
+from etcd_operator.controllers.etcd_cluster.manifests.options import (
+    Options,
+    as_annotations,
+    as_flags,
+    downward_api_env,
+    etcd_options,
+    fixed,
+)
+from etcd_operator.controllers.etcd_cluster.manifests.security import security
+from etcd_operator.controllers.etcd_cluster.manifests.service import service
+from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, PEER_PORT
+from etcd_operator.controllers.shared.manifests.owner import metadata_of
+from etcd_operator.controllers.shared.manifests.pod import DATA_VOLUME, ETCD_CONTAINER, etcd_pod_spec
+from etcd_operator.pods.contract import METRICS_PORT
+
+DATA_DIR = "/var/etcd/data"
+MOUNT_PATH = "/var/etcd"
+
+
+def cluster_labels(cluster: DesiredCluster) -> dict[str, str]:
+    """The labels of all objects of the cluster."""
+    return {coreos.APP_LABEL: "etcd", coreos.CLUSTER_LABEL: cluster.name}
+
+
+def client_service(cluster: DesiredCluster) -> RawObject:
+    """The client Service, with the name of the cluster."""
+    labels = cluster_labels(cluster)
+    return service(
+        metadata_of(cluster, cluster.name, labels), labels, ("client", CLIENT_PORT), headless=False
+    )
+
+
+def member_service(cluster: DesiredCluster, name: str) -> RawObject:
+    """The Service of one member, whose name does not depend on the pod's IP.
+
+    Peers use it to reach a seed before clients may (see `manifests.seed`), so it does not select by the label
+    that admits clients.
+    """
+    labels = _member_labels(cluster, name)
+    ports = (("server", PEER_PORT), ("client", CLIENT_PORT))
+    metadata = metadata_of(cluster, name, labels)
+    return service(metadata, member_selector(cluster, name), *ports, headless=False)
+
+
+def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
+    """The disruption budget: an eviction leaves `min_available` members."""
+    labels = cluster_labels(cluster)
+    selector = members_selector(cluster.name)
+    return disruption_budget(metadata_of(cluster, cluster.name, labels), selector, min_available)
+
+
+def members_selector(name: str) -> RawObject:
+    """Selects the pods of all members; the pod of the backup tool has the label of the cluster, too."""
+    is_member = {"key": coreos.NODE_LABEL, "operator": "Exists"}
+    return {"matchLabels": {coreos.CLUSTER_LABEL: name}, "matchExpressions": [is_member]}
+
+
+def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> RawObject:
+    """The pod of a member; its data exists as long as the pod."""
+    options = _options(name, start)
+    container: RawObject = {
+        "name": ETCD_CONTAINER,
+        "image": cluster.image,
+        "command": ["/usr/local/bin/etcd", *as_flags(fixed(options))],
+        "env": downward_api_env(coreos.POD_KEYS),
+        "ports": [
+            {"name": "server", "containerPort": PEER_PORT},
+            {"name": "client", "containerPort": CLIENT_PORT},
+            {"name": "metrics", "containerPort": METRICS_PORT},
+        ],
+        "volumeMounts": [{"name": DATA_VOLUME, "mountPath": MOUNT_PATH}],
+    }
+    metadata = metadata_of(cluster, name, _member_labels(cluster, name))
+    metadata["annotations"] = {
+        coreos.VERSION_ANNOTATION: cluster.version,
+        **as_annotations(options, coreos.POD_KEYS),
+    }
+    spec = etcd_pod_spec(
+        cluster.pod_template,
+        container,
+        keys=coreos.POD_KEYS,
+        members=members_selector(cluster.name),
+        security=security(cluster.pod_template),
+        data_volume={"emptyDir": {}},
+        extra={},
+    )
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _options(name: str, start: Bootstrapping | Joining) -> Options:
+    return etcd_options(
+        name=name,
+        host=name,
+        data_dir=DATA_DIR,
+        initial_cluster={member: member for member in start.members},
+        state="new" if isinstance(start, Bootstrapping) else "existing",
+        token=start.token,
+        external=start.external if isinstance(start, Joining) else (),
+    )
+
+
+def member_selector(cluster: DesiredCluster, name: str) -> dict[str, str]:
+    """The labels that select a member's pod, whether or not clients may reach it."""
+    return {coreos.CLUSTER_LABEL: cluster.name, coreos.NODE_LABEL: name}
+
+
+def _member_labels(cluster: DesiredCluster, name: str) -> dict[str, str]:
+    return {**cluster_labels(cluster), coreos.NODE_LABEL: name}

@@ -1,0 +1,79 @@
+"""The first step of a seed that restores a backup: it runs the operator's own image (`etcd-operator seed`).
+
+The backup comes from the backup tool of a cluster, with the token in its Secret, or directly from where it is
+stored: the claim, or the bucket with the credentials of the backup tool. The pod itself has no rights.
+"""
+
+from dataclasses import dataclass, field
+
+from etcd_operator.api.definitions.coreos_backup_validations import RESTORE_S3
+from etcd_operator.api.meta import RawObject
+from etcd_operator.api.persisted import RestoredBackup
+from etcd_operator.controllers.backup_tool.manifests.backup_tool import (
+    FOLDER,
+    TOKEN_FOLDER,
+    TOKEN_KEY,
+    claim_name,
+    folder_of,
+    s3_env,
+    s3_url,
+    s3_volumes,
+    tool_name,
+)
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.manifests.fetch_step import fetch_step
+from etcd_operator.controllers.shared.manifests.command import PodVolume, secret_volume
+from etcd_operator.errors import InvalidSpec
+from etcd_operator.pods.contract import BACKUP_TOOL_PORT
+
+
+def add_source(spec: RawObject, cluster: DesiredCluster, backup: RestoredBackup, *, image: str) -> RawObject:
+    """The step; what it reads is added to the volumes of the pod. Raises InvalidSpec without a bucket."""
+    source = _SOURCES[backup.via](cluster, backup)
+    spec["volumes"] += [{"name": name, **volume} for name, volume, _ in source.volumes]
+    arguments = [*source.arguments, f"--etcd-version={cluster.version}"]
+    if backup.name:
+        arguments += [f"--name={backup.name}", f"--sha256={backup.sha256}"]
+    return fetch_step(spec, arguments, image=image, env=source.env, volumes=source.volumes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """Where a backup comes from."""
+
+    arguments: list[str]
+    volumes: list[PodVolume]
+    env: list[RawObject] = field(default_factory=list)
+
+
+def _tool(cluster: DesiredCluster, backup: RestoredBackup) -> _Source:
+    del cluster
+    name = tool_name(backup.cluster)
+    token: PodVolume = ("backup-token", secret_volume(name), {"mountPath": TOKEN_FOLDER, "readOnly": True})
+    return _Source(
+        arguments=[f"--tool={name}:{BACKUP_TOOL_PORT}", f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}"],
+        volumes=[token],
+    )
+
+
+def _claim(cluster: DesiredCluster, backup: RestoredBackup) -> _Source:
+    volume = {"persistentVolumeClaim": {"claimName": claim_name(backup.cluster)}}
+    return _Source(
+        arguments=[f"--from=file://{FOLDER}/", f"--folder={folder_of(cluster.namespace, backup.cluster)}"],
+        volumes=[("backups", volume, {"mountPath": FOLDER, "readOnly": True})],
+    )
+
+
+def _bucket(cluster: DesiredCluster, backup: RestoredBackup) -> _Source:
+    target = cluster.restore.s3 if cluster.restore is not None else None
+    if target is None:
+        raise InvalidSpec(f"spec.restore: {RESTORE_S3}")
+    folder = folder_of(cluster.namespace, backup.cluster)
+    return _Source(
+        arguments=[f"--from={s3_url(target)}", f"--folder={folder}"],
+        volumes=list(s3_volumes(target)),
+        env=list(s3_env(target)),
+    )
+
+
+_SOURCES = {"Tool": _tool, "Claim": _claim, "Bucket": _bucket}

@@ -1,0 +1,86 @@
+"""The configuration of etcd, in its forms: flags, environment, and annotations of the pod."""
+
+from collections.abc import Iterable, Mapping
+
+from etcd_operator.api.meta import RawObject
+from etcd_operator.api.podkeys import PodKeys
+from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, PEER_PORT, url
+from etcd_operator.pods.contract import METRICS_PORT
+
+ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 -- inside a pod, whose network is its own
+"""Not only IPv4: for Go an unspecified address of either family means all addresses, including IPv6, and only
+IPv4 where the kernel supports nothing else. `[::]` has the same effect. So one manifest works with IPv4, with
+IPv6 and with both (tested in `unit/etcd/test_families.py`)."""
+
+Options = dict[str, str]
+
+DOWNWARD_API_OPTIONS = ("initial-cluster", "initial-cluster-state")
+"""The options that decide what etcd does with an empty data directory; they can change in a running pod."""
+
+
+def etcd_options(
+    *,
+    name: str,
+    host: str,
+    data_dir: str,
+    initial_cluster: Mapping[str, str],
+    state: str,
+    token: str,
+    external: Iterable[tuple[str, str]] = (),
+) -> Options:
+    """The options of a member, by flag name.
+
+    host: DNS name of the member for peers and clients.
+    initial_cluster: host by member name. state: `new` or `existing`.
+    external: a name and a peer URL for each member of a cluster that is adopted (`starts.Joining`).
+    """
+    own = ((member, url(at, PEER_PORT)) for member, at in initial_cluster.items())
+    return {
+        "name": name,
+        "data-dir": data_dir,
+        "listen-peer-urls": url(ALL_ADDRESSES, PEER_PORT),
+        "listen-client-urls": url(ALL_ADDRESSES, CLIENT_PORT),
+        "listen-metrics-urls": url(ALL_ADDRESSES, METRICS_PORT),
+        "initial-advertise-peer-urls": url(host, PEER_PORT),
+        "advertise-client-urls": url(host, CLIENT_PORT),
+        "initial-cluster": ",".join(f"{member}={at}" for member, at in (*own, *external)),
+        "initial-cluster-state": state,
+        "initial-cluster-token": token,
+    }
+
+
+def as_annotations(options: Options, keys: PodKeys) -> dict[str, str]:
+    """The options that can change in a running pod, as its annotations (see `api.podkeys`)."""
+    return {
+        keys.initial_cluster: options["initial-cluster"],
+        keys.initial_cluster_state: options["initial-cluster-state"],
+    }
+
+
+def fixed(options: Options) -> Options:
+    """The options that never change in a pod."""
+    return {name: value for name, value in options.items() if name not in DOWNWARD_API_OPTIONS}
+
+
+def downward_api_env(keys: PodKeys) -> list[RawObject]:
+    """Environment that the kubelet sets from the pod's annotations at every start of the container."""
+    return [
+        from_annotation("ETCD_INITIAL_CLUSTER", keys.initial_cluster),
+        from_annotation("ETCD_INITIAL_CLUSTER_STATE", keys.initial_cluster_state),
+    ]
+
+
+def from_annotation(variable: str, annotation: str) -> RawObject:
+    """An environment variable that the kubelet sets from an annotation of the pod."""
+    path = f"metadata.annotations['{annotation}']"
+    return {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def as_flags(options: Options) -> list[str]:
+    """`--name=value` for each option."""
+    return [f"--{name}={value}" for name, value in options.items()]
+
+
+def as_environment(options: Options) -> dict[str, str]:
+    """`ETCD_NAME: value` for each option: etcd also reads its flags from the environment."""
+    return {f"ETCD_{name.upper().replace('-', '_')}": value for name, value in options.items()}

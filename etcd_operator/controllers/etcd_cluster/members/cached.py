@@ -1,0 +1,159 @@
+"""The members of a cluster, joined from the caches of the objects that belong to them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Generic
+
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.member_names import is_member_name
+from etcd_operator.controllers.etcd_cluster.decide.members import (
+    ClaimFacts,
+    Member,
+    PeerFacts,
+    PeerFinding,
+    PodFacts,
+    PodProblem,
+)
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.members.claim_facts import (
+    claim_facts,
+    peer_facts,
+    replica_set_problem,
+)
+from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
+from etcd_operator.controllers.shared.caches import Caches, Cluster, cached
+from etcd_operator.keys import Key
+from etcd_operator.kube.views import Pod
+
+PeerProblem = Callable[[Key], PodProblem | None]
+"""Why a peer's objects cannot be made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CachedMembers(Generic[Cluster]):
+    """The members of the clusters of one API group."""
+
+    caches: Caches[Cluster]
+    dialect: Dialect[Cluster]
+    clock: Clock
+    peer_problem: PeerProblem
+
+    def members(
+        self, key: Key, desired: DesiredCluster, claims: Mapping[str, ClaimFacts]
+    ) -> dict[str, Member]:
+        """By name: whatever has a pod, a claim in use, an EtcdPeer or a Service of its own.
+
+        claims: see `claims`.
+        """
+        caches = self.caches
+        pods = self._pods(key, desired)
+        peers = {
+            peer.metadata.name: peer_facts(peer)
+            for peer in caches.of_cluster(caches.peers, key)
+            if peer.is_ours
+            and peer.metadata.controller_uid == desired.uid
+            and is_member_name(peer.metadata.name, desired.name)
+        }
+        in_use = {name: claim for name, claim in claims.items() if not claim.given_up_by}
+        names: set[str] = {*pods, *peers, *in_use, *self._member_services(key, desired)}
+        return {
+            name: Member(
+                name=name,
+                has_service=desired.kind.has_member_services and self.owns_service(desired, name),
+                has_replica_set=self._has_replica_set(Key(desired.namespace, name), peers.get(name)),
+                has_lost_claim=self._has_lost_claim(Key(desired.namespace, name), pods.get(name)),
+                peer=peers.get(name),
+                claim=in_use.get(name),
+                pod=pods.get(name),
+                problem=self._problem(Key(desired.namespace, name), pods.get(name)),
+            )
+            for name in names
+        }
+
+    def claims(self, key: Key, desired: DesiredCluster) -> dict[str, ClaimFacts]:
+        """By name, those that were given up too."""
+        found = self.caches.of_cluster(self.caches.claims, key)
+        return {
+            c.metadata.name: claim_facts(c) for c in found if is_member_name(c.metadata.name, desired.name)
+        }
+
+    def predecessors(self, key: Key) -> tuple[str, ...]:
+        """What another operator has created for members of a cluster of this name."""
+        found = (pod.metadata for pod in self.caches.of_cluster(self.caches.pods, key))
+        pods = (pod.name for pod in found if not pod.is_deleting and self.dialect.is_predecessors(pod))
+        peers = (p.metadata.name for p in self.caches.of_cluster(self.caches.peers, key) if not p.is_ours)
+        return (
+            *(f"EtcdPeer {name}" for name in sorted(peers)),
+            *(f"Pod {name}" for name in sorted(pods)),
+        )
+
+    def owns_service(self, desired: DesiredCluster, name: str) -> bool:
+        """Whether there is a Service of that name that the cluster controls."""
+        service = self.caches.services.store.get(Key(desired.namespace, name))
+        return service is not None and service.metadata.controller_uid == desired.uid
+
+    def _pods(self, key: Key, desired: DesiredCluster) -> dict[str, PodFacts]:
+        now = self.clock.now()
+        found: dict[str, Pod] = {}
+        for pod in self.caches.of_cluster(self.caches.pods, key):
+            name = self._member_of(pod, desired)
+            is_known = is_member_name(name, desired.name)
+            if is_known and (name not in found or _is_newer(pod, found[name])):
+                found[name] = pod
+        selector = self.dialect.client_selector(desired).items()
+        return {
+            name: replace(pod_facts(pod, now=now), is_routed=selector <= pod.metadata.labels.items())
+            for name, pod in found.items()
+        }
+
+    def _member_of(self, pod: Pod, desired: DesiredCluster) -> str:
+        """The member that a pod runs; empty for a pod that is not this cluster's."""
+        owner = pod.metadata.controller_uid
+        if self.caches.replica_sets is None:
+            return pod.metadata.name if owner == desired.uid else ""
+        name = next((o.name for o in pod.metadata.owner_references if o.uid == owner), "")
+        replica_set = self.caches.replica_sets.store.get(Key(desired.namespace, name))
+        return name if replica_set is not None and replica_set.metadata.uid == owner else ""
+
+    def _problem(self, peer: Key, pod: PodFacts | None) -> PodProblem | None:
+        if pod is not None:
+            refused = self.peer_problem(peer)
+            is_refused = refused is not None and refused.finding is PeerFinding.REFUSED
+            return pod.problem or (refused if is_refused else None)
+        return self._replica_set_problem(peer) or self.peer_problem(peer)
+
+    def _has_lost_claim(self, peer: Key, pod: PodFacts | None) -> bool:
+        """What the pass over the peer found.
+
+        Not while a pod is there, or a ReplicaSet (of a former peer, perhaps) that still tries to make one.
+        """
+        if pod is not None or self._replica_set_problem(peer) is not None:
+            return False
+        found = self.peer_problem(peer)
+        return found is not None and found.finding is PeerFinding.CLAIM_LOST
+
+    def _replica_set_problem(self, peer: Key) -> PodProblem | None:
+        replica_set = cached(self.caches.replica_sets, peer)
+        return replica_set_problem(replica_set) if replica_set is not None else None
+
+    def _has_replica_set(self, key: Key, peer: PeerFacts | None) -> bool:
+        found = cached(self.caches.replica_sets, key)
+        return found is not None and peer is not None and found.metadata.controller_uid == peer.uid
+
+    def _member_services(self, key: Key, desired: DesiredCluster) -> set[str]:
+        """Services of ephemeral members: all that is left of one whose pod is missing."""
+        if not desired.kind.has_member_services:
+            return set()
+        services = self.caches.of_cluster(self.caches.services, key)
+        owned = (s.metadata.name for s in services if s.metadata.controller_uid == desired.uid)
+        return {name for name in owned if is_member_name(name, desired.name)}
+
+
+def _is_newer(pod: Pod, other: Pod) -> bool:
+    """Of two pods of one member the one that is not being deleted counts, then the younger."""
+
+    def rank(value: Pod) -> tuple[bool, str]:
+        return not value.metadata.is_deleting, value.metadata.creation_timestamp
+
+    return rank(pod) > rank(other)

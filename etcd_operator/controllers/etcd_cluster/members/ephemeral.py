@@ -1,0 +1,103 @@
+"""The objects of an ephemeral member: a pod and a Service of its own."""
+
+import posixpath
+from dataclasses import dataclass
+
+from etcd_operator.api import coreos
+from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.controllers.etcd_cluster.decide.actions import DropPod, ReplaceMember
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.manifests import seed, survivor_reader
+from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR, MOUNT_PATH
+from etcd_operator.controllers.etcd_cluster.manifests.security import security
+from etcd_operator.controllers.etcd_cluster.members.protocol import OwnAction, Scope
+from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
+from etcd_operator.errors import Conflict
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import PatchKind
+from etcd_operator.kube.views import Pod, Written
+
+
+@dataclass(frozen=True)
+class EphemeralMembers:
+    """See `members.protocol.Members`."""
+
+    scope: Scope
+
+    storage = resources.PODS  # data is in the pod
+
+    def is_own_storage(self, found: ObjectMeta) -> bool:
+        """By its controller."""
+        return found.controller_uid == self.scope.desired.uid
+
+    def create(self, body: RawObject) -> None:
+        """The pod; its Service is created for itself."""
+        self.scope.create(resources.PODS, body, "PodCreated")
+
+    def replace(self, action: ReplaceMember) -> None:
+        """Change the image of the running pod: the kubelet restarts the container, the volume as it is.
+
+        Only of the pod as it is now: a request that is applied late, after another operator has gone on,
+        would restart this member while another one is away.
+        """
+        pod = self.scope.state.by_name[action.name].pod
+        if pod is None or pod.is_terminating:
+            raise Conflict(f"the pod of {action.name} is being deleted: not upgrading it")
+        found = self.scope.objects.find(resources.PODS, pod.name, Written)
+        if found is None or found.metadata.annotations.get(coreos.VERSION_ANNOTATION, "") != pod.version:
+            raise Conflict(f"the pod of {action.name} has changed since it was observed: not upgrading it")
+        image = self.scope.desired.at(action.version).image
+        change: RawObject = {
+            "metadata": {"annotations": {coreos.VERSION_ANNOTATION: action.version}},
+            "spec": {"containers": [{"name": ETCD_CONTAINER, "image": image}]},
+        }
+        version = found.metadata.resource_version
+        self.scope.objects.merge(resources.PODS, pod, change, kind=PatchKind.STRATEGIC, version=version)
+
+    def remove(self, name: str, whose: str = "") -> None:
+        """Pod and Service."""
+        member = self.scope.member(name)
+        if member.pod is not None and not member.pod.is_terminating:
+            self.scope.objects.remove(resources.PODS, member.pod)
+            self.scope.report("PodRemoved", f"removed Pod {name}{whose}")
+        if member.has_service:
+            self._remove_service(name)
+
+    def _remove_service(self, name: str) -> None:
+        objects = self.scope.objects
+        service = objects.find(resources.SERVICES, name, Written)
+        if service is not None and service.metadata.controller_uid == self.scope.desired.uid:
+            objects.remove(resources.SERVICES, service.metadata)
+
+    def open_seed(self, name: str) -> None:
+        """By the label that the Service for clients selects."""
+        self.scope.objects.label(resources.PODS, self.scope.pod(name), seed.opened(self.scope.desired))
+
+    def keep_clients_from(self, name: str) -> None:
+        """By that label: a pod on a node that is not connected runs on, however it is deleted."""
+        recovery, pod = self.scope.state.persisted.recovery, self.scope.member(name).pod
+        if recovery is not None and recovery.automatic and pod is not None and pod.is_routed:
+            self.scope.objects.label(resources.PODS, pod, {coreos.APP_LABEL: None})
+
+    def reader(self, name: str, *, number: int, image: str, token: str) -> RawObject:
+        """With the security context of etcd."""
+        del name
+        folder = posixpath.relpath(DATA_DIR, MOUNT_PATH)
+        contexts = security(self.scope.desired.pod_template)
+        return survivor_reader.reader(
+            number=number, image=image, folder=folder, token=token, security=contexts.container
+        )
+
+    def act(self, action: OwnAction) -> None:
+        """Remove a pod that has failed for good: the one that was seen."""
+        if not isinstance(action, DropPod):
+            raise TypeError(f"{action}: an ephemeral member has no claim")
+        pod = self.scope.state.by_name[action.name].pod
+        if pod is not None and pod.is_finished:
+            self.scope.objects.remove(resources.PODS, pod)
+            self.scope.report("PodRemoved", f"removed Pod {action.name}, which had failed")
+
+
+def owns_pod(desired: DesiredCluster, pod: Pod) -> bool:
+    """By its controller; see `members.protocol.OwnsPod`."""
+    return pod.metadata.controller_uid == desired.uid

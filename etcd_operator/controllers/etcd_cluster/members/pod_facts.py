@@ -1,0 +1,260 @@
+"""The pods of members turned into the facts that rules read. Pure."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from etcd_operator.api import coreos, improbable
+from etcd_operator.api.meta import condition_of
+from etcd_operator.api.podkeys import PodKeys
+from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts, PodProblem
+from etcd_operator.controllers.etcd_cluster.decide.recovery.survivor_reader import ReaderFacts
+from etcd_operator.controllers.etcd_cluster.manifests.steps import SKIP_STEPS
+from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import READER
+from etcd_operator.controllers.etcd_cluster.members.step_facts import (
+    QUOTED,
+    failure_of,
+    fetched_by,
+    has_fetched,
+)
+from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
+from etcd_operator.decoding import decoder
+from etcd_operator.formats import instant
+from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod, StateReason
+from etcd_operator.pods.contract import READER_TOKEN_VARIABLE
+from etcd_operator.pods.survivor_report import FOLLOWED_A_LEADER
+
+KEYS = (coreos.POD_KEYS, improbable.POD_KEYS)
+
+_REFUSAL = PodProblem(
+    reason="DataLost", message="etcd refuses to start: its data directory is empty, which it was not before"
+)
+
+PASSING_REASONS = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""Waiting reasons that every start goes through."""
+
+SCHEDULING_GRACE = timedelta(seconds=5)
+"""A pod is unschedulable for a moment while its claim is bound; only later is it a problem."""
+
+LOST_NODE_GRACE = timedelta(seconds=60)
+"""How long a node may be silent before ephemeral members on it are given up."""
+
+CLIENTS_RETURN = timedelta(seconds=2)
+"""How old a process must be for clients to have reconnected to it.
+
+A gRPC client that loses a member tries again after 1 s, then after 1.6 s more (each give or take a fifth,
+gRPC's connection back-off). The kubelet reports whole seconds, so it is 1 to 2 s in fact.
+"""
+
+
+NO_DATA = "cannot fetch cluster info from peer urls"
+"""etcd without data, at an existing-only start or joining where it reaches no other (3.4 to 3.7, exit 1)."""
+
+BOOTSTRAPPED = "has already been bootstrapped"
+"""etcd without data, with bootstrap flags, after others reported that it was a member (3.4 to 3.7)."""
+
+BROKEN_DATA = ("walpb: crc mismatch", "invalid database")
+"""etcd that cannot read its log or its database (3.5 to 3.7, at each start; measured).
+
+Only messages that nothing but the bytes on the disk can cause. Other damage is not recognised: a panic's
+trace may fill all that the kubelet keeps of the log.
+"""
+
+NEVER_LET_IN = ("member count is unequal", "data-dir used by this member must be removed")
+"""etcd that was started with an outdated list of members, or on the data of a removed member."""
+
+NO_RIGHTS = "permission denied"
+"""The end of etcd's log where its data belongs to another user (3.5 to 3.7, at each start; measured)."""
+
+NOT_ITS_OWN = (
+    "the volume does not belong to the user that etcd runs as, probably because its storage class does not "
+    "apply fsGroup: its data is not touched; see 'User that etcd runs as' in docs/operations.md"
+)
+
+
+def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
+    """What matters of a member's pod."""
+    status = pod.container(ETCD_CONTAINER)
+    state = status.state if status is not None else ContainerState()
+    has_ended = status is not None and (status.restart_count > 0 or state.terminated is not None)
+    keys = next((m for m in KEYS if _is_gated(pod, m)), None)
+    is_existing_only = keys is not None and keys.is_existing_only(pod.metadata.annotations)
+    has_no_data = status is not None and _found_nothing(status, is_existing_only=is_existing_only)
+    return PodFacts(
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        ip=pod.status.pod_ip,
+        is_running=state.running is not None,
+        has_run=state.running is not None or has_ended,
+        restarts=status.restart_count if status is not None else 0,
+        has_restarted=has_ended,
+        is_finished=pod.is_finished,
+        is_on_lost_node=state.running is not None and _is_forsaken(pod, now),
+        node=pod.spec.node_name if now - instant(pod.metadata.creation_timestamp) > LOST_NODE_GRACE else "",
+        is_assigned=bool(pod.spec.node_name),
+        creating_for=_creating_for(pod, now),
+        is_terminating=pod.metadata.is_deleting,
+        is_gated=keys is not None,
+        serves=_serves(pod, keys) if keys is not None else None,
+        is_existing_only=is_existing_only,
+        has_no_data=has_no_data,
+        has_broken_data=status is not None and _reports(status, BROKEN_DATA),
+        can_never_join=status is not None and _reports(status, NEVER_LET_IN),
+        has_fetched=has_fetched(pod),
+        fetched=fetched_by(pod, now),
+        is_final_seed=pod.metadata.annotations.items() >= SKIP_STEPS.items(),
+        started_lately=_started_lately(state, now),
+        problem=_REFUSAL if has_no_data and state.running is None else _problem(pod, state, now),
+        version=pod.metadata.annotations.get(coreos.VERSION_ANNOTATION, ""),
+        reader=reader_of(pod),
+    )
+
+
+def reader_of(pod: Pod) -> ReaderFacts | None:
+    """The last reader that was added to a pod (see `manifests.survivor_reader`); None without one."""
+    added = [each for each in pod.spec.ephemeral_containers if each.name.startswith(READER)]
+    if not added:
+        return None
+    last = added[-1]
+    status = next((c for c in pod.status.ephemeral_container_statuses if c.name == last.name), None)
+    state = status.state if status is not None else ContainerState()
+    waits = state.waiting is not None and state.waiting.reason not in PASSING_REASONS
+    return ReaderFacts(
+        name=last.name,
+        number=len(added),
+        token=next((str(e.get("value", "")) for e in last.env if e.get("name") == READER_TOKEN_VARIABLE), ""),
+        is_running=state.running is not None,
+        has_ended=state.terminated is not None,
+        ended_at=state.terminated.finished_at if state.terminated is not None else "",
+        found_leader=state.terminated is not None and _found_leader(pod, state.terminated),
+        problem=f"{state.waiting.reason}: {state.waiting.message}" if waits and state.waiting else "",
+    )
+
+
+def _found_leader(pod: Pod, ended: StateReason) -> bool:
+    """Whether a reader ended because its member followed a leader, in the process that runs now.
+
+    Both times are of the same kubelet, in whole seconds.
+    """
+    status = pod.container(ETCD_CONTAINER)
+    running = status.state.running if status is not None else None
+    is_restarted = running is not None and instant(running.started_at) >= instant(ended.finished_at)
+    return ended.exit_code == FOLLOWED_A_LEADER and not is_restarted
+
+
+def _is_gated(pod: Pod, keys: PodKeys) -> bool:
+    return any(gate.get("conditionType") == keys.serves for gate in pod.spec.readiness_gates)
+
+
+def _serves(pod: Pod, keys: PodKeys) -> bool | None:
+    found = condition_of(pod.status.conditions, keys.serves)
+    return found.status == "True" if found is not None else None
+
+
+def _found_nothing(status: ContainerStatus, *, is_existing_only: bool) -> bool:
+    """Whether the last process that ended reported that its data directory was empty.
+
+    A member that joins reports so, too, when it does not reach the others; with an existing-only start
+    it asks no other.
+    """
+    tail = _failure_tail(status)
+    return BOOTSTRAPPED in tail or (is_existing_only and NO_DATA in tail)
+
+
+def _reports(status: ContainerStatus, messages: tuple[str, ...]) -> bool:
+    tail = _failure_tail(status)
+    return any(message in tail for message in messages)
+
+
+def _failure_tail(status: ContainerStatus) -> str:
+    """The log tail of the last process that ended, if it failed."""
+    ending = status.state.terminated or status.last_state.terminated
+    return ending.message if ending is not None and ending.exit_code != 0 else ""
+
+
+def _started_lately(state: ContainerState, now: datetime) -> bool:
+    """Whether its process has just been started; by a clock that is ahead of ours nobody waits."""
+    if state.running is None:
+        return False
+    age = now - instant(state.running.started_at)
+    return timedelta(0) <= age < CLIENTS_RETURN
+
+
+def _is_forsaken(pod: Pod, now: datetime) -> bool:
+    """Whether its node has been silent for too long.
+
+    The node's own controller turns Ready off when the node stops reporting, and gives no reason;
+    the kubelet gives one, ReadinessGatesNotReady for a member that does not serve. A pod that was not
+    ready then shows nothing: see `observe.nodes`.
+    """
+    ready = condition_of(pod.status.conditions, "Ready")
+    if ready is None or ready.status != "False" or ready.reason or not ready.last_transition_time:
+        return False
+    return now - instant(ready.last_transition_time) > LOST_NODE_GRACE
+
+
+def _problem(pod: Pod, state: ContainerState, now: datetime) -> PodProblem | None:
+    if pod.status.phase == "Failed":
+        if pod.metadata.is_deleting and not pod.status.reason:
+            return None  # etcd that is stopped before it serves ends with an error
+        return PodProblem(
+            reason=pod.status.reason or "PodFailed", message=pod.status.message or "the pod failed"
+        )
+    for waiting in (*(c.state.waiting for c in pod.status.init_container_statuses), state.waiting):
+        if waiting is not None and waiting.reason not in PASSING_REASONS:
+            last = failure_of(pod) or _last_failure(pod)
+            if last.endswith(NO_RIGHTS):
+                return PodProblem(reason="PermissionDenied", message=f"{last}: {NOT_ITS_OWN}")
+            return PodProblem(reason=waiting.reason, message=last or waiting.message or waiting.reason)
+    unscheduled = pod.unscheduled
+    if unscheduled is not None and now - instant(pod.metadata.creation_timestamp) > SCHEDULING_GRACE:
+        return PodProblem(reason=unscheduled.reason or "Unschedulable", message=unscheduled.message)
+    return None
+
+
+def _creating_for(pod: Pod, now: datetime) -> float:
+    """For how long the kubelet has prepared a pod: volumes, Secrets, its network, the first image.
+
+    While it tries, it gives the reasons in Events only. By a clock that is ahead of ours no time has passed.
+    """
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    if not pod.spec.node_name or pod.is_finished or not all(_is_created(each) for each in statuses):
+        return 0.0
+    scheduled = condition_of(pod.status.conditions, "PodScheduled")
+    since = scheduled.last_transition_time if scheduled is not None else ""
+    return max(0.0, (now - instant(since or pod.metadata.creation_timestamp)).total_seconds())
+
+
+def _is_created(status: ContainerStatus) -> bool:
+    """Whether a container was never started, and is not kept from it by anything that has a name."""
+    if status.state.running is not None or status.state.terminated is not None:
+        return False
+    waiting = status.state.waiting
+    return status.restart_count == 0 and (waiting is None or waiting.reason in PASSING_REASONS)
+
+
+def _last_failure(pod: Pod) -> str:
+    """Why etcd ended, from the tail of its log; empty where that shows no reason.
+
+    Without what differs each time (times, addresses): the same reason must give the same sentence.
+    """
+    status = pod.container(ETCD_CONTAINER)
+    ended = status.last_state.terminated if status is not None else None
+    lines = ended.message.splitlines() if ended is not None else []
+    panics = [line for line in lines if line.startswith("panic: ")]
+    if panics:
+        return panics[-1][:QUOTED]
+    failures = [_failure(line) for line in lines if line.startswith("{")]
+    return next((failure for failure in reversed(failures) if failure), "")[:QUOTED]
+
+
+def _failure(line: str) -> str:
+    """The message of one line of etcd's log, if it is one of failure."""
+    try:
+        entry = decoder(dict[str, Any]).decode(line)
+    except msgspec.MsgspecError:
+        return ""
+    if entry.get("level") not in ("error", "fatal", "panic"):
+        return ""
+    return ": ".join(str(entry[key]) for key in ("msg", "error") if entry.get(key))

@@ -1,0 +1,103 @@
+"""The acts in which the two kinds of member differ: create, set existing-only, replace, remove, open."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.controllers.etcd_cluster.decide.actions import KindAction, ReplaceMember
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
+from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import RetireMember
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.shared.objects import Objects, RecordEvent
+from etcd_operator.errors import Unavailable
+from etcd_operator.etcd.values import MemberList
+from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.views import Pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotateSeed:
+    """Write on what outlives a seed's pod that it starts from its data only; served: its own list, live."""
+
+    name: str
+    served: MemberList
+
+
+OwnAction = KindAction | RetireMember | AnnotateSeed
+"""What is done for one kind of member only; `RetireMember` where it keeps the claim."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """One cluster as one pass saw it, and the means to write its objects."""
+
+    objects: Objects
+    state: ClusterState
+    report: RecordEvent
+    now: datetime
+
+    @property
+    def desired(self) -> DesiredCluster:
+        """The cluster as requested."""
+        return self.state.desired
+
+    def member(self, name: str) -> Member:
+        """The member as it was seen; one without any object if it was not."""
+        return self.state.by_name.get(name) or Member(name=name)
+
+    def create(self, resource: Resource, body: RawObject, reason: str) -> None:
+        """Create an object and report it; one that an earlier attempt created is not reported again."""
+        if self.objects.create(resource, body):
+            self.report(reason, f"created {resource.kind} {body['metadata']['name']}")
+
+    def pod(self, name: str) -> PodFacts:
+        """The member's pod as it was seen. Raises Unavailable without one."""
+        pod = self.member(name).pod
+        if pod is None:
+            raise Unavailable(f"{name} has no pod")
+        return pod
+
+
+class Members(Protocol):
+    """Acts on the objects of one cluster's members. All raise the errors of `Objects`."""
+
+    @property
+    def storage(self) -> Resource:
+        """Of what resource the members' storage is, under the member's name."""
+
+    def is_own_storage(self, found: ObjectMeta) -> bool:
+        """Whether such an object was made for this cluster, whatever its labels are."""
+
+    def create(self, body: RawObject) -> None:
+        """Create the object that runs a member."""
+
+    def replace(self, action: ReplaceMember) -> None:
+        """Stop a member and let it start at another version, on its data. Raises Conflict if it is going."""
+
+    def remove(self, name: str, whose: str = "") -> None:
+        """One step of deleting a member's objects and data, after which nothing asks for it again.
+
+        The caller has made sure, live, that the member is not needed. What is being deleted already is left
+        alone. `whose` ends the sentence of the Event.
+        """
+
+    def open_seed(self, name: str) -> None:
+        """Let clients reach a seed."""
+
+    def keep_clients_from(self, name: str) -> None:
+        """Let no client reach a member that a recovery without a person gives up, and that may still run."""
+
+    def reader(self, name: str, *, number: int, image: str, token: str) -> RawObject:
+        """The container that reads the data of a member in its pod."""
+
+    def act(self, action: OwnAction) -> None:
+        """Carry out an action of this kind of member. Raises TypeError on one of the other kind."""
+
+
+NewMembers = Callable[[Scope], Members]
+
+OwnsPod = Callable[[DesiredCluster, Pod], bool]
+"""Whether a pod that may lack labels runs a member of this cluster."""

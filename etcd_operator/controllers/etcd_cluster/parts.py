@@ -1,0 +1,161 @@
+"""How the reconciler of clusters is made: of parts that all groups share, and of some of its group."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Generic
+
+from etcd_operator.controllers.etcd_cluster.act import Actor
+from etcd_operator.controllers.etcd_cluster.decide.member_names import cluster_of_member
+from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import BackupFacts, ToolBackups
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.members.cached import CachedMembers, PeerProblem
+from etcd_operator.controllers.etcd_cluster.members.protocol import NewMembers, OwnsPod
+from etcd_operator.controllers.etcd_cluster.observe.nodes import Nodes
+from etcd_operator.controllers.etcd_cluster.observe.observer import (
+    ConflictingCluster,
+    Observer,
+    no_backups,
+    no_tool_backups,
+)
+from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
+from etcd_operator.controllers.etcd_cluster.observe.quorum_check import QuorumCheck
+from etcd_operator.controllers.etcd_cluster.observe.readiness import ReadinessWriter
+from etcd_operator.controllers.etcd_cluster.reconciler import ClusterReconciler
+from etcd_operator.controllers.etcd_cluster.recovery.absences import Absences
+from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers
+from etcd_operator.controllers.etcd_cluster.recovery.readings import Readings
+from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits, UpgradeWatch
+from etcd_operator.controllers.etcd_peer.status import PeerStatusWriter
+from etcd_operator.controllers.shared.caches import Caches, Cluster
+from etcd_operator.controllers.shared.groups import Wiring
+from etcd_operator.controllers.shared.reporters import cluster_reporter
+from etcd_operator.controllers.shared.unreadable import Unreadables
+from etcd_operator.controllers.shared.writes import Writes
+from etcd_operator.keys import Key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts(Generic[Cluster]):
+    """What the groups of clusters do not share.
+
+    answered: called with the key of a cluster once its etcd was queried.
+    """
+
+    caches: Caches[Cluster]
+    dialect: Dialect[Cluster]
+    writes: Writes
+    answered: Callable[[Key], None]
+    readings: Readings
+    members: NewMembers
+    owns_pod: OwnsPod
+    conflicting_cluster: ConflictingCluster
+    peer_problem: PeerProblem = lambda _: None
+    peer_status: PeerStatusWriter | None = None
+    tool_backups_of: Callable[[Cluster, ClusterState], ToolBackups] = no_tool_backups
+    backups_of: Callable[[Cluster, ClusterState], BackupFacts] = no_backups
+
+    def reconciler(self, wiring: Wiring) -> ClusterReconciler[Cluster]:
+        """A reconciler of them, with a prober of its own."""
+        prober = Prober(
+            deadline=wiring.probe_deadline,
+            on_done=self.answered,
+            on_call=wiring.on_call,
+            clock=wiring.clock,
+            epoch=wiring.epoch,
+        )
+        return ClusterReconciler(
+            writes=self.writes,
+            caches=self.caches,
+            dialect=self.dialect,
+            observer=self._observer(wiring, prober),
+            actor=self._actor(wiring, prober),
+            readiness_writer=ReadinessWriter(
+                writes=self.writes, dialect=self.dialect, clock=wiring.clock, may_act=wiring.may_act
+            ),
+            prober=prober,
+            clock=wiring.clock,
+            report=cluster_reporter(wiring.recorder, self.caches),
+            jitter=Random().random,  # noqa: S311 -- spreads passes over time, keeps no secret
+            resync=wiring.resync,
+            upgrades=UpgradeWatch(
+                clock=wiring.clock, on_finished=wiring.on_upgrade, on_leaderless=wiring.on_leaderless
+            ),
+            failures=wiring.failures(),
+            unreadables=Unreadables(objects=self.caches.clusters, recorder=wiring.recorder),
+            on_metrics=partial(wiring.on_cluster_metrics, self.caches.resource.group),
+            peer_status=self.peer_status,
+        )
+
+    def _observer(self, wiring: Wiring, prober: Prober) -> Observer[Cluster]:
+        return Observer(
+            caches=self.caches,
+            cached=CachedMembers(
+                caches=self.caches,
+                dialect=self.dialect,
+                clock=wiring.clock,
+                peer_problem=self.peer_problem,
+            ),
+            dialect=self.dialect,
+            prober=prober,
+            expectations=self.writes.expectations,
+            clock=wiring.clock,
+            conflicting_cluster=self.conflicting_cluster,
+            is_node_lost=Nodes(wiring.client, wiring.clock).is_lost,
+            owns_pod=self.owns_pod,
+            absences=Absences(
+                client=wiring.client,
+                resource=self.caches.resource,
+                clock=wiring.clock,
+                epoch=wiring.epoch,
+                may_act=wiring.may_act,
+            ),
+            awaited=UpgradeWaits(clock=wiring.clock),
+            tool_backups_of=self.tool_backups_of,
+            backups_of=self.backups_of,
+            readings=self.readings,
+        )
+
+    def _actor(self, wiring: Wiring, prober: Prober) -> Actor[Cluster]:
+        return Actor(
+            writes=self.writes,
+            caches=self.caches,
+            dialect=self.dialect,
+            members=self.members,
+            prober=prober,
+            on_call=wiring.on_call,
+            clock=wiring.clock,
+            readers=Readers(
+                own_image=wiring.own_image,
+                ask=wiring.ask_survivor,
+                refused=self.readings.refuse,
+                note_failure=self.readings.note_failure,
+            ),
+            may_act=wiring.may_act,
+            leads_for=wiring.leads_for,
+        )
+
+
+def readings_of(wiring: Wiring, wake: Callable[[Key], None]) -> Readings:
+    """What is read of members that answer nobody; each report wakes their cluster."""
+    return Readings(
+        inquiries=wiring.inquiries(
+            "survivor-readers",
+            on_answer=lambda member: wake(Key(member.namespace, cluster_of_member(member.name))),
+            ask=lambda reader: wiring.ask_survivor(reader.address, reader.token),
+        ),
+        clock=wiring.clock,
+        waits=wiring.waits(),
+    )
+
+
+def quorum_check(wiring: Wiring, prober: Prober, wake: Callable[[Key], None]) -> QuorumCheck:
+    """Where it finds no quorum, the cluster is probed again and woken."""
+
+    def probe_again(key: Key) -> None:
+        prober.distrust(key)
+        wake(key)
+
+    return QuorumCheck(prober.settled, wake=probe_again, on_call=wiring.on_call)

@@ -1,0 +1,270 @@
+"""One pass over one cluster: observe, plan, act, status.
+
+    stores + etcd's answers -> ClusterState -> plan -> actions in order, the first failure stops
+    -> status and readiness gates, written only if they differ, whatever the result of the actions
+
+A pass never waits for etcd and keeps nothing between passes: an operator that dies after
+any write continues from what it finds.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Generic
+
+import msgspec
+import structlog
+
+from etcd_operator.api.meta import RawObject
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_cluster.act import Actor
+from etcd_operator.controllers.etcd_cluster.decide.actions import AppendEntry, Plan, Remember, Stage
+from etcd_operator.controllers.etcd_cluster.decide.cluster_metrics import cluster_metrics
+from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.etcd_cluster.decide.quorum_events import quorum_event
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.status import (
+    MILESTONES,
+    QUIET_HOLDS,
+    RETRY_HELD,
+    WARNINGS,
+    awaits_cluster_version,
+)
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.observe.observer import Observer
+from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
+from etcd_operator.controllers.etcd_cluster.observe.readiness import ReadinessWriter
+from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWatch, events_of
+from etcd_operator.controllers.etcd_peer.status import PeerStatusWriter
+from etcd_operator.controllers.shared.caches import Caches, Cluster
+from etcd_operator.controllers.shared.failures import (
+    Failures,
+    IndependentWrites,
+    attempt,
+    is_waited_for,
+    reason_of,
+)
+from etcd_operator.controllers.shared.objects import NameConflict, Overridden
+from etcd_operator.controllers.shared.unreadable import UNREADABLE, Unreadables
+from etcd_operator.controllers.shared.writes import Writes
+from etcd_operator.engine.controller import Result
+from etcd_operator.errors import Invalid, NamespaceTerminating, NotLeading, TerminalError
+from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
+from etcd_operator.formats import timestamp
+from etcd_operator.keys import Key
+from etcd_operator.object_metrics import ClusterMetrics
+
+ReportEvent = Callable[[Any, str, str, bool], None]
+"""`(object, reason, message, is_warning)`: an Event on the object."""
+
+RETRY_VERSION = 2.5
+"""Seconds until etcd's cluster version is read again: its leader compares the members' every 5 s."""
+
+_HELD: Mapping[type[Exception], str] = {
+    Invalid: "Refused",
+    Corrupt: "DataCorrupt",
+    Overridden: "Overridden",
+}
+"""The reasons that a cluster has for a failure; for all others see `reason_of`."""
+
+_LIMITS: Mapping[type[Exception], str] = {
+    UnhealthyCluster: "etcd refuses to change its members until they have been connected for 5 seconds",
+    NotInSync: "etcd refuses to promote a learner until it has caught up with the leader",
+}
+"""What etcd's own rules about time mean, in words."""
+
+_WAITED_FOR = (Overridden, UnhealthyCluster, NotInSync, Corrupt)
+"""What the pass of a cluster waits for as well, see `is_waited_for`; all others the engine repeats."""
+
+ETCD_RETRY = 0.25
+"""Seconds until a change that etcd does not allow yet is requested again."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterReconciler(Generic[Cluster]):
+    """Brings the clusters of one API group to their desired state."""
+
+    writes: Writes
+    caches: Caches[Cluster]
+    dialect: Dialect[Cluster]
+    observer: Observer[Cluster]
+    actor: Actor[Cluster]
+    readiness_writer: ReadinessWriter[Cluster]
+    prober: Prober
+    clock: Clock
+    report: ReportEvent
+    jitter: Callable[[], float]
+    resync: float
+    upgrades: UpgradeWatch
+    failures: Failures
+    unreadables: Unreadables
+    on_metrics: Callable[[Key, ClusterMetrics | None], None]
+    peer_status: PeerStatusWriter | None = None
+
+    def reconcile(self, key: Key) -> Result:
+        """One pass. Raises the errors of the API server that are worth another try."""
+        is_unreadable = self.unreadables.exists(key)
+        cluster = self.caches.clusters.store.get(key)
+        if cluster is None and is_unreadable:
+            self.on_metrics(key, ClusterMetrics(is_available=None, held=UNREADABLE))
+            return Result()
+        if cluster is None:
+            self.observer.forget(key)
+            self.failures.passed(key)
+            self.upgrades.forget(key)
+            self.on_metrics(key, None)
+            return Result()
+        state = self.observer.observe(key, cluster)
+        if state is None:
+            return Result(is_done=False)
+        self.upgrades.observed(key, state)
+        return _Pass(self, key, cluster, state).run()
+
+
+class _Pass(Generic[Cluster]):
+    """The acting half of a pass: what was decided, and what has been written so far."""
+
+    def __init__(
+        self, reconciler: ClusterReconciler[Cluster], key: Key, cluster: Cluster, state: ClusterState
+    ) -> None:
+        self._of = reconciler
+        self._key = key
+        self._cluster = cluster
+        self._state = state
+        self._plan = plan(state)
+
+    def run(self) -> Result:
+        """Act; then write what was observed, whatever the result. Raises what failed, for another try."""
+        if self._state.desired.is_deleting:
+            self._of.on_metrics(self._key, None)
+        is_behind = not self._state.is_fresh and self._state.unseen is None
+        if is_behind or self._state.desired.is_deleting:
+            return Result(requeue_after=self._plan.requeue_after, is_done=self._state.is_fresh)
+        failure = attempt(self._act)
+        if isinstance(failure, NotLeading):
+            raise failure
+        attempts = IndependentWrites(self._of.clock)
+        if self._state.is_fresh:
+            attempts.make(partial(self._of.readiness_writer.write, self._state))
+        self._plan = self._explained(failure) if failure is not None else self._with_failed_gates(attempts)
+        self._of.on_metrics(self._key, cluster_metrics(self._state, self._plan))
+        if not self._plan.is_quiet:
+            attempts.make(self._write_status)
+            if self._of.peer_status is not None and self._state.is_fresh:
+                attempts.make(partial(self._of.peer_status.write, self._state))
+        if failure is not None and not (is_waited_for(failure) or isinstance(failure, _WAITED_FOR)):
+            raise failure
+        return self._ended(attempts)
+
+    def _explained(self, failure: Exception | None) -> Plan:
+        """The plan as status reports it: what failed, if it is to be reported, and when to try again."""
+        failures, key = self._of.failures, self._key
+        if failure is None:
+            failures.passed(key)
+            return self._plan
+        if isinstance(failure, (UnhealthyCluster, NotInSync)):
+            # etcd's own rules about time (5 s of connection, 90 % of the log): wait, it is no failure.
+            message = f"{self._plan.message}; {_LIMITS[type(failure)]}"
+            return Plan.wait(self._plan.reason, message, requeue_after=ETCD_RETRY)
+        message = failures.failed(key, failure)
+        return held_by(failure, message) if message else self._plan
+
+    def _with_failed_gates(self, attempts: IndependentWrites) -> Plan:
+        """The plan as status reports it where only writes to pods failed: their readiness would be wrong."""
+        failure = next(iter(attempts.failures), None)
+        if isinstance(failure, NotLeading):
+            raise failure
+        explained = self._explained(failure)
+        return self._plan if self._plan.stage is Stage.HELD else explained
+
+    def _ended(self, attempts: IndependentWrites) -> Result:
+        lasting = [error for error in attempts.failures if isinstance(error, TerminalError)]
+        passing = [error for error in attempts.failures if error not in lasting]
+        if passing:
+            raise passing[0]
+        if lasting:
+            # Terminal to the engine, which would forget the key; but rights come back without an event.
+            log.warning("status_refused", error=str(lasting[0]))
+            return Result(requeue_after=RETRY_HELD)
+        return Result(requeue_after=self._next_observation())
+
+    def _act(self) -> None:
+        for action in self._plan.actions:
+            if isinstance(action, Remember):
+                self._remember(action)
+            else:
+                self._of.actor.act(self._state, action, self._report)
+        if any(not isinstance(action, AppendEntry) for action in self._plan.actions):
+            log.info("acted", reason=self._plan.reason, message=self._plan.message)
+            if self._plan.reason in MILESTONES:
+                self._report(MILESTONES[self._plan.reason], self._plan.message)
+
+    def _remember(self, action: Remember) -> None:
+        earlier, before = self._state, self._state.persisted.upgrade
+        self._state = replace(self._state, desired=replace(self._state.desired, persisted=action.persisted))
+        try:
+            self._write_status()
+        except Exception:
+            self._state = earlier  # what is written after the failure must not remember it in passing
+            raise
+        for reason, message in events_of(before, action.persisted.upgrade, self._state):
+            self._report(reason, message)
+        if before is not None and action.persisted.upgrade is None:
+            self._of.upgrades.finished(before)
+
+    def _next_observation(self) -> float:
+        if self._plan.requeue_after is not None:
+            return self._plan.requeue_after
+        if awaits_cluster_version(self._state):
+            return RETRY_VERSION
+        return self._of.resync * (0.9 + 0.2 * self._of.jitter())
+
+    def _report(self, reason: str, message: str) -> None:
+        self._of.report(self._cluster, reason, message, reason in WARNINGS)
+
+    def _write_status(self) -> None:
+        """Replace the status if it differs from the one last seen; a concurrent edit is a Conflict.
+
+        What cannot be read is not replaced: its last known value is outdated, and the field may be in there.
+        """
+        if self._of.caches.clusters.store.unreadable_at(self._key) is not None:
+            return
+        now = timestamp(self._of.clock.now())
+        status = self._of.dialect.status(self._cluster, self._state, self._plan, now=now)
+        before: RawObject = msgspec.to_builtins(self._cluster.status)
+        if status == before:
+            return
+        self._warn(before)
+        self._report_quorum()
+        objects, resource = self._of.writes.of(self._key), self._of.caches.resource
+        written = objects.write_status(resource, self._cluster.metadata, status, type(self._cluster))
+        self._cluster = written or self._cluster  # deleted meanwhile: the watch will report it
+
+    def _warn(self, before: RawObject) -> None:
+        """An Event when something begins to hold the cluster, not at every pass."""
+        if self._plan.stage is not Stage.HELD or self._plan.reason in QUIET_HOLDS:
+            return
+        known = [c for c in before.get("conditions", ()) if c["type"] == "Degraded" and c["status"] == "True"]
+        if not any(c["reason"] == self._plan.reason for c in known):
+            self._of.report(self._cluster, self._plan.reason, self._plan.message, True)  # noqa: FBT003
+
+    def _report_quorum(self) -> None:
+        """An Event when a quorum answers that was missing as far as the status says."""
+        status = self._cluster.status
+        event = quorum_event(status.conditions, self._state, self._plan) if status.cluster_id else None
+        if event is not None:
+            self._report(*event)
+
+
+def held_by(error: Exception, message: str) -> Plan:
+    """What status reports of a failure."""
+    if isinstance(error, NameConflict) and error.is_passing:
+        return Plan.wait("PredecessorTerminating", message, requeue_after=0.5)
+    if isinstance(error, NamespaceTerminating):
+        return Plan.hold("Deleting", "the namespace is being deleted", requeue_after=RETRY_HELD)
+    held = next((reason for kind, reason in _HELD.items() if isinstance(error, kind)), "")
+    if held:
+        return Plan.hold(held, message, requeue_after=RETRY_HELD)
+    return Plan.hold(reason_of(error), message, requeue_after=RETRY_HELD if is_waited_for(error) else None)

@@ -1,0 +1,1 @@
+"""The shells of recoveries: proofs, acts, and what is remembered between passes."""

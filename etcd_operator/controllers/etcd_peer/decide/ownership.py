@@ -1,0 +1,79 @@
+"""Which EtcdPeers the operator acts on: only those that it would make itself.
+
+An EtcdPeer determines how a member's etcd starts, so a handmade one could start a member with the data of
+another namespace, or under the labels of another cluster. So the operator verifies each one: its owner is a
+live EtcdCluster, and names, hosts and token follow from that cluster.
+"""
+
+from collections.abc import Iterator
+
+from etcd_operator.api import improbable
+from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
+from etcd_operator.api.persisted import is_recovery_token
+from etcd_operator.controllers.etcd_cluster.decide.member_names import is_member_name
+from etcd_operator.controllers.etcd_cluster.dialects.improbable import reserved_names
+from etcd_operator.controllers.etcd_cluster.manifests import persistent
+from etcd_operator.errors import InvalidSpec
+from etcd_operator.versions import parse_version
+
+INSTEAD = "EtcdPeers are made by the operator: delete this one, and create an EtcdCluster instead"
+
+
+def ownership_problem(peer: EtcdPeer, cluster: EtcdCluster | None) -> str:
+    """Why a peer does not belong to `cluster`, the live one that its label names; empty if it does."""
+    name = peer.metadata.labels.get(improbable.CLUSTER_LABEL, "")
+    if cluster is None:
+        return f"its EtcdCluster {name!r} does not exist. {INSTEAD}"
+    if peer.metadata.controller_uid != cluster.metadata.uid:
+        return f"EtcdCluster {name} is not its controller. {INSTEAD}"
+    if not is_member_name(peer.metadata.name, cluster.metadata.name):
+        return f"members of EtcdCluster {name} are named {name}-<number>. {INSTEAD}"
+    return ""
+
+
+def content_problem(peer: EtcdPeer, cluster: EtcdCluster) -> str:
+    """What in a peer of `cluster` differs from what the operator writes; empty if nothing does."""
+    wrong = next(_differences(peer, cluster), "")
+    return f"{wrong}: delete this EtcdPeer; the operator creates it again" if wrong else ""
+
+
+def _differences(peer: EtcdPeer, cluster: EtcdCluster) -> Iterator[str]:
+    spec, bootstrap = peer.spec, peer.spec.bootstrap
+    if spec.cluster_name != cluster.metadata.name:
+        yield f"spec.clusterName is {spec.cluster_name!r}, but its EtcdCluster is {cluster.metadata.name}"
+    if not _is_token(cluster, bootstrap.initial_cluster_token):
+        yield "spec.bootstrap.initialClusterToken is not a token of its EtcdCluster"
+    for member in bootstrap.static.initial_cluster:
+        if member.host != _host(cluster, member.name):
+            yield f"spec.bootstrap.static.initialCluster: {member.name!r} at {member.host!r} is not a member"
+    for url in {member.url for member in bootstrap.external} - _adopted_urls(cluster):
+        yield f"spec.bootstrap.external: {url!r} is not a peer URL of the cluster that is adopted"
+    survivor = bootstrap.survivor
+    if survivor and survivor != _host(cluster, survivor.partition(".")[0]):
+        yield f"spec.bootstrap.survivor: {survivor!r} is not a member of its EtcdCluster"
+    reserved = [name for names in reserved_names(spec.pod_template).values() for name in names]
+    if reserved:
+        yield f"spec.podTemplate.metadata has reserved names: {', '.join(reserved)}"
+    try:
+        parse_version(spec.version)
+    except InvalidSpec as error:
+        yield f"spec.version: {error}"
+
+
+def _host(cluster: EtcdCluster, name: str) -> str | None:
+    """The host name of a member; None if no member can have that name."""
+    if not is_member_name(name, cluster.metadata.name):
+        return None
+    return persistent.member_host(cluster.metadata.name, cluster.metadata.namespace, name)
+
+
+def _adopted_urls(cluster: EtcdCluster) -> set[str]:
+    adoption = cluster.status.adoption
+    return {url for member in adoption.members for url in member.peer_urls} if adoption is not None else set()
+
+
+def _is_token(cluster: EtcdCluster, token: str) -> bool:
+    """Whether it is the token of the bootstrap or of a recovery, also of one that a later one replaced."""
+    uid, status = cluster.metadata.uid, cluster.status
+    recorded = {persisted.token for persisted in (status.bootstrap, status.recovery) if persisted is not None}
+    return token in {uid, *recorded} or is_recovery_token(uid, token)

@@ -1,0 +1,109 @@
+"""What a spec of an EtcdRestore means: whether it is valid, and how its backup is read."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from etcd_operator.api.backups import BackupDestination, BackupSource, BackupSpec
+from etcd_operator.api.definitions import restore_validations
+from etcd_operator.api.definitions.limits import LONGEST_IMPROBABLE_NAME, NAME_PATTERN
+from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.api.restores import BUCKET_PATTERN, OBJECT_PATH_PATTERN, RestoreSource, RestoreSpec
+from etcd_operator.controllers.etcd_backup.decide.spec import access_problems, url_problems
+from etcd_operator.controllers.etcd_cluster.decide.storage_quantity import bytes_of
+from etcd_operator.errors import InvalidSpec
+from etcd_operator.versions import parse_version
+
+
+def problem(spec: RestoreSpec) -> str:
+    """What is wrong with a spec, as the API server reports it; empty if nothing is."""
+    return next((f"spec.{text}" for text in _problems(spec)), "")
+
+
+def template_version(spec: RestoreSpec) -> str:
+    """The version of etcd in the template, without `v`; empty for that of the backup."""
+    wanted = spec.cluster_template.spec.version
+    return str(parse_version(wanted)) if wanted else ""
+
+
+def storage(spec: RestoreSpec) -> int | None:
+    """The bytes that each claim requests; None for a form that is not read here."""
+    requests = spec.cluster_template.spec.storage.volume_claim_template.get("resources", {}).get(
+        "requests", {}
+    )
+    return bytes_of(str(requests.get("storage", "")))
+
+
+def pod_template(spec: RestoreSpec) -> PodTemplate:
+    """The settings of the members' pods, whichever of the two fields has the affinity."""
+    template = spec.cluster_template.spec
+    return msgspec.structs.replace(
+        template.pod_template, affinity=template.affinity or template.pod_template.affinity
+    )
+
+
+def access(spec: RestoreSpec) -> BackupSpec:
+    """How the pods reach the backup, for a source that is not an EtcdBackup: as one that stored it there."""
+    source = spec.source
+    credentials = source.bucket.credentials if source.bucket is not None else source.credentials
+    return BackupSpec(
+        source=BackupSource(),
+        destination=BackupDestination(
+            object_url_template=url_of(source),
+            credentials=credentials.of_pod,
+            persistent_volume_claim=source.persistent_volume_claim,
+        ),
+        encryption=spec.encryption,
+        service_account_name=spec.service_account_name,
+    )
+
+
+def access_of_backup(spec: RestoreSpec, backup: BackupSpec) -> BackupSpec:
+    """How the pods reach what an EtcdBackup has stored: as its own pod, unless the restore names more."""
+    return msgspec.structs.replace(
+        backup,
+        encryption=spec.encryption or backup.encryption,
+        service_account_name=spec.service_account_name or backup.service_account_name,
+    )
+
+
+def url_of(source: RestoreSource) -> str:
+    """The URL of the backup; empty if an EtcdBackup names it."""
+    return source.bucket.url if source.bucket is not None else source.object_url
+
+
+def _problems(spec: RestoreSpec) -> Iterator[str]:
+    source, template = spec.source, spec.cluster_template
+    if sum(map(bool, (source.bucket, source.object_url, source.backup_name))) != 1:
+        yield f"source: {restore_validations.ONE_SOURCE}"
+    yield from (f"source.{text}" for text in _source_problems(source))
+    yield from (f"source: {text}" for text in _access_problems(access(spec)))
+    name = template.cluster_name
+    if not re.fullmatch(NAME_PATTERN, name) or len(name) > LONGEST_IMPROBABLE_NAME:
+        yield f"clusterTemplate.clusterName: {restore_validations.CLUSTER_NAME}"
+    try:
+        template_version(spec)
+    except InvalidSpec as error:
+        yield f"clusterTemplate.spec: {error}"
+    if template.spec.affinity and template.spec.pod_template.affinity:
+        yield "clusterTemplate.spec: affinity and podTemplate.affinity are alternatives: set one of them"
+
+
+def _source_problems(source: RestoreSource) -> Iterator[str]:
+    if source.bucket is not None and not re.fullmatch(BUCKET_PATTERN, source.bucket.bucket_url):
+        yield f"bucket.bucketURL: {restore_validations.BUCKET_URL}"
+    if source.bucket is not None and not re.fullmatch(OBJECT_PATH_PATTERN, source.bucket.object_path):
+        yield f"bucket.objectPath: {restore_validations.OBJECT_PATH}"
+    has_access = bool(source.persistent_volume_claim or source.credentials != type(source.credentials)())
+    if has_access and not source.object_url:
+        yield restore_validations.ACCESS_OF_URL
+
+
+def _access_problems(access: BackupSpec) -> Iterator[str]:
+    url = access.destination.object_url_template
+    if url:
+        yield from url_problems(
+            url, no_credentials=restore_validations.NO_CREDENTIALS, an_object=restore_validations.OBJECT
+        )
+        yield from access_problems(access.destination)

@@ -1,0 +1,174 @@
+"""The observed state of an EtcdRestore: all that a decision about it may rest on."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from etcd_operator.api.restores import RecordedBackup, RestoreFailure, Verified
+from etcd_operator.controllers.etcd_restore.decide.result import RestoreReport
+from etcd_operator.controllers.shared.decide.job_end import JobEnd
+from etcd_operator.pods.progress_report import Progress
+
+PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
+"""The phases. The last two are final."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evictions:
+    """How many pods of a Job were evicted, and the last one of them, with the kubelet's reason."""
+
+    count: int
+    pod: str
+    node: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """A Job of this very EtcdRestore, and its newest pod.
+
+    uid: of the Job. waited: seconds for which passes have seen that nothing of it runs. waits_for: why, as
+    Kubernetes reports it. report: of its newest pod that reported. why: why it failed, as Kubernetes reports
+    it.
+    claim_uid: of the claim to which it restores; empty if it does not show that.
+    progress: what its pod last reported; None while none is known.
+    pod, node: its newest pod, and the node that this was assigned to; empty without one. evictions: of its
+    pods; None if none was evicted.
+    """
+
+    name: str
+    uid: str = ""
+    end: JobEnd = JobEnd.RUNS
+    is_terminating: bool = False
+    is_running: bool = False
+    waited: float = 0.0
+    waits_for: str = ""
+    report: RestoreReport | None = None
+    why: str = ""
+    claim_uid: str = ""
+    progress: Progress | None = None
+    pod: str = ""
+    node: str = ""
+    evictions: Evictions | None = None
+
+
+class ClaimState(Enum):
+    """The claim of a member, as far as this EtcdRestore made it."""
+
+    ABSENT = "absent"
+    OURS = "ours"  # made for this EtcdRestore, and not annotated
+    ANNOTATED = "annotated"  # its data is complete, and it belongs to the cluster from now on
+    TERMINATING = "terminating"
+    ANNOTATED_TERMINATING = "annotated, and terminating"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberState:
+    """A member of the new cluster. claim_uid: of the claim that it has now."""
+
+    name: str
+    claim: ClaimState = ClaimState.ABSENT
+    claim_uid: str = ""
+    job: JobState | None = None
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether its claim is another one than that to which its Job restores, and so may be empty."""
+        return self.job is not None and self.job.claim_uid not in ("", self.claim_uid)
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether its data is complete."""
+        is_done = self.job is not None and self.job.end is JobEnd.SUCCEEDED and not self.is_replaced
+        return self.claim is ClaimState.ANNOTATED or (self.claim is ClaimState.OURS and is_done)
+
+
+class TargetCluster(Enum):
+    """The EtcdCluster of the name of the new one, of either group."""
+
+    ABSENT = "absent"
+    OURS = "ours"
+    FOREIGN = "foreign"
+    TERMINATING = "terminating"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceState:
+    """Where the backup is: its URL, or why there is none yet.
+
+    is_missing: there is no such EtcdBackup. is_final: waiting does not help. backup: the EtcdBackup that has
+    stored it, as recorded, or to be recorded; None if the source is no EtcdBackup.
+    """
+
+    url: str = ""
+    backup: RecordedBackup | None = None
+    reason: str = ""
+    message: str = ""
+    is_missing: bool = False
+    is_final: bool = False
+
+    @property
+    def sha256(self) -> str:
+        """Of the snapshot that an EtcdBackup has stored; empty if that is not known."""
+        return self.backup.sha256 if self.backup is not None else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreState:
+    """What was observed of one EtcdRestore.
+
+    created: when the EtcdRestore was (RFC 3339). problem: what is wrong with its spec.
+    template_version: of etcd, as the template has it; may be empty.
+    storage: bytes that each claim requests; None for a quantity that is not a whole number of a unit.
+    in_the_way: claims of the new cluster's name that are somebody else's; going: those that are being
+    deleted. snapshot, failure: of the status. waited: seconds for which passes have seen the restore.
+    """
+
+    created: str = ""
+    cluster_name: str = ""
+    phase: str = ""
+    is_deleting: bool = False
+    problem: str = ""
+    template_version: str = ""
+    storage: int | None = None
+    source: SourceState = SourceState()
+    waited: float = 0.0
+    cluster: TargetCluster = TargetCluster.ABSENT
+    in_the_way: tuple[str, ...] = ()
+    going: tuple[str, ...] = ()
+    snapshot: Verified | None = None
+    failure: RestoreFailure | None = None
+    check: JobState | None = None
+    members: tuple[MemberState, ...] = ()
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing is ever done for it again."""
+        return self.is_deleting or self.phase in (COMPLETED, FAILED)
+
+    @property
+    def is_handed_over(self) -> bool:
+        """Whether a claim has been handed over to the cluster: from then on there is no way back."""
+        annotated = (ClaimState.ANNOTATED, ClaimState.ANNOTATED_TERMINATING)
+        was_handed_over = self.failure is not None and self.failure.claims_kept
+        return was_handed_over or any(member.claim in annotated for member in self.members)
+
+    @property
+    def jobs(self) -> tuple[JobState, ...]:
+        """All Jobs that exist."""
+        found = (self.check, *(member.job for member in self.members))
+        return tuple(job for job in found if job is not None)
+
+    @property
+    def has_jobs(self) -> bool:
+        """Whether a Job exists that is not being deleted."""
+        return any(not job.is_terminating for job in self.jobs)
+
+    @property
+    def has_leftovers(self) -> bool:
+        """Whether something exists that it made, is not handed over, and is not being deleted."""
+        return self.has_jobs or any(member.claim is ClaimState.OURS for member in self.removable)
+
+    @property
+    def removable(self) -> tuple[MemberState, ...]:
+        """The members whose claims a failure may remove: once one is handed over, all data is complete."""
+        return () if self.is_handed_over else self.members

@@ -1,0 +1,137 @@
+"""The claims and the EtcdCluster that an EtcdRestore makes.
+
+Until the data of all members is complete, each claim is owned by the EtcdRestore, and does not record which
+etcd cluster it belongs to: an EtcdCluster of that name does not start on it. Then it gets the annotations by
+which an EtcdCluster resumes on the claims of an earlier one (`rules.resume`), and loses its owner.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from etcd_operator.api import improbable
+from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.restores import API_VERSION, KIND, RESTORED_FROM_LABEL, UID_ANNOTATION, ClusterTemplate
+from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION, TOKEN_ANNOTATION
+from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
+from etcd_operator.controllers.etcd_cluster.decide.member_names import member_name
+from etcd_operator.controllers.etcd_cluster.manifests.persistent import (
+    DATA_DIR,
+    RESTORED_DIR,
+    cluster_labels,
+    member_host,
+    member_labels,
+)
+from etcd_operator.controllers.etcd_cluster.manifests.urls import PEER_PORT, url
+from etcd_operator.controllers.etcd_restore.decide.identity import Identity, identity
+from etcd_operator.controllers.shared.manifests.owner import owned_by
+
+MOUNT_PATH = DATA_DIR
+DATA_FOLDER = RESTORED_DIR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredMember:
+    """A member of the new cluster; all members have the same `peer_urls` (by name) and `token`.
+
+    labels: those of its pod by which a user may select the members of this cluster.
+    """
+
+    name: str
+    ordinal: int
+    peer_urls: Mapping[str, str]
+    token: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def members(metadata: ObjectMeta, template: ClusterTemplate) -> tuple[RestoredMember, ...]:
+    """The members of the new cluster. The UID of the EtcdRestore is their token: no other cluster has it."""
+    cluster = template.cluster_name
+    digits = PERSISTENT.digits
+    names = [member_name(cluster, ordinal, digits=digits) for ordinal in range(template.spec.replicas)]
+    urls = {name: url(member_host(cluster, metadata.namespace, name), PEER_PORT) for name in names}
+    labels = {**template.spec.pod_template.metadata.labels, **cluster_labels(cluster)}
+    return tuple(
+        RestoredMember(name=name, ordinal=ordinal, peer_urls=urls, token=metadata.uid, labels=labels)
+        for ordinal, name in enumerate(names)
+    )
+
+
+def identity_of(metadata: ObjectMeta, template: ClusterTemplate) -> Identity:
+    """The etcd cluster that these members form."""
+    first = members(metadata, template)[0]
+    return identity(first.peer_urls, first.token)
+
+
+def claim(metadata: ObjectMeta, template: ClusterTemplate, member: RestoredMember, version: str) -> RawObject:
+    """The claim of a member, before its data is complete. version: of etcd, that starts on it.
+
+    It has from the beginning what a member needs to find its data: a cache may show the annotations of some
+    claims before those of others.
+    """
+    annotations = {
+        TOKEN_ANNOTATION: member.token,
+        improbable.VERSION_ANNOTATION: version,
+        improbable.RESTORED_ANNOTATION: "true",
+    }
+    if template.spec.pod_template.security_context is None:
+        annotations[improbable.NON_ROOT_ANNOTATION] = "true"
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": member.name,
+            "namespace": metadata.namespace,
+            "labels": {
+                **member_labels(template.cluster_name, member.name),
+                RESTORED_FROM_LABEL: metadata.name,
+            },
+            "annotations": annotations,
+            "ownerReferences": owned_by(API_VERSION, KIND, name=metadata.name, uid=metadata.uid),
+        },
+        "spec": template.spec.storage.volume_claim_template,
+    }
+
+
+def annotation_patch(member: RestoredMember) -> RawObject:
+    """What changes in the metadata of a claim when the data of all members is complete."""
+    made = identity(member.peer_urls, member.token)
+    return {
+        "ownerReferences": None,
+        "annotations": {
+            INITIAL_MEMBERS_ANNOTATION: ",".join(member.peer_urls),
+            improbable.CLUSTER_ID_ANNOTATION: made.cluster_id,
+            improbable.MEMBER_ID_ANNOTATION: made.member_ids[member.name],
+            improbable.VOTERS_ANNOTATION: ",".join(made.voters),
+            improbable.VOTERS_REVISION_ANNOTATION: "1",
+        },
+    }
+
+
+def is_of_cluster(claim: ObjectMeta, name: str) -> bool:
+    """Whether a claim belongs to a cluster of this name, by its label."""
+    return claim.labels.get(improbable.CLUSTER_LABEL) == name
+
+
+def is_annotated(claim: ObjectMeta, member: RestoredMember) -> bool:
+    """Whether a claim was handed over by `annotation_patch`."""
+    made = identity(member.peer_urls, member.token)
+    found = (
+        claim.annotations.get(TOKEN_ANNOTATION),
+        claim.annotations.get(improbable.CLUSTER_ID_ANNOTATION),
+    )
+    return found == (member.token, made.cluster_id) and not claim.controller_uid
+
+
+def cluster(metadata: ObjectMeta, template: RawObject, version: str) -> RawObject:
+    """The EtcdCluster, without an owner: it outlives the EtcdRestore. template: raw, as in its spec."""
+    return {
+        "apiVersion": improbable.API_VERSION,
+        "kind": "EtcdCluster",
+        "metadata": {
+            "name": template["clusterName"],
+            "namespace": metadata.namespace,
+            "labels": {RESTORED_FROM_LABEL: metadata.name},
+            "annotations": {UID_ANNOTATION: metadata.uid},
+        },
+        "spec": {**template["spec"], "version": version},
+    }

@@ -1,0 +1,184 @@
+"""Joins caches and live reads into one `RestoreState`.
+
+Claims, clusters and EtcdBackups are always read live: a restore is rare and short, and nothing that exists
+may be touched because a cache did not show it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from etcd_operator.api.backups import BackupSpec
+from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.api.restores import KIND, UID_ANNOTATION, EtcdRestore, RestoreSpec
+from etcd_operator.controllers.etcd_restore.decide import spec as specs
+from etcd_operator.controllers.etcd_restore.decide.state import (
+    ClaimState,
+    MemberState,
+    RestoreState,
+    TargetCluster,
+)
+from etcd_operator.controllers.etcd_restore.jobs import JobReader
+from etcd_operator.controllers.etcd_restore.manifests import restored
+from etcd_operator.controllers.etcd_restore.manifests.restore_job import check_name, job_name
+from etcd_operator.controllers.etcd_restore.manifests.restored import RestoredMember
+from etcd_operator.controllers.etcd_restore.source import source_of
+from etcd_operator.controllers.shared.decide.job_end import JobEnd
+from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.controllers.shared.waits import Waits
+from etcd_operator.decoding import parsed
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.views import Claim, Written
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedRestore:
+    """An EtcdRestore as stored, and its state.
+
+    spec: None for an invalid one. access: how the backup is reached, None while that is not known.
+    claims: the metadata of the claims of its members that are its own, by name.
+    """
+
+    key: Key
+    restore: EtcdRestore
+    spec: RestoreSpec | None
+    state: RestoreState
+    access: BackupSpec | None = None
+    members: tuple[RestoredMember, ...] = ()
+    claims: dict[str, ObjectMeta]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoreObserver:
+    """Observes EtcdRestores."""
+
+    jobs: JobReader
+    waits: Waits
+
+    def forget(self, key: Key) -> None:
+        """The restore has ended."""
+        self.waits.forget(key)
+        self.jobs.forget(key)
+
+    def observe(self, key: Key, restore: EtcdRestore, objects: Objects) -> ObservedRestore:
+        """The observed state of one EtcdRestore. objects: reads live. Raises the errors of `Client`."""
+        spec, wrong = parsed(restore.spec, RestoreSpec, specs.problem)
+        status, metadata = restore.status, restore.metadata
+        state = RestoreState(
+            created=metadata.creation_timestamp,
+            phase=status.phase,
+            is_deleting=metadata.is_deleting,
+            problem=wrong,
+            snapshot=status.snapshot,
+            failure=status.failure,
+        )
+        if spec is None or state.is_final:
+            return ObservedRestore(key=key, restore=restore, spec=spec, state=state, claims={})
+        return self._observed(key, restore, spec, state, objects)
+
+    def _observed(
+        self, key: Key, restore: EtcdRestore, spec: RestoreSpec, state: RestoreState, objects: Objects
+    ) -> ObservedRestore:
+        metadata, status, template = restore.metadata, restore.status, spec.cluster_template
+        members = restored.members(metadata, template)
+        claims = _claims(objects, template.cluster_name, members)
+        source, access = source_of(spec, status, objects)
+        ours = {
+            m.name: claims[m.name]
+            for m in members
+            if m.name in claims and _is_ours(claims[m.name], metadata, m)
+        }
+        others = [each for name, each in claims.items() if name not in ours]
+        going = [each for each in others if each.is_deleting or _is_of_former(each, metadata)]
+        states = tuple(self._member(key, metadata, m, ours.get(m.name), objects) for m in members)
+        state = replace(
+            state,
+            cluster_name=template.cluster_name,
+            template_version=specs.template_version(spec),
+            storage=specs.storage(spec),
+            source=source,
+            waited=self.waits.seconds(key, f"{metadata.uid} for its backup"),
+            cluster=_cluster(objects, template.cluster_name, metadata.uid),
+            in_the_way=_names(each for each in others if each not in going),
+            going=_names(going),
+            check=self.jobs.read(key, metadata.uid, check_name(metadata), objects),
+            members=self._in_turn(key, states),
+        )
+        return ObservedRestore(
+            key=key, restore=restore, spec=spec, state=state, access=access, members=members, claims=ours
+        )
+
+    def _in_turn(self, key: Key, members: tuple[MemberState, ...]) -> tuple[MemberState, ...]:
+        """While one Job runs, none of the others is late."""
+        jobs = [member.job for member in members if member.job is not None]
+        if not any(job.is_running and job.end is JobEnd.RUNS for job in jobs):
+            return members
+        self.jobs.in_turn(key, jobs)
+        return tuple(
+            replace(member, job=replace(member.job, waited=0.0)) if member.job is not None else member
+            for member in members
+        )
+
+    def _member(
+        self,
+        key: Key,
+        metadata: ObjectMeta,
+        member: RestoredMember,
+        claim: ObjectMeta | None,
+        objects: Objects,
+    ) -> MemberState:
+        name = job_name(metadata, member.ordinal)
+        return MemberState(
+            name=member.name,
+            claim=_claim_state(claim, member),
+            claim_uid=claim.uid if claim is not None else "",
+            job=self.jobs.read(key, metadata.uid, name, objects),
+        )
+
+
+def _claims(objects: Objects, cluster: str, members: Iterable[RestoredMember]) -> dict[str, ObjectMeta]:
+    """All claims that a cluster of this name has, or would have."""
+    names = {member.name for member in members}
+    listed = objects.client.list(resources.CLAIMS, Claim, namespace=objects.namespace).whole()
+    return {
+        claim.metadata.name: claim.metadata
+        for claim in listed
+        if claim.metadata.name in names or restored.is_of_cluster(claim.metadata, cluster)
+    }
+
+
+def _is_ours(claim: ObjectMeta, restore: ObjectMeta, member: RestoredMember) -> bool:
+    return claim.controller_uid == restore.uid or restored.is_annotated(claim, member)
+
+
+def _is_of_former(claim: ObjectMeta, restore: ObjectMeta) -> bool:
+    """Whether it was made for an EtcdRestore of this name that is gone: Kubernetes is about to remove it."""
+    return any(
+        owner.controller and (owner.kind, owner.name) == (KIND, restore.name) and owner.uid != restore.uid
+        for owner in claim.owner_references
+    )
+
+
+def _claim_state(claim: ObjectMeta | None, member: RestoredMember) -> ClaimState:
+    if claim is None:
+        return ClaimState.ABSENT
+    if restored.is_annotated(claim, member):
+        return ClaimState.ANNOTATED_TERMINATING if claim.is_deleting else ClaimState.ANNOTATED
+    return ClaimState.TERMINATING if claim.is_deleting else ClaimState.OURS
+
+
+def _names(found: Iterable[ObjectMeta]) -> tuple[str, ...]:
+    return tuple(sorted(each.name for each in found))
+
+
+def _cluster(objects: Objects, name: str, uid: str) -> TargetCluster:
+    """Of both groups: their Services have the same name."""
+    clusters = (resources.IMPROBABLE_CLUSTERS, resources.COREOS_CLUSTERS)
+    found = [
+        each for each in (objects.find(cluster, name, Written) for cluster in clusters) if each is not None
+    ]
+    if any(each.metadata.annotations.get(UID_ANNOTATION) == uid for each in found):
+        return TargetCluster.OURS
+    if any(not each.metadata.is_deleting for each in found):
+        return TargetCluster.FOREIGN
+    return TargetCluster.TERMINATING if found else TargetCluster.ABSENT

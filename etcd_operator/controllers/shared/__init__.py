@@ -1,0 +1,1 @@
+"""What the controllers of several resources use."""

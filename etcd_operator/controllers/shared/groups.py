@@ -1,0 +1,165 @@
+"""What a group is: caches and controllers that start together; and what all groups share.
+
+A group starts working when its own caches are complete. Groups do not wait for each
+other's resources to be installed: a missing CRD stops only its own group.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_cluster.dialects.base import Defaults
+from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
+from etcd_operator.controllers.etcd_cluster.upgrade_watch import Seconds
+from etcd_operator.controllers.shared.expectations import Expectations
+from etcd_operator.controllers.shared.failures import Failures
+from etcd_operator.controllers.shared.inquiries import (
+    Ask,
+    AskProgress,
+    AskRestorable,
+    AskSurvivor,
+    Inquiries,
+    PodReport,
+    PodServer,
+    Submit,
+)
+from etcd_operator.controllers.shared.waits import Epoch, Waits
+from etcd_operator.controllers.shared.writes import Writes
+from etcd_operator.engine.controller import Controller, Reconcile
+from etcd_operator.errors import Forbidden, NotFound
+from etcd_operator.etcd.client import OnCall
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.events import Recorder
+from etcd_operator.kube.informer import Informer
+from etcd_operator.object_metrics import OnBackupMetrics, OnClusterMetrics, OnRestoreEnd, OnRestoreMetrics
+from etcd_operator.pods.client import ask, clean_up, progress, restorable, survivor
+
+REFUSED_SECONDS = 30.0
+"""Until a refusal counts as one that remains."""
+
+NewController = Callable[[str, Reconcile], Controller]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wiring:
+    """What all groups share.
+
+    probe_deadline, resync: in seconds. may_act: whether this process leads right now; leads_for: whether it
+    leads and no other process can within so many seconds (a process without leader election always does).
+    epoch: another number once leadership was lost: what this process remembers may not be so any more.
+    on_upgrade, on_leaderless: see `UpgradeWatch`. on_metrics: what metrics show of regular backups;
+    on_cluster_metrics, on_restore_metrics, on_restore_end: of EtcdClusters and EtcdRestores.
+    own_image: the operator's, see `OwnImage`. pv_provisioner: of the StorageClass for backups.
+    ask_tool, clean_up_tool, ask_restorable, ask_progress, ask_survivor, submit_inquiry: see `Inquiries`.
+    """
+
+    client: Client
+    clock: Clock
+    recorder: Recorder
+    defaults: Defaults
+    new_controller: NewController
+    on_call: OnCall
+    probe_deadline: float
+    resync: float
+    on_upgrade: Seconds
+    on_leaderless: Seconds
+    on_metrics: OnBackupMetrics
+    on_cluster_metrics: OnClusterMetrics
+    on_restore_metrics: OnRestoreMetrics
+    on_restore_end: OnRestoreEnd
+    own_image: Callable[[], str]
+    pv_provisioner: str = ""
+    ask_tool: Ask = ask
+    clean_up_tool: Ask = clean_up
+    ask_restorable: AskRestorable = restorable
+    ask_progress: AskProgress = progress
+    ask_survivor: AskSurvivor = survivor
+    submit_inquiry: Submit | None = None
+    epoch: Epoch = lambda: 0
+    may_act: Callable[[], bool] = lambda: True
+    leads_for: Callable[[float], bool] = lambda _seconds: True
+
+    def writes(self, caches: Any) -> Writes:
+        """What the passes of one controller write with. caches: see `Writes`."""
+        return Writes(client=self.client, caches=caches, expectations=Expectations(self.clock))
+
+    def waits(self) -> Waits:
+        """The waits of the passes of one controller."""
+        return Waits(clock=self.clock, epoch=self.epoch)
+
+    def failures(self) -> Failures:
+        """The failures of the passes of one controller."""
+        return Failures(self.clock, self.epoch)
+
+    def inquiries(
+        self, name: str, *, on_answer: Callable[[Key], None], ask: Callable[[PodServer], PodReport]
+    ) -> Inquiries[PodReport]:
+        """Inquiries of pods of one kind; see there."""
+        return Inquiries(
+            name,
+            on_answer=on_answer,
+            clock=self.clock,
+            epoch=self.epoch,
+            ask=ask,
+            submit=self.submit_inquiry,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Running parts that start together, once their caches are complete.
+
+    others: informers of other groups that have to be complete, or of kinds that are not defined or may not be
+    read, before its controllers start. checks: run every few seconds in the process that leads, on one thread
+    of all groups; none may wait. closing: ends the threads of its other parts, after the controllers and the
+    checks have stopped.
+    """
+
+    name: str
+    informers: tuple[Informer[Any], ...]
+    controllers: tuple[Controller, ...]
+    others: tuple[Informer[Any], ...]
+    checks: tuple[Callable[[], None], ...] = ()
+    closing: tuple[Callable[[], None], ...] = ()
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether every cache holds a complete list."""
+        return all(informer.has_synced for informer in self.informers)
+
+    @property
+    def awaited(self) -> Informer[Any] | None:
+        """A cache of another group that it waits for; None for none."""
+        return next((informer for informer in self.others if not _is_known(informer)), None)
+
+
+def _is_known(informer: Informer[Any]) -> bool:
+    """Whether nothing more is to be learnt: all is listed, or what there is remains unknown for good.
+
+    An API server that has just started may refuse what it allows a moment later. To what is not defined it
+    responds with 403, too, where the role does not name it.
+    """
+    if informer.has_synced or isinstance(informer.last_error, NotFound):
+        return True
+    return isinstance(informer.last_error, Forbidden) and informer.failing_for > REFUSED_SECONDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterGroup(Group):
+    """One API group with its clusters: it queries their etcd. prober: only for tests, which await probes."""
+
+    prober: Prober
+
+
+class Later:
+    """A callable whose target is known only once everything is built."""
+
+    def __init__(self) -> None:
+        self.target: Callable[[Key], None] | None = None
+
+    def __call__(self, key: Key) -> None:
+        """Pass the key on; nothing before there is a target."""
+        if self.target is not None:
+            self.target(key)

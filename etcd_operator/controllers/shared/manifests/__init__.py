@@ -1,0 +1,1 @@
+"""Parts of manifests that several controllers share."""

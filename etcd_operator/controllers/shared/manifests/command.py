@@ -1,0 +1,53 @@
+"""Containers and pods that run a command of the operator's own image, with no rights in Kubernetes."""
+
+from collections.abc import Iterable
+
+from etcd_operator.api.meta import RawObject
+from etcd_operator.controllers.etcd_cluster.manifests.security import Security
+
+REPORT_PATH = "/dev/termination-log"
+SCRATCH = "/tmp"  # noqa: S108 -- an emptyDir of this pod alone
+SECRETS = "/var/run/secrets/etcd-backup"
+
+STOP_SECONDS = 60
+"""For a pod that is deleted: it aborts uploads, so that nothing unfinished is left in the store."""
+
+READ_ONLY_BY_OWNER = 0o440
+
+PodVolume = tuple[str, RawObject, RawObject]
+"""Name, source and mount."""
+
+SCRATCH_VOLUME: PodVolume = ("scratch", {"emptyDir": {}}, {"mountPath": SCRATCH})
+
+
+def container(
+    name: str, image: str, arguments: Iterable[str], env: Iterable[RawObject], volumes: Iterable[PodVolume]
+) -> RawObject:
+    """The container, without resources and security context."""
+    return {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["etcd-operator"],
+        # Kubernetes replaces $(NAME) by a variable, which may be a credential.
+        "args": [argument.replace("$", "$$") for argument in arguments],
+        "env": list(env),
+        "volumeMounts": [{"name": name, **mount} for name, _, mount in volumes],
+    }
+
+
+def pod(container: RawObject, volumes: Iterable[PodVolume], security: Security) -> RawObject:
+    """The spec of a pod with that container."""
+    return {
+        "containers": [container],
+        "volumes": [{"name": name, **source} for name, source, _ in volumes],
+        "terminationGracePeriodSeconds": STOP_SECONDS,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": security.pod,
+    }
+
+
+def secret_volume(name: str) -> RawObject:
+    """The source of a volume with a Secret."""
+    return {"secret": {"secretName": name, "defaultMode": READ_ONLY_BY_OWNER}}

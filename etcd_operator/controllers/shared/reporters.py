@@ -1,0 +1,17 @@
+"""How what is done becomes an Event on a cluster."""
+
+from collections.abc import Callable
+from typing import Any
+
+from etcd_operator.controllers.shared.caches import Caches, Cluster
+from etcd_operator.kube.events import EventType, Recorder, Reference
+
+
+def cluster_reporter(recorder: Recorder, caches: Caches[Cluster]) -> Callable[[Any, str, str, bool], None]:
+    """Events on the clusters of one group."""
+
+    def report(cluster: Any, reason: str, message: str, is_warning: bool) -> None:  # noqa: FBT001 -- see `reconciler.ReportEvent`
+        kind: EventType = "Warning" if is_warning else "Normal"
+        recorder.record(Reference.to(caches.resource, cluster.metadata), kind, reason, message)
+
+    return report

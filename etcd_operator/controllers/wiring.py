@@ -1,0 +1,199 @@
+"""How the caches and controllers of each group are wired."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from etcd_operator.api import coreos, improbable
+from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.api.restores import EtcdRestore
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.backup_tool.group import tool_group
+from etcd_operator.controllers.backup_tool.tokens import Tokens
+from etcd_operator.controllers.etcd_backup.groups import backup_caches, backup_groups
+from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
+from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
+from etcd_operator.controllers.etcd_cluster.members import ephemeral, persistent
+from etcd_operator.controllers.etcd_cluster.members.ephemeral import EphemeralMembers
+from etcd_operator.controllers.etcd_cluster.members.persistent import PersistentMembers
+from etcd_operator.controllers.etcd_cluster.observe.observer import ConflictingCluster
+from etcd_operator.controllers.etcd_cluster.parts import Parts, quorum_check, readings_of
+from etcd_operator.controllers.etcd_cluster.recovery.stored_backups import StoredBackups
+from etcd_operator.controllers.etcd_cluster.recovery.tool_backups import KnownToolBackups
+from etcd_operator.controllers.etcd_peer.memory import PeerMemory
+from etcd_operator.controllers.etcd_peer.observe import PeerObserver
+from etcd_operator.controllers.etcd_peer.reconciler import PeerReconciler
+from etcd_operator.controllers.etcd_peer.reporter import peer_reporter
+from etcd_operator.controllers.etcd_peer.status import PeerStatusWriter
+from etcd_operator.controllers.etcd_peer.triggers import wake_peers
+from etcd_operator.controllers.etcd_restore.group import restore_caches, restore_group
+from etcd_operator.controllers.etcd_restore.jobs import JobReader
+from etcd_operator.controllers.shared.caches import Caches, CacheSource, coreos_caches, improbable_caches
+from etcd_operator.controllers.shared.groups import ClusterGroup, Group, Later, Wiring
+from etcd_operator.controllers.shared.jobs import JobCaches
+from etcd_operator.controllers.shared.writes import Writes
+from etcd_operator.engine.backoff import Backoff
+from etcd_operator.keys import Key
+from etcd_operator.kube.informer import Informer
+
+
+def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
+    """The groups of clusters, backup tools, backups, their schedules and restores, wired but not started."""
+    of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
+    backups, restores = backup_caches(source), restore_caches(source)
+    return (
+        # Of two that are equally old, the one with persistent members is served.
+        _improbable(wiring, of_improbable, of_coreos, backups.owners, restores),
+        _coreos(wiring, of_coreos, of_improbable),
+        tool_group(wiring, source, of_coreos),
+        *backup_groups(wiring, source, backups, of_improbable, of_coreos),
+        restore_group(wiring, restores),
+    )
+
+
+def new_backoff(clock: Clock) -> Backoff[Key]:
+    """5 ms doubling to 30 s for a key.
+
+    client-go's cap of 1000 s is for cosmetic objects; these are quorums.
+    """
+    return Backoff(clock, base=0.005, cap=30.0)
+
+
+def _improbable(
+    wiring: Wiring,
+    caches: Caches[improbable.EtcdCluster],
+    other: Caches[Any],
+    backups: Informer[EtcdBackup],
+    restores: JobCaches[EtcdRestore],
+) -> ClusterGroup:
+    writes, memory = wiring.writes(caches), PeerMemory(clock=wiring.clock, epoch=wiring.epoch)
+    to_cluster, answered = Later(), Later()
+    peer_reconciler = _peer_reconciler(wiring, caches, memory, to_cluster)
+    readings = readings_of(wiring, to_cluster)
+    parts = Parts(
+        caches=caches,
+        dialect=ImprobableDialect(wiring.defaults),
+        writes=writes,
+        answered=answered,
+        readings=readings,
+        members=partial(PersistentMembers, image=wiring.own_image, repository=wiring.defaults.repository),
+        owns_pod=persistent.owns_pod(caches),
+        conflicting_cluster=_conflicting_cluster(other, or_equal=False),
+        peer_problem=memory.problem,
+        peer_status=_peer_status_writer(wiring, caches, writes),
+        backups_of=StoredBackups(
+            caches=caches,
+            backups=backups,
+            jobs=JobReader(caches=restores, waits=wiring.waits()),
+            writes=writes,
+            clock=wiring.clock,
+        ),
+    )
+    reconciler = parts.reconciler(wiring)
+    quorums = quorum_check(wiring, reconciler.prober, to_cluster)
+    clusters = wiring.new_controller("improbable-cluster", reconciler.reconcile)
+    peer_controller = wiring.new_controller("improbable-peer", peer_reconciler.reconcile)
+    to_cluster.target, answered.target = clusters.enqueue, clusters.resume
+    caches.wake(clusters.enqueue, clusters.restart)
+    wake_peers(caches, peer_controller.enqueue)
+    return ClusterGroup(
+        name=improbable.GROUP,
+        informers=tuple(caches.all()),
+        others=(other.clusters,),
+        controllers=(clusters, peer_controller),
+        checks=(quorums.check,),
+        closing=(quorums.stop, reconciler.prober.stop, readings.inquiries.stop),
+        prober=reconciler.prober,
+    )
+
+
+def _peer_reconciler(
+    wiring: Wiring,
+    caches: Caches[improbable.EtcdCluster],
+    memory: PeerMemory,
+    wake_cluster: Callable[[Key], None],
+) -> PeerReconciler:
+    writes = wiring.writes(caches)
+    observer = PeerObserver(
+        caches=caches,
+        repository=wiring.defaults.repository,
+        own_image=wiring.own_image,
+        clock=wiring.clock,
+        memory=memory,
+    )
+    return PeerReconciler(
+        writes=writes,
+        observer=observer,
+        memory=memory,
+        report=peer_reporter(wiring.recorder, caches),
+        # Not the writer of the cluster's passes: here the passes of peers wait until caches show its writes.
+        disown=_peer_status_writer(wiring, caches, writes).disown,
+        wake_cluster=wake_cluster,
+        failures=wiring.failures(),
+    )
+
+
+def _peer_status_writer(
+    wiring: Wiring, caches: Caches[improbable.EtcdCluster], writes: Writes
+) -> PeerStatusWriter:
+    if caches.peers is None:
+        raise TypeError("persistent members need a cache of peers")
+    return PeerStatusWriter(writes=writes, peers=caches.peers, clock=wiring.clock)
+
+
+def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[Any]) -> ClusterGroup:
+    to_cluster, answered = Later(), Later()
+    writes = wiring.writes(caches)
+    tool_backups = KnownToolBackups(
+        caches=caches,
+        writes=writes,
+        tokens=Tokens(clock=wiring.clock),
+        inquiries=wiring.inquiries(
+            "restorable-backups",
+            on_answer=to_cluster,
+            ask=lambda tool: wiring.ask_restorable(tool.address, tool.token, tool.cluster_id),
+        ),
+        waits=wiring.waits(),
+    )
+    readings = readings_of(wiring, to_cluster)
+    parts = Parts(
+        caches=caches,
+        dialect=CoreosDialect(wiring.defaults, wiring.own_image),
+        writes=writes,
+        answered=answered,
+        readings=readings,
+        members=EphemeralMembers,
+        owns_pod=ephemeral.owns_pod,
+        conflicting_cluster=_conflicting_cluster(other, or_equal=True),
+        tool_backups_of=tool_backups,
+    )
+    reconciler = parts.reconciler(wiring)
+    quorums = quorum_check(wiring, reconciler.prober, to_cluster)
+    clusters = wiring.new_controller("coreos-cluster", reconciler.reconcile)
+    to_cluster.target, answered.target = clusters.enqueue, clusters.resume
+    caches.wake(clusters.enqueue, clusters.restart)
+    return ClusterGroup(
+        name=coreos.GROUP,
+        informers=tuple(caches.all()),
+        others=(other.clusters,),
+        controllers=(clusters,),
+        checks=(quorums.check,),
+        closing=(quorums.stop, reconciler.prober.stop, tool_backups.inquiries.stop, readings.inquiries.stop),
+        prober=reconciler.prober,
+    )
+
+
+def _conflicting_cluster(other: Caches[Any], *, or_equal: bool) -> ConflictingCluster:
+    """Which clusters of the other group take precedence: those that are older, or also equally old."""
+
+    def is_before(key: Key, created: str) -> bool:
+        cluster, unreadable = other.clusters.store.get(key), other.clusters.store.unreadable_at(key)
+        if cluster is not None:
+            made = cluster.metadata.creation_timestamp
+        elif unreadable is not None:
+            made = unreadable.created
+        else:
+            return False
+        return bool(made < created or (or_equal and made == created))
+
+    return is_before

@@ -1,0 +1,77 @@
+"""Asks the programs in the operator's own pods for their reports: the client of all their HTTP APIs.
+
+They are backup tools, pods that restore, and readers of survivors. A deadline is for all of an answer. The
+seed of a recovery asks its backup tool by this, too.
+"""
+
+import time
+from http import HTTPStatus
+from typing import TypeVar
+
+import msgspec
+
+from etcd_operator.decoding import decoder
+from etcd_operator.pods.http_client import call
+from etcd_operator.pods.progress_report import Progress
+from etcd_operator.pods.survivor_report import SurvivorReport
+from etcd_operator.pods.tool_report import RestorableBackups, ToolReport
+
+Document = TypeVar("Document", ToolReport, RestorableBackups, Progress, SurvivorReport)
+
+DEADLINE = 5.0
+CLEANUP_DEADLINE = 30.0
+SURVIVOR_DEADLINE = 2.0
+"""Seconds for all of an answer."""
+
+LONGEST_QUOTE = 300
+_LARGEST = 64 * 1024
+
+
+class NoReport(Exception):
+    """The program gave no report; the message says why."""
+
+
+class TokenRefused(NoReport):
+    """The program requires another token."""
+
+
+def ask(address: tuple[str, int], token: str) -> ToolReport:
+    """The report of the tool at (host, port). Raises `NoReport`."""
+    return _call("GET /v1/status", address, token, DEADLINE, ToolReport)
+
+
+def restorable(address: tuple[str, int], token: str, cluster_id: str) -> RestorableBackups:
+    """What the tool can restore, backups of the etcd cluster with this ID first. Raises `NoReport`."""
+    path = f"GET /v1/restorable?clusterID={cluster_id}"
+    return _call(path, address, token, DEADLINE, RestorableBackups)
+
+
+def progress(address: tuple[str, int]) -> Progress:
+    """How far a pod that restores is; it requires no token. Raises `NoReport`."""
+    return _call("GET /v1/progress", address, "", DEADLINE, Progress)
+
+
+def survivor(address: tuple[str, int], token: str) -> SurvivorReport:
+    """What the reader of a survivor at (host, port) has read. Raises `NoReport`."""
+    return _call("GET /v1/survivor", address, token, SURVIVOR_DEADLINE, SurvivorReport)
+
+
+def clean_up(address: tuple[str, int], token: str) -> ToolReport:
+    """Have the tool delete all backups of its cluster; its report then. Raises `NoReport`."""
+    return _call("DELETE /v1/backups", address, token, CLEANUP_DEADLINE, ToolReport)
+
+
+def _call(what: str, address: tuple[str, int], token: str, deadline: float, kind: type[Document]) -> Document:
+    try:
+        status, body = call(what, address, end=time.monotonic() + deadline, largest=_LARGEST, token=token)
+    except OSError as error:
+        raise NoReport(error.strerror or "no answer in time") from error
+    if status == HTTPStatus.UNAUTHORIZED:
+        raise TokenRefused("it refuses the token of its Secret")
+    if status != HTTPStatus.OK:
+        quote = body[:LONGEST_QUOTE].decode("utf-8", "replace").strip()
+        raise NoReport(f"it answered with {status}" + f" ({quote})" * bool(quote))
+    try:
+        return decoder(kind).decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NoReport("its report cannot be read") from error

@@ -1,0 +1,1 @@
+"""The process of the operator: signals, its end, leadership, health."""

@@ -1,0 +1,58 @@
+"""The checks of /healthz and /readyz.
+
+/healthz fails if a part of the process has ended or makes no progress, so that only a restart helps; the
+kubelet then restarts it. It does not fail for external causes, such as an API server that is down: a restart
+would add a cold start to the outage. /readyz is for people and rollouts.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from etcd_operator.controllers.shared.groups import Group
+from etcd_operator.observability.server import HealthCheck
+
+STALL_SECONDS = 300.0
+"""A pass or a queue without progress for so long will not recover.
+
+The longest pass that still ends is a few requests to an API server that hangs, each within 35 s."""
+
+
+BEHIND_SECONDS = 60.0
+"""A restart of the API server takes less."""
+
+
+def health_checks(groups: Sequence[Group], failure: Callable[[], str]) -> Mapping[str, HealthCheck]:
+    """`failure` returns the reason why the process ends; empty while it does not."""
+
+    def threads() -> tuple[bool, str]:
+        return not failure(), failure() or "running"
+
+    def watches() -> tuple[bool, str]:
+        ended = [informer.name for group in groups for informer in group.informers if informer.has_ended]
+        return not ended, f"ended: {', '.join(ended)}" if ended else "running"
+
+    def work() -> tuple[bool, str]:
+        found = [controller.problem(STALL_SECONDS) for group in groups for controller in group.controllers]
+        problems = "; ".join(problem for problem in found if problem)
+        return not problems, problems or "in progress"
+
+    return {"threads": threads, "watches": watches, "work": work}
+
+
+def group_is_ready(group: Group) -> HealthCheck:
+    """Whether the caches of a group are complete and follow the API server, so that it can work."""
+
+    def check() -> tuple[bool, str]:
+        for informer in group.informers:
+            if not informer.has_synced:
+                return False, f"not listed yet: {informer.last_error or 'listing'}"
+            if informer.failing_for > BEHIND_SECONDS:
+                return False, f"not watched for {informer.failing_for:.0f} s: {informer.last_error}"
+        awaited = group.awaited
+        if awaited is not None:
+            return (
+                False,
+                f"waiting for {awaited.resource} of another group: {awaited.last_error or 'listing'}",
+            )
+        return True, "caches are complete"
+
+    return check

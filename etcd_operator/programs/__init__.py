@@ -1,0 +1,1 @@
+"""Programs that run in pods of their own, or beside a member."""

@@ -1,0 +1,143 @@
+"""What is stored in the folder of one cluster, the newest first, and what is more than wanted.
+
+One name can have belonged to several etcd clusters. The one that runs now comes first, if it is known; for
+the rest see `archive.order`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from etcd_operator.archive.catalog import Entry, State, entries
+from etcd_operator.archive.manifest import Manifest
+from etcd_operator.archive.order import Stamp, newest_first
+from etcd_operator.archive.retention import AHEAD
+from etcd_operator.programs.backup_tool.names import Name, parse
+from etcd_operator.storage.errors import AccessDenied
+from etcd_operator.storage.protocol import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolBackup:
+    """A complete backup. path: its name in the store. modified: when it came there, by the store's clock."""
+
+    path: str
+    name: Name
+    manifest: Manifest
+    modified: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """All that is in the folder under names of backups.
+
+    backups: the complete ones, the newest first. incomplete: paths of objects without a manifest. bare: paths
+    of objects that are gone, but for their manifests.
+    """
+
+    backups: tuple[ToolBackup, ...] = ()
+    incomplete: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
+
+    @property
+    def newest(self) -> ToolBackup | None:
+        """The backup to restore; None if there is none."""
+        return next(iter(self.backups), None)
+
+    @property
+    def total_size(self) -> int:
+        """Bytes that the complete backups take."""
+        return sum(backup.manifest.stored_size for backup in self.backups)
+
+    def newest_of(self, cluster_id: str) -> ToolBackup | None:
+        """The newest backup of one etcd cluster (16 hexadecimal digits)."""
+        return next((each for each in self.backups if each.manifest.cluster_id == cluster_id), None)
+
+    def surplus(self, keep: int, *, running: str = "") -> tuple[ToolBackup, ...]:
+        """Those after the newest `keep`, the oldest first.
+
+        running: the etcd cluster that the caller takes for the one that runs. It may have been given up while
+        it was cut off: what its successor has stored is no surplus.
+        """
+        spared = self._of_successors(running)
+        return tuple(each for each in reversed(self.backups[keep:]) if each not in spared)
+
+    def _of_successors(self, running: str) -> tuple[ToolBackup, ...]:
+        """Backups of etcd clusters that have replaced this one, and the one of its own that shows that.
+
+        A successor begins with higher revisions, and after this cluster has stored something. Of a deleted
+        cluster of the same name all backups are older than each one of this cluster.
+        """
+        own = [each for each in self.backups if each.manifest.cluster_id == running]
+        if not own:
+            return ()
+        highest, begin = own[0].name.revision, min(each.manifest.time for each in own)
+        later = [
+            each
+            for each in self.backups
+            if each.manifest.cluster_id != running
+            and each.name.revision > highest
+            and each.manifest.time > begin
+        ]
+        first = min((each.manifest.time for each in later), default=begin)
+        return (*later, *[each for each in own if each.manifest.time < first][:1])
+
+
+NOTHING = Inventory()
+
+
+def load(store: Store, folder: str, *, now: datetime, running: str = "") -> Inventory:
+    """What is in `folder`; nothing below it, and nothing beside it. Raises the store's errors.
+
+    Also for a single manifest that may not be read: without it nobody knows which backup is the newest.
+
+    now: later times are mistakes. running: the ID of the etcd cluster that runs now, empty if that is not
+    known.
+    """
+    found = [entry for entry in entries(store, folder) if _name(entry, folder) is not None]
+    for entry in found:
+        if entry.state is State.UNREADABLE:
+            raise AccessDenied(entry.problem)
+    backups = [backup for entry in found if (backup := _backup(entry, folder)) is not None]
+    return Inventory(
+        backups=_ordered(backups, latest=now + AHEAD, running=running),
+        incomplete=tuple(entry.name for entry in found if entry.state is State.INCOMPLETE),
+        bare=tuple(entry.name for entry in found if entry.state is State.OBJECT_MISSING),
+    )
+
+
+def find(store: Store, folder: str, name: str) -> ToolBackup | None:
+    """The complete backup of this name; reads no other manifest. Raises the store's errors."""
+    path = f"{folder}/{name}"
+    for entry in entries(store, folder, lambda each: each == path):
+        if entry.state is State.UNREADABLE:
+            raise AccessDenied(entry.problem)
+        return _backup(entry, folder)
+    return None
+
+
+def _ordered(backups: Iterable[ToolBackup], *, latest: datetime, running: str) -> tuple[ToolBackup, ...]:
+    """The newest first.
+
+    Where the clock of a tool was ahead, its only backup would remain the newest until that time has come: a
+    time after `latest` is replaced by that at which the store received it.
+    """
+
+    def stamp(backup: ToolBackup) -> Stamp:
+        time = backup.manifest.time
+        if time > latest:
+            time = min(time, backup.modified)
+        return Stamp(backup.manifest.cluster_id, backup.name.revision, time)
+
+    return tuple(placed.backup for placed in newest_first(backups, stamp, running=running, latest=latest))
+
+
+def _name(entry: Entry, folder: str) -> Name | None:
+    return parse(entry.name.removeprefix(f"{folder}/"))
+
+
+def _backup(entry: Entry, folder: str) -> ToolBackup | None:
+    name = _name(entry, folder)
+    if name is None or entry.manifest is None or entry.stored is None or entry.state is not State.COMPLETE:
+        return None
+    return ToolBackup(path=entry.name, name=name, manifest=entry.manifest, modified=entry.stored.modified)

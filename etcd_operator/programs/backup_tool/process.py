@@ -1,0 +1,110 @@
+"""The process of the backup tool: the thread that takes backups, and the server."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.errors import OperatorError
+from etcd_operator.process.signals import set_on_signal
+from etcd_operator.programs.backup_tool.api import Api
+from etcd_operator.programs.backup_tool.inventory import Inventory, find, load
+from etcd_operator.programs.backup_tool.restorable_backups import BackupChecker
+from etcd_operator.programs.backup_tool.runner import Runner
+from etcd_operator.programs.backup_tool.server import ApiServer
+from etcd_operator.programs.backup_tool.storing import Storing
+from etcd_operator.programs.backup_tool.worker import Worker
+from etcd_operator.storage.protocol import Store
+from etcd_operator.storage.urls import STALL_SECONDS, open_store
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """How the tool runs. to: the URL of the store; folder: of this cluster below it. interval: in seconds."""
+
+    endpoint: str
+    to: str
+    folder: str
+    interval: float
+    max_backups: int
+    token_file: Path
+    scratch: Path
+    host: str = ""
+    port: int = 0
+
+
+def place(to: str, folder: str) -> tuple[Callable[[], Store], str]:
+    """What opens the store, and the folder in it. Raises `StoreError` for a URL that cannot be used."""
+    _, prefix = open_store(to, stall=STALL_SECONDS)
+    return lambda: open_store(to, stall=STALL_SECONDS)[0], f"{prefix}/{folder}" if prefix else folder
+
+
+@contextmanager
+def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker, ApiServer]]:
+    """Worker and server at work. Raises `StoreError` for the URL, `OperatorError` for the port."""
+    clock = clock or SystemClock()
+    opened, folder = place(config.to, config.folder)
+    stopping, storing = threading.Event(), Storing()
+    runner = Runner(
+        open_store=opened,
+        folder=folder,
+        endpoint=config.endpoint,
+        keep=config.max_backups,
+        scratch=config.scratch,
+        clock=clock,
+        is_stopping=stopping.is_set,
+        storing=storing,
+    )
+    worker = Worker(runner, interval=config.interval, clock=clock)
+    thread = threading.Thread(target=worker.run, name="backups")
+
+    def listed(running: str) -> Inventory:
+        return load(opened(), folder, now=clock.now(), running=running)
+
+    checker = BackupChecker(
+        load=lambda cluster_id: listed(cluster_id or worker.cluster_id),
+        open_store=opened,
+        storing=storing,
+        clock=clock,
+    )
+    api = Api(
+        worker=worker,
+        checker=checker,
+        load=lambda: listed(worker.cluster_id),
+        find=lambda name: find(opened(), folder, name),
+        open_store=opened,
+        token_file=config.token_file,
+        is_alive=thread.is_alive,
+    )
+    try:
+        server = ApiServer(api, host=config.host, port=config.port)
+    except OSError as error:
+        raise OperatorError(f"cannot listen on port {config.port}: {error.strerror}") from error
+    thread.start()
+    server.start()
+    try:
+        yield worker, server
+    finally:
+        stopping.set()
+        worker.stop()
+        server.stop()
+        checker.stop()
+        thread.join()
+
+
+def serve(config: Config) -> int:
+    """Run until SIGTERM or SIGINT; the exit code. Raises as `running`."""
+    ended = threading.Event()
+    set_on_signal(ended)
+    with running(config):
+        log.info("started", folder=config.folder, interval=config.interval, keep=config.max_backups)
+        while not ended.wait(1.0):  # a signal handler runs only while this thread does
+            pass
+        log.info("stopping")
+    return 0

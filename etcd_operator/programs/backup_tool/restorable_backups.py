@@ -1,0 +1,151 @@
+"""Which backup can be restored: the newest one of which every byte was read and checked.
+
+A recovery asks this when members are lost, so it must not miss a backup that is being stored. Promises:
+- nothing is reported while a backup is being stored, nor what was checked before another one was stored;
+- a request waits for no longer than `PATIENCE`: some hundred manifests are read in seconds, a large backup in
+  minutes. That happens on a thread of its own, one at a time.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from etcd_operator.archive.errors import Damaged, NotABackup
+from etcd_operator.archive.keys import KeyRing
+from etcd_operator.archive.verify import verify
+from etcd_operator.clock import Clock
+from etcd_operator.errors import OperatorError
+from etcd_operator.formats import timestamp
+from etcd_operator.pods.tool_report import RestorableBackups, VerifiedBackup
+from etcd_operator.programs.backup_tool.inventory import NOTHING, Inventory, ToolBackup
+from etcd_operator.programs.backup_tool.storing import Storing
+from etcd_operator.storage.protocol import Store
+
+PATIENCE = 1.0
+"""Seconds that a request waits for what is being read."""
+
+VALID_SECONDS = 60.0
+"""After so long everything is listed and read again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What is stored, listed for a request with this ID after so many changes. at: when that was complete.
+
+    The rest is known once everything is read: is_checked.
+    """
+
+    running: str
+    changes: int
+    at: float
+    inventory: Inventory = NOTHING
+    is_checked: bool = False
+    whole: ToolBackup | None = None
+    damaged: tuple[str, ...] = ()
+    failure: OperatorError | None = None
+
+
+class BackupChecker:
+    """Checks what is stored when it is asked; for use from any thread."""
+
+    def __init__(
+        self,
+        *,
+        load: Callable[[str], Inventory],
+        open_store: Callable[[], Store],
+        storing: Storing,
+        clock: Clock,
+    ) -> None:
+        self._load = load
+        self._open_store = open_store
+        self._storing = storing
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._found: _Found | None = None
+
+    def report(self, running: str = "") -> RestorableBackups:
+        """What can be restored. Raises the errors of the store, the last check's among them.
+
+        running: the ID of the etcd cluster whose backups come first; empty for the one that the tool knows.
+        """
+        if not self._storing.may_report():
+            return RestorableBackups()
+        found = self._valid(running)
+        if found is None or not found.is_checked:
+            self._start(running).join(PATIENCE)
+            found = self._valid(running)
+        if found is None:
+            return RestorableBackups()
+        if found.failure is not None:
+            self._found = None
+            raise found.failure
+        return RestorableBackups(
+            is_listed=True,
+            is_checked=found.is_checked,
+            candidate=self._described(found.inventory.newest),
+            newest=self._described(found.whole),
+            damaged=found.damaged,
+        )
+
+    def stop(self) -> None:
+        """Wait for the thread; the store ends it if nothing moves."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _valid(self, running: str) -> _Found | None:
+        found = self._found
+        if found is None or (found.running, found.changes) != (running, self._storing.changes):
+            return None
+        return found if self._clock.monotonic() - found.at < VALID_SECONDS else None
+
+    def _start(self, running: str) -> threading.Thread:
+        """The thread at work; it may be one for another request, or that lists what was stored before."""
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._check, args=(running,), name="backup-checker", daemon=True
+                )
+                self._thread.start()
+            return self._thread
+
+    def _check(self, running: str) -> None:
+        """List, then read until a backup is whole."""
+        changes, damaged = self._storing.changes, list[str]()
+        found = _Found(running=running, changes=changes, at=self._clock.monotonic())
+        try:
+            listed = replace(found, inventory=self._load(running), at=self._clock.monotonic())
+            self._found = listed
+            whole = self._first_whole(listed.inventory, damaged)
+        except OperatorError as error:
+            self._found = replace(found, at=self._clock.monotonic(), is_checked=True, failure=error)
+            return
+        self._found = replace(
+            listed, at=self._clock.monotonic(), is_checked=True, whole=whole, damaged=tuple(damaged)
+        )
+
+    def _first_whole(self, found: Inventory, damaged: list[str]) -> ToolBackup | None:
+        store = self._open_store()
+        for backup in found.backups:
+            try:
+                verify(store, backup.path, KeyRing())
+            except (Damaged, NotABackup):
+                damaged.append(str(backup.name))
+            else:
+                return backup
+        return None
+
+    def _described(self, backup: ToolBackup | None) -> VerifiedBackup | None:
+        if backup is None:
+            return None
+        manifest = backup.manifest
+        return VerifiedBackup(
+            name=str(backup.name),
+            time=timestamp(manifest.time),
+            age=max(0.0, (self._clock.now() - manifest.time).total_seconds()),
+            revision=backup.name.revision,
+            etcd_version=manifest.etcd_version,
+            cluster_id=manifest.cluster_id,
+            sha256=manifest.stored_sha256,
+        )

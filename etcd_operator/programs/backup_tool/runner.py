@@ -1,0 +1,201 @@
+"""One turn of the backup tool: store a backup if there is something new, then remove what is too much.
+
+Promises:
+- nothing is stored if etcd's revision has not grown since the newest backup of this etcd cluster;
+- a backup is removed only right after another one was stored, only in the folder of this cluster, and only
+  what a manifest names; the object goes first, so that a manifest is left to name what remains to be done;
+- nothing is removed of an etcd cluster that has replaced this one, which may not know that;
+- an object that was left without a manifest by a process that was killed is removed when this process has
+  seen it for `LEFTOVER_SECONDS`, since it keeps its name from being used.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+
+from etcd_operator.archive import source
+from etcd_operator.archive.create import Origin, create
+from etcd_operator.archive.errors import NotReachable
+from etcd_operator.archive.manifest import manifest_name
+from etcd_operator.archive.prune import remove
+from etcd_operator.clock import Clock
+from etcd_operator.errors import OperatorError
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.formats import hex_id
+from etcd_operator.programs.backup_tool import inventory
+from etcd_operator.programs.backup_tool.inventory import Inventory, ToolBackup
+from etcd_operator.programs.backup_tool.members import cluster_id, members
+from etcd_operator.programs.backup_tool.names import Name
+from etcd_operator.programs.backup_tool.spool import Spool, spooled
+from etcd_operator.programs.backup_tool.storing import Storing
+from etcd_operator.storage.errors import NameTaken
+from etcd_operator.storage.protocol import Store
+from etcd_operator.storage.urls import STALL_SECONDS
+
+LEFTOVER_SECONDS = 600.0
+
+log = structlog.get_logger()
+
+
+class Stopped(OperatorError):
+    """The tool is being stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What a turn has done. is_new: whether a backup was stored; took: seconds, if so."""
+
+    inventory: Inventory
+    is_new: bool
+    took: float = 0.0
+
+
+@dataclass(eq=False, kw_only=True)
+class Runner:
+    """Takes the backups of one cluster; for use by one thread.
+
+    open_store: a store of its own for each caller. folder: of this cluster in the store. endpoint: where etcd
+    is found (`host:port`). keep: how many backups. scratch: a folder for one snapshot. storing: see there.
+    """
+
+    open_store: Callable[[], Store]
+    folder: str
+    endpoint: str
+    keep: int
+    scratch: Path
+    clock: Clock
+    is_stopping: Callable[[], bool]
+    storing: Storing
+    _seen: dict[str, float] = field(default_factory=dict)
+
+    def running(self) -> str:
+        """The ID of the etcd cluster that answers now; empty if none does."""
+        with closing(Channels()) as channels:
+            return cluster_id(channels, self.endpoint)
+
+    def load(self, running: str = "") -> Inventory:
+        """What is stored. running: the ID of the etcd cluster that runs. Raises the store's errors."""
+        return self._listed(self.open_store(), running)
+
+    def turn(self) -> Turn:
+        """Store a backup if the revision has grown. Raises `OperatorError`."""
+        begin = self.clock.monotonic()
+        with closing(Channels()) as channels, self.storing.of(lambda: self._choose(channels)) as chosen:
+            running = hex_id(chosen.status.cluster_id)
+            store = self.open_store()
+            before = self._listed(store, running)
+            self._remove_leftovers(store, before.incomplete)
+            newest = before.newest_of(running)
+            if newest is not None and newest.name.revision >= chosen.status.revision:
+                return Turn(inventory=before, is_new=False)
+            is_new = self._store(store, channels, chosen, before)
+            after = self._listed(store, running)
+            if is_new:
+                after = self._purged(store, after, running)
+        return Turn(inventory=after, is_new=is_new, took=self.clock.monotonic() - begin)
+
+    def clean(self) -> Inventory:
+        """Remove all backups of this cluster, and what is left of others; what is there then.
+
+        Raises the store's errors.
+        """
+        store = self.open_store()
+        found = self._listed(store)
+        for backup in found.surplus(0):
+            _remove(store, backup)
+        for path in (*found.bare, *found.incomplete):
+            remove(store, path)
+        return self._listed(store)
+
+    def _listed(self, store: Store, running: str = "") -> Inventory:
+        return inventory.load(store, self.folder, now=self.clock.now(), running=running)
+
+    def _choose(self, channels: Channels) -> source.Source:
+        """The best member; by the address of the Service if members cannot be reached by theirs."""
+        self._require_running()
+        found = members(channels, self.endpoint)
+        if found:
+            try:
+                return source.choose(channels, found)
+            except NotReachable as error:
+                log.info("members_not_reachable", error=str(error))
+        return source.choose(channels, [self.endpoint])
+
+    def _store(self, store: Store, channels: Channels, chosen: source.Source, before: Inventory) -> bool:
+        """Store a backup; false if there is one of the same revision already."""
+        now, status = self.clock.now(), chosen.status
+        snapshot = self._stoppable(source.read(channels, chosen, stall=STALL_SECONDS))
+        with spooled(snapshot, self.scratch) as spool:
+            name = Name(status.version, spool.revision)
+            taken = _of_path(before, f"{self.folder}/{name}")
+            if taken is not None and taken.manifest.cluster_id == hex_id(status.cluster_id):
+                return False
+            if taken is not None:
+                raise NameTaken(
+                    f"{name} is a backup of an earlier etcd cluster of this name: the next write to this "
+                    "cluster gives its backup another name"
+                )
+            self._create(store, name, spool, now, chosen)
+        log.info("backup_stored", name=str(name), source=chosen.endpoint, size=spool.summary.size)
+        return True
+
+    def _create(self, store: Store, name: Name, spool: Spool, now: datetime, chosen: source.Source) -> None:
+        chunks = self._stoppable(spool.chunks())
+        create(store, f"{self.folder}/{name}", chunks, Origin.of(chosen), time=now)
+
+    def _stoppable(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            self._require_running()
+            yield chunk
+
+    def _require_running(self) -> None:
+        if self.is_stopping():
+            raise Stopped("the backup tool is being stopped")
+
+    def _purged(self, store: Store, after: Inventory, running: str) -> Inventory:
+        """What is left once the surplus is removed; a failure to remove does not fail the backup."""
+        surplus = after.surplus(self.keep, running=running)
+        if not surplus and not after.bare:
+            return after
+        try:
+            for backup in surplus:
+                _remove(store, backup)
+            for path in after.bare:
+                store.delete(manifest_name(path))
+            return self._listed(store, running)
+        except OperatorError as error:
+            log.warning("purge_failed", error=str(error))
+            return after
+
+    def _remove_leftovers(self, store: Store, incomplete: Iterable[str]) -> None:
+        now = self.clock.monotonic()
+        seen = {path: self._seen.get(path, now) for path in incomplete}
+        self._seen.clear()
+        for path, since in seen.items():
+            if now - since < LEFTOVER_SECONDS:
+                self._seen[path] = since
+            elif _is_removed(store, path):
+                log.warning("leftover_removed", name=path)
+
+
+def _of_path(found: Inventory, path: str) -> ToolBackup | None:
+    return next((each for each in found.backups if each.path == path), None)
+
+
+def _is_removed(store: Store, path: str) -> bool:
+    """Whether an object could be removed: if not, backups of other names can still be stored."""
+    try:
+        store.delete(path)
+    except OperatorError as error:
+        log.warning("leftover_not_removed", name=path, error=str(error))
+        return False
+    return True
+
+
+def _remove(store: Store, backup: ToolBackup) -> None:
+    remove(store, backup.path)
+    log.info("backup_removed", name=str(backup.name))

@@ -1,0 +1,239 @@
+"""The HTTP API of the backup tool.
+
+    GET, HEAD  /backup, /v1/backup?etcdVersion=VERSION   the newest backup, or its headers
+                                                         &name=NAME: this one
+    GET        /v1/restorable?clusterID=ID               the newest backup that is whole, for a recovery
+    GET        /backupnow, /v1/backupnow                 take a backup now
+    GET        /v1/status                                what is stored, and how the last try went
+    DELETE     /v1/backups                               remove all backups, and take no more
+    GET        /healthz                                  whether the thread that takes backups lives
+
+All but /healthz require `Authorization: Bearer TOKEN`: a backup has all keys of the cluster. The token is
+read at each request, so that it can be changed in the Secret.
+
+Promises:
+- a download streams; unless it has the bytes that its manifest names, the connection ends before the last of
+  them, so that no client takes it for a whole one;
+- a client that takes nothing for `CLIENT_SECONDS` is disconnected; as long as it does, there is no limit;
+- at most `MOST_CLIENTS` connections and `MOST_DOWNLOADS` downloads, more are answered with 503;
+- `stop` disconnects all clients and joins their threads.
+"""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+import structlog
+
+from etcd_operator.archive import contents
+from etcd_operator.errors import OperatorError
+from etcd_operator.pods.http_server import BYTES, JSON, TEXT, Handler, ListeningServer, listening_socket
+from etcd_operator.programs.backup_tool.api import Api
+from etcd_operator.programs.backup_tool.inventory import ToolBackup
+from etcd_operator.programs.backup_tool.versions import NotUsable, check_usable
+from etcd_operator.programs.backup_tool.worker import Ticket
+
+MOST_CLIENTS = 32
+MOST_DOWNLOADS = 4
+CLIENT_SECONDS = 60.0
+TURN_SECONDS = 60.0
+"""How long /backupnow waits for its turn."""
+
+_BLOCK = 1 << 18
+
+log = structlog.get_logger()
+
+
+class RequestRefused(Exception):
+    """A request that is answered with a status and a sentence."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ApiServer(ListeningServer):
+    """Serves the API at `:port` of all addresses from `start` until `stop`. Raises OSError if it cannot."""
+
+    def __init__(self, api: Api, *, host: str = "", port: int) -> None:
+        super().__init__(listening_socket(port, host=host, backlog=MOST_CLIENTS), _Handler)
+        self.api = api
+        self.downloads = threading.BoundedSemaphore(MOST_DOWNLOADS)
+        self._lock = threading.Lock()
+        self._clients: set[socket.socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Give the client a thread; answer at once if there are too many."""
+        with self._lock:
+            is_full = len(self._clients) >= MOST_CLIENTS
+            if not is_full:
+                self._clients.add(request)
+        if is_full:
+            self._refuse(request)
+        else:
+            request.settimeout(CLIENT_SECONDS)
+            super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Forget a client that was served."""
+        with self._lock:
+            self._clients.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Disconnect all clients and join their threads."""
+        with self._lock:
+            for client in self._clients:
+                with suppress(OSError):
+                    client.shutdown(socket.SHUT_RDWR)
+        super().server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 -- socketserver's signature
+        """A client that disconnects is normal."""
+        log.info("client_disconnected", exc_info=True)
+
+    def _refuse(self, request: Any) -> None:
+        with suppress(OSError):
+            request.settimeout(1.0)
+            request.sendall(
+                b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\n\r\n"
+            )
+        super().shutdown_request(request)
+
+
+class _Handler(Handler):
+    server: ApiServer
+
+    def do_GET(self) -> None:
+        """Answer with headers and body."""
+        self._answer(has_body=True)
+
+    def do_HEAD(self) -> None:
+        """Answer with the headers of GET."""
+        self._answer(has_body=False)
+
+    def do_DELETE(self) -> None:
+        """Remove all backups."""
+        try:
+            self._authorize()
+            if urlsplit(self.path).path != "/v1/backups":
+                raise RequestRefused(HTTPStatus.NOT_FOUND, "not found")
+            self._wait_for(self.server.api.worker.ask(cleanup=True))
+        except RequestRefused as refusal:
+            self._text(refusal.status, str(refusal))
+
+    def _answer(self, *, has_body: bool) -> None:
+        url = urlsplit(self.path)
+        try:
+            self._route(url.path, url.query, has_body=has_body)
+        except RequestRefused as refusal:
+            self._text(refusal.status, str(refusal))
+        except OperatorError as error:
+            self._text(HTTPStatus.BAD_GATEWAY, " ".join(str(error).split()))
+
+    def _route(self, path: str, query: str, *, has_body: bool) -> None:
+        if path == "/healthz":
+            alive = self.server.api.is_alive()
+            self._text(HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE, "ok" if alive else "dead")
+            return
+        self._authorize()
+        if path in ("/backup", "/v1/backup"):
+            self._backup(_one(query, "etcdVersion"), _one(query, "name"), has_body=has_body)
+        elif path not in ("/backupnow", "/v1/backupnow", "/v1/status", "/v1/restorable"):
+            raise RequestRefused(HTTPStatus.NOT_FOUND, "not found")
+        elif not has_body:
+            raise RequestRefused(HTTPStatus.METHOD_NOT_ALLOWED, "use GET")
+        elif path == "/v1/status":
+            self._document(self.server.api.worker.report())
+        elif path == "/v1/restorable":
+            self._document(self.server.api.checker.report(_one(query, "clusterID")))
+        else:
+            self._wait_for(self.server.api.worker.ask())
+
+    def _authorize(self) -> None:
+        if not self.server.api.allows(self.headers.get("Authorization", "")):
+            raise RequestRefused(HTTPStatus.UNAUTHORIZED, "the token of this cluster's Secret is required")
+
+    def _wait_for(self, ticket: Ticket) -> None:
+        worker = self.server.api.worker
+        if not ticket.has_begun.wait(TURN_SECONDS) and worker.withdraw(ticket):
+            raise RequestRefused(
+                HTTPStatus.SERVICE_UNAVAILABLE, "another backup is being taken: try again when it has ended"
+            )
+        ticket.has_ended.wait()  # a turn ends by itself once nothing moves
+        if ticket.failure:
+            raise RequestRefused(HTTPStatus.BAD_GATEWAY, ticket.failure)
+        self._document(worker.report())
+
+    def _backup(self, version: str, name: str, *, has_body: bool) -> None:
+        newest = self.server.api.find(name) if name else self.server.api.load().newest
+        if newest is None:
+            raise RequestRefused(
+                HTTPStatus.NOT_FOUND, f"there is no backup {name}" if name else "there is no backup yet"
+            )
+        try:
+            check_usable(newest.name.etcd_version, version)
+        except NotUsable as error:
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, str(error)) from error
+        if not has_body:
+            self._describe(newest)
+            return
+        with self._download():
+            self._send(newest)
+
+    @contextmanager
+    def _download(self) -> Iterator[None]:
+        if not self.server.downloads.acquire(blocking=False):
+            raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "too many downloads: try again later")
+        try:
+            yield
+        finally:
+            self.server.downloads.release()
+
+    def _send(self, backup: ToolBackup) -> None:
+        """Send the object. The last block waits until all bytes are checked."""
+        store = self.server.api.open_store()
+        contents.require(store, backup.path, backup.manifest)
+        checked = contents.stored(store.read(backup.path), backup.manifest)
+        held = next(checked, b"")  # the store is known to answer before the first header is sent
+        self._describe(backup)
+        try:
+            for chunk in checked:
+                self._write(held)
+                held = chunk
+        except OperatorError as error:
+            log.error("download_aborted", name=str(backup.name), error=str(error))
+            return
+        self._write(held)
+
+    def _write(self, data: bytes) -> None:
+        """In blocks: each that is taken counts as progress."""
+        view = memoryview(data)
+        for at in range(0, len(view), _BLOCK):
+            self.wfile.write(view[at : at + _BLOCK])
+
+    def _describe(self, backup: ToolBackup) -> None:
+        described = {"X-etcd-Version": backup.name.etcd_version, "X-Revision": str(backup.name.revision)}
+        self.head(HTTPStatus.OK, BYTES, backup.manifest.stored_size, described)
+
+    def _text(self, status: HTTPStatus, text: str) -> None:
+        headers = {}
+        if status is HTTPStatus.UNAUTHORIZED:
+            headers["WWW-Authenticate"] = "Bearer"
+        if status is HTTPStatus.SERVICE_UNAVAILABLE:
+            headers["Retry-After"] = "10"
+        self.respond(status, TEXT, text.encode() + b"\n", headers)
+
+    def _document(self, value: msgspec.Struct) -> None:
+        body = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+        self.respond(HTTPStatus.OK, JSON, body)
+
+
+def _one(query: str, name: str) -> str:
+    """The value of a parameter; empty without it."""
+    return parse_qs(query, keep_blank_values=True).get(name, [""])[-1]

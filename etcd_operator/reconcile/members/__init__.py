@@ -1,4 +1,0 @@
-"""The objects of members, ephemeral and persistent: one protocol of acts, two implementations.
-
-What rules decide differently is in `core.kinds`.
-"""

@@ -1,0 +1,197 @@
+"""What the status reports of backups."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from etcd_operator.api.coreos_backup import ClusterBackupStatus
+from etcd_operator.api.meta import Condition
+from etcd_operator.api.s3 import S3Target
+from etcd_operator.controllers.backup_tool.decide.health import (
+    SETTLING_SECONDS,
+    Problem,
+    ToolFacts,
+    condition,
+    stored,
+)
+from etcd_operator.controllers.backup_tool.decide.policy import NO_BACKUPS, Wanted
+from etcd_operator.controllers.backup_tool.decide.state import ToolState
+from etcd_operator.controllers.etcd_cluster.decide.backup_health import HEALTHY, merged
+from etcd_operator.pods.tool_report import LastFailure, NewestBackup, ToolReport
+from unit.controllers.backup_tool.decide.test_backup_tool_plan import IN_S3, POD, SETS, SETTLED
+
+NOW = "2026-11-22T18:00:00Z"
+NEWEST = NewestBackup(
+    name="3.6.16_000000000000000a_etcd.backup",
+    time="2026-11-22T17:00:00Z",
+    revision=10,
+    size=20512,
+    etcd_version="3.6.16",
+    took=1.5,
+)
+REPORT = ToolReport(newest=NEWEST, count=2, total_size=41024, since_success=5.0)
+WITH_SECRET = msgspec.structs.replace(IN_S3, s3=S3Target(s3_bucket="b", aws_secret="aws"))
+FAILED = LastFailure(time=NOW, reason="BucketMissing", message="The bucket b does not exist.")
+LIMIT = 3600.0
+
+
+def judged(state: ToolState, sight: ToolFacts, *previous: Condition) -> tuple[str, str, str]:
+    found = condition(state, sight, previous, generation=7)
+    assert found is not None
+    assert (found.type, found.observed_generation) == (HEALTHY, 7)
+    return found.status, found.reason, found.message
+
+
+def test_a_recent_success_is_healthy_whatever_fails_now() -> None:
+    failing = ToolFacts(report=msgspec.structs.replace(REPORT, failure=FAILED), since_success=LIMIT)
+    fine = ("True", "BackedUp", "a backup is taken every 1800 seconds")
+    assert judged(SETTLED, ToolFacts(report=REPORT, since_success=5.0)) == fine
+    assert judged(SETTLED, failing) == fine
+    assert judged(replace(SETTLED, pods=()), failing) == fine
+
+
+def test_what_the_operator_cannot_do_is_reported_while_backups_go_on() -> None:
+    refused = ToolFacts(report=REPORT, since_success=5.0, refused="the claim cannot grow")
+    assert judged(SETTLED, refused) == (
+        "True",
+        "BackedUp",
+        "a backup is taken every 1800 seconds, but spec.backup is not fully applied: the claim cannot grow",
+    )
+
+
+def test_the_reason_of_an_old_success_is_reported() -> None:
+    late = f"the last success is more than {LIMIT:.0f} seconds ago"
+    failing = ToolFacts(report=msgspec.structs.replace(REPORT, failure=FAILED), since_success=LIMIT + 1)
+    assert judged(SETTLED, failing) == ("False", "BucketMissing", f"{late}: {FAILED.message}")
+    silent = ToolFacts(since_success=LIMIT + 1)
+    assert judged(SETTLED, silent) == ("False", "Overdue", f"{late}, and the backup tool reports no reason")
+    no_quorum = msgspec.structs.replace(FAILED, reason="NoQuorum", message="add --without-quorum")
+    found = judged(
+        SETTLED, ToolFacts(report=msgspec.structs.replace(REPORT, failure=no_quorum), since_success=LIMIT + 1)
+    )
+    assert found[1] == "SourceWithoutQuorum"
+    assert "--without-quorum" not in found[2]
+    strange = msgspec.structs.replace(FAILED, reason="ValueError")
+    odd = ToolFacts(report=msgspec.structs.replace(REPORT, failure=strange), since_success=LIMIT + 1)
+    assert judged(SETTLED, odd)[1] == "BackupFailed"
+
+
+@pytest.mark.parametrize(
+    ("state", "sight", "reason", "message"),
+    [
+        (replace(SETTLED, is_bootstrapped=False), ToolFacts(), "ClusterNotReady", "has not served yet"),
+        (
+            SETTLED,
+            ToolFacts(problem=Problem(reason="Forbidden", message="no right")),
+            "Forbidden",
+            "no right",
+        ),
+        (replace(SETTLED, pods=()), ToolFacts(), "ToolNotRunning", "has no pod: it is being created"),
+        (
+            replace(SETTLED, pods=(), replica_set=replace(SETS, problem="quota exceeded")),
+            ToolFacts(),
+            "ToolNotRunning",
+            "has no pod: quota exceeded",
+        ),
+        (replace(SETTLED, pods=(), replica_set=None), ToolFacts(), "ToolNotRunning", "it is being created"),
+        (
+            replace(SETTLED, pods=(replace(POD, is_ready=False, waits_for="ErrImagePull: gone"),)),
+            ToolFacts(),
+            "ToolNotRunning",
+            "is not ready: ErrImagePull: gone",
+        ),
+        (
+            replace(SETTLED, pods=(replace(POD, is_ready=False),)),
+            ToolFacts(),
+            "ToolNotRunning",
+            "see `kubectl describe pod c-backup-tool-x`: it also shows whether a volume is missing",
+        ),
+        (
+            replace(SETTLED, pods=(replace(POD, is_ready=False),), wanted=Wanted(policy=WITH_SECRET)),
+            ToolFacts(),
+            "ToolNotRunning",
+            "it also shows whether a volume or the Secret aws is missing",
+        ),
+        (SETTLED, ToolFacts(), "FirstBackupPending", "the first backup has not been taken yet"),
+    ],
+)
+def test_before_the_first_success(state: ToolState, sight: ToolFacts, reason: str, message: str) -> None:
+    pending = judged(state, replace(sight, waited=LIMIT))
+    assert pending[:2] == ("Unknown", reason)
+    assert message in pending[2]
+    late = judged(state, replace(sight, waited=LIMIT + 1))
+    assert late[0] == "False"
+    assert late[2].startswith("no backup has succeeded yet")
+    assert message in late[2] or reason == "FirstBackupPending"
+
+
+def test_a_tool_that_was_just_started_changes_nothing_for_a_minute() -> None:
+    starting = msgspec.structs.replace(REPORT, is_starting=True)
+    old = ToolFacts(report=starting, since_success=10 * LIMIT, tool_age=SETTLING_SECONDS)
+    before = Condition(type=HEALTHY, status="True", reason="BackedUp", message="fine")
+    assert judged(SETTLED, old, before) == ("True", "BackedUp", "fine")
+    assert judged(SETTLED, old)[0] == "False"
+    assert judged(SETTLED, replace(old, tool_age=SETTLING_SECONDS + 1), before)[0] == "False"
+    failed = msgspec.structs.replace(before, status="False")
+    assert judged(SETTLED, old, failed)[0] == "False"
+    unknown = msgspec.structs.replace(before, status="Unknown")
+    assert judged(SETTLED, replace(old, since_success=1.0), unknown)[0] == "True"
+
+
+def test_an_operator_that_was_just_started_waits_for_the_first_report() -> None:
+    """A cluster that does not change has an old backup, and is healthy."""
+    before = Condition(type=HEALTHY, status="True", reason="BackedUp", message="fine")
+    silent = ToolFacts(since_success=10 * LIMIT, waited=SETTLING_SECONDS)
+    assert judged(SETTLED, silent, before) == ("True", "BackedUp", "fine")
+    assert judged(SETTLED, replace(silent, waited=SETTLING_SECONDS + 1), before)[0] == "False"
+
+
+def test_an_invalid_policy_is_reported_and_none_is_not() -> None:
+    wrong = replace(SETTLED, wanted=Wanted(problem="spec.backup: wrong"))
+    assert judged(wrong, ToolFacts()) == ("False", "InvalidSpec", "spec.backup: wrong")
+    assert condition(replace(SETTLED, wanted=NO_BACKUPS), ToolFacts(), (), generation=1) is None
+
+
+def test_what_is_stored_is_kept_while_nobody_reports() -> None:
+    known = stored(None, REPORT)
+    assert known == ClusterBackupStatus(
+        time=NEWEST.time, name=NEWEST.name, revision=10, size=20512, etcd_version="3.6.16", took=1.5,
+        count=2, total_size=41024,
+    )  # fmt: skip
+    assert stored(known, None) == known
+    assert stored(known, ToolReport()) == ClusterBackupStatus()
+
+
+def test_a_tool_that_was_restarted_does_not_know_how_long_the_backup_took() -> None:
+    known = stored(None, REPORT)
+    forgot = msgspec.structs.replace(NEWEST, took=0.0)
+    assert stored(known, msgspec.structs.replace(REPORT, newest=forgot)) == known
+    other = msgspec.structs.replace(forgot, name="3.6.16_000000000000000b_etcd.backup")
+    changed = stored(known, msgspec.structs.replace(REPORT, newest=other))
+    assert changed is not None
+    assert changed.took == 0.0
+
+
+AVAILABLE = Condition(type="Available", status="True", reason="QuorumHealthy", last_transition_time=NOW)
+
+
+def test_the_condition_comes_last_and_others_keep_their_place() -> None:
+    mine = Condition(type=HEALTHY, status="True", reason="BackedUp", message="m")
+    first = merged((AVAILABLE,), mine, NOW)
+    assert [each.type for each in first] == ["Available", HEALTHY]
+    assert first[1].last_transition_time == NOW
+    assert merged(first, mine, "2026-11-22T19:00:00Z") == first
+    assert merged((first[1], AVAILABLE), mine, NOW) == first
+    assert merged(first, None, NOW) == (AVAILABLE,)
+
+
+def test_numbers_in_a_message_do_not_make_a_new_one() -> None:
+    one = Condition(type=HEALTHY, status="False", reason="Unreachable", message="10.0.0.1:4711 is silent")
+    before = merged((), one, NOW)
+    again = msgspec.structs.replace(one, message="10.0.0.1:4712 is silent")
+    assert merged(before, again, "2026-11-22T19:00:00Z") == before
+    other = msgspec.structs.replace(one, message="10.0.0.1:4712 refuses")
+    assert merged(before, other, NOW)[0].message == other.message
+    unknown = msgspec.structs.replace(again, status="Unknown")
+    assert merged(before, unknown, NOW)[0].message == again.message

@@ -1,0 +1,145 @@
+"""What the status of an EtcdBackup reports, and what of it comes from the pod."""
+
+import pytest
+
+from etcd_operator.api.backups import BackupStatus
+from etcd_operator.archive.errors import SourceError
+from etcd_operator.controllers.etcd_backup.decide.result import REASONS, BackupReport, failure, read
+from etcd_operator.controllers.etcd_backup.decide.status import status
+from etcd_operator.formats import bytes_text
+from etcd_operator.storage.errors import StoreError
+from unit.controllers.etcd_backup.decide.test_backups import STORED, URL, job, planned, pod, state
+
+
+def test_the_status_of_a_stored_backup() -> None:
+    given = state(job(pod(exit_code=0, report=STORED)))
+    before = BackupStatus(phase="BackingUp", start_time="2026-11-22T15:00:00Z")
+    made = status(before, given, planned(given), generation=1, now="2026-11-22T15:00:05Z")
+    assert (made.phase, made.start_time, made.completion_time) == (
+        "Completed",
+        "2026-11-22T15:00:00Z",
+        "2026-11-22T15:00:05Z",
+    )
+    assert (made.url, made.revision, made.keys, made.size) == (URL, 7, 3, 20512)
+    assert (made.sha256, made.etcd_version, made.cluster_id) == ("ab" * 32, "3.6.16", "c0ffee")
+    assert made.job_name == "one"
+    assert [(each.type, each.status, each.reason) for each in made.conditions] == [
+        ("Complete", "True", "Stored"),
+        ("Failed", "False", "Stored"),
+    ]
+    assert made.conditions[0].message == (
+        f"stored {URL}: revision 7, 3 keys, 20.0 KiB, from c-0.c.default.svc:2379 in 1.2 s"
+    )
+
+
+def test_the_status_of_a_failed_backup_has_no_figures() -> None:
+    given = state(job(pod(exit_code=1, report=BackupReport(error="no bucket b", reason="BucketMissing"))))
+    made = status(BackupStatus(), given, planned(given), generation=1, now="2026-11-22T15:00:05Z")
+    assert (made.phase, made.revision, made.sha256, made.completion_time) == (
+        "Failed",
+        0,
+        "",
+        "2026-11-22T15:00:05Z",
+    )
+    assert [(each.type, each.status) for each in made.conditions] == [
+        ("Complete", "False"),
+        ("Failed", "True"),
+    ]
+    assert {each.message for each in made.conditions} == {"no bucket b"}
+
+
+def test_a_pass_without_news_writes_nothing() -> None:
+    given = state(job(pod(has_started=True)))
+    first = status(BackupStatus(), given, planned(given), generation=1, now="2026-11-22T15:00:00Z")
+    assert status(first, given, planned(given), generation=1, now="2026-11-22T16:00:00Z") == first
+
+
+@pytest.mark.parametrize(
+    ("report", "exit_code", "reason", "expected", "part"),
+    [
+        (
+            BackupReport(error="no bucket b", reason="BucketMissing"),
+            1,
+            "Error",
+            "BucketMissing",
+            "no bucket b",
+        ),
+        (
+            BackupReport(error="x: add --without-quorum", reason="NoQuorum"),
+            1,
+            "",
+            "SourceWithoutQuorum",
+            "majority",
+        ),
+        (
+            BackupReport(
+                error="a: its name cannot be resolved: check --endpoints",
+                reason="NotReachable",
+            ),
+            1,
+            "",
+            "SourceUnreachable",
+            "cannot be resolved: check spec.source",
+        ),
+        (
+            BackupReport(
+                error="c: it closed the connection: if it uses TLS, pass --cacert (and --cert, --key)",
+                reason="NotReachable",
+            ),
+            1,
+            "",
+            "SourceUnreachable",
+            "an EtcdBackup cannot reach it",
+        ),
+        (
+            BackupReport(error="pass --user", reason="AccessRefused"),
+            1,
+            "",
+            "SourceRefusedAccess",
+            "cannot log in",
+        ),
+        (
+            BackupReport(error="interrupted by SIGTERM", reason="Interrupted"),
+            143,
+            "",
+            "Interrupted",
+            "stopped",
+        ),
+        (BackupReport(error="new kind of error", reason="Novel"), 1, "", "BackupFailed", "new kind of error"),
+        (None, 137, "OOMKilled", "OutOfMemory", "memory"),
+        (None, 1, "Error", "BackupFailed", "exit code 1 and without a report: see `kubectl logs job/one`"),
+        (None, 128, "StartError", "BackupFailed", "exit code 128 (StartError)"),
+    ],
+)
+def test_why_a_pod_failed(
+    report: BackupReport | None, exit_code: int, reason: str, expected: str, part: str
+) -> None:
+    why = failure(report, reason=reason, exit_code=exit_code, job="one")
+    assert why.reason == expected
+    assert part in why.message
+    assert "--" not in why.message
+
+
+def test_no_message_is_longer_than_a_status_should_have() -> None:
+    long = BackupReport(error="x" * 5000, reason="StoreError")
+    assert len(failure(long, reason="", exit_code=1, job="one").message) == 1000
+
+
+@pytest.mark.parametrize("text", ["", "Traceback ...", "[]", "{}", '{"manifest": {"revision": "many"}}'])
+def test_what_is_no_report_is_none(text: str) -> None:
+    assert read(text) is None
+
+
+def test_every_kind_of_error_of_stores_and_sources_has_a_reason() -> None:
+    found = (*StoreError.__subclasses__(), *SourceError.__subclasses__())
+    modules = {StoreError.__module__, SourceError.__module__}  # stores handle others of their own
+    kinds = {kind.__name__ for kind in found if kind.__module__ in modules}
+    assert len(kinds) > 10
+    assert kinds - set(REASONS) <= {"ObjectMissing"}, "a backup reads nothing that it did not store"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")]
+)
+def test_sizes_for_people(count: int, text: str) -> None:
+    assert bytes_text(count) == text

@@ -1,0 +1,111 @@
+"""What is read of clusters and pods for an EtcdBackup."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.api.backups import BackupSource
+from etcd_operator.api.improbable import EtcdCluster
+from etcd_operator.controllers.etcd_backup.decide.state import BackupPodState, SourceCluster
+from etcd_operator.controllers.etcd_backup.observe import pod_state
+from etcd_operator.controllers.etcd_backup.source import Sources
+from etcd_operator.kube.store import Store
+from etcd_operator.kube.views import Pod
+from unit.passes.jobs import STORED, container, ended
+
+SERVING = {
+    "clusterID": "c0ffee",
+    "endpoints": ["http://c-0.c.team.svc:2379", "http://[fd00::1]:2379"],
+}
+NAMES = ("c-0.c.team.svc:2379", "[fd00::1]:2379")
+
+
+def found(source: dict[str, str], cluster: dict[str, Any] | None = None) -> SourceCluster:
+    """The source of a backup in the namespace `team`, where there is at most the cluster `c`."""
+    stored = Store[EtcdCluster]()
+    if cluster is not None:
+        document = {"metadata": {"name": "c", "namespace": "team"}, **cluster}
+        stored.put(msgspec.convert(document, EtcdCluster))
+    caches: Any = [SimpleNamespace(store=store) for store in (Store[EtcdCluster](), stored)]
+    return Sources(clusters=tuple(caches)).find(msgspec.convert(source, BackupSource), "team")
+
+
+@pytest.mark.parametrize(
+    ("source", "cluster", "endpoints"),
+    [
+        ({"clusterName": "c"}, {"status": SERVING}, NAMES),
+        ({"clusterURL": "http://c:2379"}, {"status": SERVING}, NAMES),
+        ({"clusterURL": "http://c"}, {}, ("c:2379",)),
+        ({"clusterURL": "http://c:1234/"}, None, ("c:1234",)),
+        ({"clusterURL": "http://c.other:2379"}, {"status": SERVING}, ("c.other:2379",)),
+        ({"clusterURL": "http://[fd00::2]"}, None, ("[fd00::2]:2379",)),
+    ],
+)
+def test_the_endpoints_of_a_source(
+    source: dict[str, str], cluster: dict[str, Any] | None, endpoints: tuple[str, ...]
+) -> None:
+    assert found(source, cluster).endpoints == endpoints
+
+
+@pytest.mark.parametrize(
+    ("cluster", "reason", "part"),
+    [
+        (None, "UnknownCluster", "no EtcdCluster c in the namespace team"),
+        ({}, "SourceNotReady", "has not served yet"),
+        ({"status": {"clusterID": "c0ffee"}}, "SourceNotReady", "has not served yet"),
+        (
+            {"metadata": {"name": "c", "namespace": "team", "deletionTimestamp": "2026-11-22T15:00:00Z"}},
+            "UnknownCluster",
+            "is being deleted",
+        ),
+    ],
+)
+def test_why_there_are_none(cluster: dict[str, Any] | None, reason: str, part: str) -> None:
+    state = found({"clusterName": "c"}, cluster)
+    assert (state.endpoints, state.reason) == ((), reason)
+    assert part in state.message
+
+
+UNSCHEDULED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "no node fits",
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "facts"),
+    [
+        ({}, {}),
+        ({"phase": "Pending", "conditions": [UNSCHEDULED]}, {"waits_for": "Unschedulable: no node fits"}),
+        (
+            container(waiting={"reason": "ContainerCreating"}),
+            {"waits_for": "ContainerCreating, see `kubectl describe pod p`"},
+        ),
+        (container(waiting={"reason": "ErrImagePull", "message": "x"}), {"waits_for": "ErrImagePull: x"}),
+        (container(running={}), {"has_started": True}),
+        (
+            {"phase": "Failed", "reason": "Evicted", "message": "low on memory"},
+            {"has_failed": True, "reason": "Evicted", "message": "low on memory"},
+        ),
+        (
+            ended(None, 137, "OOMKilled"),
+            {"has_started": True, "has_failed": True, "exit_code": 137, "reason": "OOMKilled"},
+        ),
+        ({"containerStatuses": [{"name": "sidecar", "state": {"running": {}}}]}, {}),
+    ],
+)
+def test_a_pod(status: dict[str, Any], facts: dict[str, Any]) -> None:
+    pod = msgspec.convert({"metadata": {"name": "p"}, "status": status}, Pod)
+    assert pod_state(pod) == BackupPodState(name="p", **facts)
+
+
+def test_a_report_is_read_from_the_termination_message() -> None:
+    pod = msgspec.convert({"metadata": {"name": "p"}, "status": ended(STORED)}, Pod)
+    report = pod_state(pod).report
+    assert report is not None
+    assert report.manifest is not None
+    assert report.manifest.revision == 7

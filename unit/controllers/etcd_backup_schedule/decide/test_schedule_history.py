@@ -1,0 +1,53 @@
+"""Which EtcdBackups of a schedule are kept, and for which of them the next one waits."""
+
+from dataclasses import replace
+
+import pytest
+
+from unit.controllers.etcd_backup_schedule.decide.schedules import at, planned, state, taken
+
+
+@pytest.mark.parametrize(
+    ("successful", "failed", "expected"),
+    [
+        (3, 1, ["11 01:00", "8 01:00"]),
+        (0, 0, ["11 01:00", "13 01:00", "14 01:00", "15 01:00", "8 01:00", "12 01:00"]),
+        (1, 9, ["11 01:00", "13 01:00", "14 01:00"]),
+        (9, 9, []),
+    ],
+)
+def test_only_the_last_that_ended_are_kept(successful: int, failed: int, expected: list[str]) -> None:
+    backups = (
+        taken("15 01:00"),
+        taken("14 01:00"),
+        taken("13 01:00"),
+        taken("12 01:00", "Failed"),
+        taken("11 01:00"),
+        taken("10 01:00", is_deleting=True),
+        taken("9 01:00", ""),
+        taken("8 01:00", "Failed"),
+        taken("7 01:00", "BackingUp"),
+    )
+    made = planned(state(backups=backups, successful_kept=successful, failed_kept=failed))
+    assert [backup.due for backup in made.surplus] == [at(each) for each in expected]
+
+
+def test_the_oldest_is_the_one_that_was_created_first() -> None:
+    """Not the one with the earliest time of the schedule: the operator's clock may have been wrong."""
+    mistaken = replace(taken("29 01:00"), created=taken("20 01:00").created)
+    made = planned(state(backups=(taken("21 01:00"), taken("22 01:00"), mistaken), successful_kept=2))
+    assert made.surplus == (mistaken,)
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_deleting", "expected"),
+    [
+        ("", False, True),
+        ("BackingUp", False, True),
+        ("BackingUp", True, False),
+        ("Completed", False, False),
+        ("Failed", True, False),
+    ],
+)
+def test_what_the_next_backup_waits_for(phase: str, is_deleting: bool, expected: bool) -> None:
+    assert taken("22 12:00", phase, is_deleting=is_deleting).is_active is expected

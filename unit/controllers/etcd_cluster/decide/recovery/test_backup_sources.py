@@ -1,0 +1,279 @@
+"""Which source a recovery has: the newest of survivors and backups, and nothing while that is not known."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.api.persisted import REVISION_BUMP, RestoredBackup
+from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Stage
+from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.etcd_cluster.decide.recovery.from_backup import TOOL_GRACE
+from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import ToolBackups, revision_named
+from etcd_operator.controllers.etcd_cluster.decide.recovery.quorum_lost import chooses_source
+from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+    ConfirmLoss,
+    ConfirmNothingLeft,
+    DropUnassigned,
+)
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.formats import duration_text
+from etcd_operator.pods.tool_report import RestorableBackups, VerifiedBackup
+from unit.controllers.etcd_cluster.decide.builders import (
+    CLUSTER_ID,
+    bootstrapped,
+    changed,
+    ephemeral,
+    persistent,
+    pod,
+    with_record,
+)
+from unit.controllers.etcd_cluster.decide.recovery.quorum_losses import RECOVERY, lost, recovering
+
+OTHER = "0badcafe"
+
+
+def backup(revision: int = 9, cluster_id: str = CLUSTER_ID, version: str = "3.6.16") -> VerifiedBackup:
+    return VerifiedBackup(
+        name=f"r{revision}",
+        time="2026-01-01T00:00:00Z",
+        age=61.5,
+        revision=revision,
+        etcd_version=version,
+        cluster_id=cluster_id,
+        sha256="ab",
+    )
+
+
+def having(found: VerifiedBackup | None, **more: Any) -> RestorableBackups:
+    report: dict[str, Any] = {"is_listed": True, "candidate": found, "is_checked": True, "newest": found}
+    return RestorableBackups(**{**report, **more})
+
+
+def beside(report: RestorableBackups | None, **more: Any) -> ClusterState:
+    """db-0002 is left, at revision 7."""
+    return replace(lost(3, 0, 1), tool_backups=ToolBackups(is_kept=True, report=report, **more))
+
+
+def alone(report: RestorableBackups | None, **more: Any) -> ClusterState:
+    """Nothing is left."""
+    return replace(lost(3, 0, 1, 2), tool_backups=ToolBackups(is_kept=True, report=report, **more))
+
+
+OF_THIS, OF_OLD = (RestoredBackup(cluster=name, via="Claim", name="r1") for name in ("db", "old"))
+
+
+def since(**recovery: Any) -> ClusterState:
+    """Nothing is left after this recovery; the only backup is of another etcd cluster."""
+    state = alone(having(backup(3, OTHER)))
+    done = msgspec.structs.replace(RECOVERY, **recovery)
+    return replace(state, desired=replace(state.desired, persisted=replace(state.persisted, recovery=done)))
+
+
+def source_of(state: ClusterState) -> str:
+    """The survivor or the backup that the plan begins with; its reason where it begins none."""
+    made = plan(state)
+    for action in made.actions:
+        if isinstance(action, Remember) and action.persisted.recovery is not None:
+            found = action.persisted.recovery
+            return found.survivor or (found.backup.name if found.backup is not None else "")
+    return made.reason
+
+
+@pytest.mark.parametrize(
+    ("state", "source"),
+    [
+        pytest.param(beside(having(backup(8))), "r8", id="a higher revision"),
+        pytest.param(beside(having(backup(7))), "db-0002", id="the same revision"),
+        pytest.param(beside(having(None)), "db-0002", id="none stored"),
+        pytest.param(beside(having(backup(8, OTHER))), "db-0002", id="of another etcd cluster"),
+        pytest.param(beside(having(backup(8, version="3.5.9"))), "db-0002", id="of too old an etcd"),
+        pytest.param(
+            beside(having(backup(7), is_checked=False, newest=None)), "db-0002", id="not read, not newer"
+        ),
+        pytest.param(
+            beside(having(backup(8), newest=None, damaged=("r8",))), "db-0002", id="the newer one is damaged"
+        ),
+        pytest.param(
+            beside(having(backup(8), is_checked=False, newest=None)), "BackupPending", id="newer, not read"
+        ),
+        pytest.param(beside(None), "QuorumLost", id="not asked"),
+        pytest.param(beside(RestorableBackups()), "BackupPending", id="a backup is being stored"),
+        pytest.param(
+            beside(RestorableBackups(), waited=9e9), "BackupPending", id="a backup is being stored, for long"
+        ),
+        pytest.param(beside(None, waited=TOOL_GRACE), "db-0002", id="silent for too long"),
+        pytest.param(
+            beside(None, waited=9e9, known_revision=8), "BackupPending", id="silent, was known to have more"
+        ),
+        pytest.param(beside(None, waited=TOOL_GRACE, known_revision=7), "db-0002", id="silent, had no more"),
+        pytest.param(alone(having(backup(3))), "r3", id="all there is"),
+        pytest.param(alone(having(backup(3, OTHER))), "NoBackup", id="of a deleted cluster of this name"),
+        pytest.param(since(replaces=OTHER), "r3", id="of the cluster before the recovery"),
+        pytest.param(since(replaces="feed", former=(OTHER,)), "r3", id="of the one before that"),
+        pytest.param(since(replaces="feed"), "NoBackup", id="of none of them"),
+        pytest.param(since(replaces="", former=(OTHER,)), "r3", id="before one that was not needed"),
+        pytest.param(since(replaces=""), "NoBackup", id="of none, after one that was not needed"),
+        pytest.param(since(replaces="", backup=OF_THIS), "r3", id="it began with this cluster's backups"),
+        pytest.param(since(replaces="", backup=OF_OLD), "NoBackup", id="it began with another's backups"),
+        pytest.param(alone(having(None)), "NoBackup", id="nothing at all"),
+        pytest.param(alone(having(None, damaged=("r9",))), "NoBackup", id="nothing that is whole"),
+        pytest.param(alone(having(backup(9, version="3.4.3"))), "RecoveryUnsupported", id="only too old"),
+        pytest.param(alone(None, waited=9e9), "BackupPending", id="nothing known, for ever"),
+        pytest.param(alone(having(backup(), is_checked=False)), "BackupPending", id="nothing read"),
+        pytest.param(replace(lost(3, 0, 1, 2)), "NoBackup", id="no backups are kept"),
+    ],
+)
+def test_the_newest_source_is_taken_and_none_while_it_is_not_known(state: ClusterState, source: str) -> None:
+    assert chooses_source(state)
+    assert source_of(state) == source
+
+
+def test_a_backup_that_may_be_being_stored_is_given_up_by_a_person_only() -> None:
+    made = plan(beside(RestorableBackups()))
+    assert (made.stage, made.actions) == (Stage.HELD, ())
+    assert "lists the stored backups or still stores a backup that was begun before the loss" in made.message
+    assert "remove spec.backup to recover from db-0002" in made.message
+
+
+@pytest.mark.parametrize(
+    ("report", "revision"),
+    [
+        pytest.param(None, 0, id="no answer"),
+        pytest.param(RestorableBackups(), 0, id="a backup is being stored"),
+        pytest.param(having(None), 0, id="none stored"),
+        pytest.param(having(backup(8), is_checked=False, newest=None), 8, id="not read yet"),
+        pytest.param(having(backup(8), newest=backup(6)), 6, id="the newest one is damaged"),
+        pytest.param(having(backup(8, OTHER)), 0, id="of another etcd cluster"),
+    ],
+)
+def test_what_a_tool_has_named_is_known(report: RestorableBackups | None, revision: int) -> None:
+    assert revision_named(report, CLUSTER_ID) == revision
+
+
+def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None:
+    made = plan(beside(having(backup(8, version="3.5.30"))))
+    proof, remembered, seed, *_ = made.actions
+    assert isinstance(proof, ConfirmLoss)
+    assert (proof.gone, proof.survivors) == (("db-0000", "db-0001"), (("db-0002", "pod-db-0002"),))
+    assert isinstance(remembered, Remember)
+    recovery = remembered.persisted.recovery
+    assert recovery is not None
+    assert (recovery.survivor, recovery.revision, recovery.version) == ("", 8, "3.5.30")
+    assert recovery.backup == RestoredBackup(
+        cluster="db", via="Tool", name="r8", sha256="ab", time="2026-01-01T00:00:00Z", age=61
+    )
+    assert isinstance(seed, CreateMember)
+    assert (seed.name, seed.version) == ("db-0003", "3.5.30")
+    assert "the backup r8 of db, taken at 2026-01-01T00:00:00Z (1 min 1 s before), revision 8" in made.message
+
+
+@pytest.mark.parametrize(
+    ("state", "bump"),
+    [
+        pytest.param(alone(having(backup(3))), REVISION_BUMP, id="the first recovery"),
+        pytest.param(since(replaces=OTHER), 2 * REVISION_BUMP, id="the seed of the last one served"),
+        pytest.param(
+            since(replaces=OTHER, bump=7 * REVISION_BUMP), 8 * REVISION_BUMP, id="and that of the one before"
+        ),
+        pytest.param(
+            since(replaces="", backup=OF_THIS, revision=3), 2 * REVISION_BUMP, id="it began with a backup"
+        ),
+        pytest.param(beside(having(backup(8))), REVISION_BUMP, id="more than a survivor"),
+    ],
+)
+def test_no_revision_is_issued_twice_by_backups_of_former_clusters(state: ClusterState, bump: int) -> None:
+    """A seed that served, and was lost before a backup of its own cluster was stored."""
+    _, remembered, seed, *_ = plan(state).actions
+    assert isinstance(remembered, Remember)
+    assert isinstance(seed, CreateMember)
+    assert isinstance(seed.start, Seeding)
+    recovery = remembered.persisted.recovery
+    assert recovery is not None
+    assert (recovery.bump, seed.start.bump) == (bump, bump)
+
+
+def test_when_nothing_is_left_that_is_proven_first() -> None:
+    proof = plan(alone(having(backup()))).actions[0]
+    assert isinstance(proof, ConfirmNothingLeft)
+    assert proof.is_loss
+
+
+def test_a_backup_pending_asks_a_person_nothing_but_what_helps() -> None:
+    made = plan(beside(None, known_revision=8, problem="no route"))
+    assert made.stage is Stage.HELD
+    assert "(no route); remove spec.backup to recover from db-0002" in made.message
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        bootstrapped(ephemeral()),
+        replace(lost(3, 0), unavailable_for=60.0),
+        replace(bootstrapped(persistent()), has_quorum=False),
+        recovering(),
+    ],
+)
+def test_backups_of_the_tool_matter_only_where_a_source_is_chosen(state: ClusterState) -> None:
+    assert not chooses_source(state)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3600, "1 h"), (90_061, "1 d 1 h"), (86_400, "1 d")],
+)
+def test_an_age_is_shown_in_its_two_largest_units(seconds: int, text: str) -> None:
+    assert duration_text(seconds) == text
+
+
+def test_each_recovery_records_the_clusters_before_it() -> None:
+    def next_one(**former: Any) -> tuple[str, ...]:
+        state = since(**former)
+        beside_one = replace(lost(3, 0, 1), desired=state.desired)
+        (found,) = (a.persisted.recovery for a in plan(beside_one).actions[:2] if isinstance(a, Remember))
+        assert found is not None
+        return found.former
+
+    assert next_one(replaces="feed", former=("cafe",)) == ("cafe", "feed")
+    assert next_one(replaces="", former=("cafe",)) == ("cafe",)
+
+
+def with_seed(state: ClusterState, **seed: Any) -> ClusterState:
+    """A recovery is under way whose seed was made, and whose survivor is lost."""
+    persisted = replace(state.persisted, recovery=RECOVERY, next_ordinal=4)
+    members = (*state.members, replace(recovering().by_name["db-0003"], **seed))
+    return replace(state, desired=replace(state.desired, persisted=persisted), members=members)
+
+
+def test_a_seed_that_may_have_all_data_is_given_up_by_a_person() -> None:
+    made = plan(with_seed(alone(having(backup(3)))))
+    assert (made.stage, made.reason, made.actions) == (Stage.HELD, "QuorumLost", ())
+    assert "db-0003 may have fetched its data" in made.message
+    assert "delete its pod to give up that data and restore the backup r3 at revision 3" in made.message
+
+
+def test_a_seed_without_a_node_is_given_up() -> None:
+    unassigned = pod("db-0003", is_running=False, is_assigned=False)
+    state = with_seed(alone(having(backup(3))), pod=unassigned)
+    assert plan(state).actions == (DropUnassigned(name="db-0003"),)
+    waits = plan(changed(state, "db-0003", pod=pod("db-0003", is_assigned=False, is_terminating=True)))
+    assert (waits.stage, waits.actions) == (Stage.HELD, ())
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "source"),
+    [
+        pytest.param(CLUSTER_ID, "r3", id="of the recorded etcd cluster"),
+        pytest.param(OTHER, "NoBackup", id="of a deleted cluster of this name"),
+    ],
+)
+def test_when_a_seed_is_lost_too_only_own_backups_count(cluster_id: str, source: str) -> None:
+    assert source_of(with_seed(alone(having(backup(3, cluster_id))), pod=None)) == source
+
+
+def test_after_a_failed_recovery_a_backup_of_a_former_cluster_counts() -> None:
+    state = with_seed(alone(having(backup(3, OTHER))), pod=None)
+    recovery = msgspec.structs.replace(RECOVERY, former=(OTHER,))
+    assert source_of(with_record(state, recovery=recovery)) == "r3"

@@ -1,0 +1,137 @@
+"""Ephemeral members whose pods exist are given up after the time; a quorum that returns ends that."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.api.persisted import RestoredBackup
+from etcd_operator.controllers.etcd_cluster.decide.actions import Remember, Stage
+from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.etcd_cluster.decide.recovery.given_up import returned
+from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+    AddReader,
+    ConfirmLoss,
+    DropSeed,
+    RetireMember,
+)
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from unit.controllers.etcd_cluster.decide.builders import answer, changed, entry, pod, with_record
+from unit.controllers.etcd_cluster.decide.recovery import quorum_losses as ephemerals
+from unit.controllers.etcd_cluster.decide.recovery.automatics import AFTER, automatic, silenced
+
+
+def test_silent_ephemeral_members_are_given_up_after_the_time() -> None:
+    made = plan(automatic(silenced(3, 1, gone=(0,))))
+
+    loss, remembered, *_ = made.actions
+    assert isinstance(loss, ConfirmLoss)
+    assert (loss.gone, loss.silent) == (("db-0000",), ("db-0001",))
+    assert loss.survivors == (("db-0002", "pod-db-0002"),)
+    assert isinstance(remembered, Remember)
+    assert remembered.persisted.recovery is not None
+    assert remembered.persisted.recovery.automatic
+    assert made.message.startswith("db-0000 lost for good, db-0001 given up without a request, after 10 min")
+
+
+def test_the_data_of_silent_members_is_read_before_they_are_given_up() -> None:
+    readable = changed(automatic(silenced(3, 1, gone=(0,))), "db-0001", unreadable="")
+
+    assert plan(readable).actions == (AddReader(name="db-0001"),)
+
+
+def test_a_proven_loss_does_not_wait_for_the_time_and_is_not_automatic() -> None:
+    made = plan(automatic(silenced(3, gone=(0, 1)), 0.0))
+
+    loss, remembered, *_ = made.actions
+    assert isinstance(loss, ConfirmLoss)
+    assert loss.silent == ()
+    assert isinstance(remembered, Remember)
+    assert remembered.persisted.recovery == ephemerals.RECOVERY
+
+
+def test_a_proven_recovery_in_between_allows_no_second_one_without_a_person() -> None:
+    """The cluster has not served for an hour since the first."""
+    first = msgspec.structs.replace(ephemerals.RECOVERY, replaces="feed", automatic=True)
+    remembered = plan(with_record(silenced(3, gone=(0, 1)), recovery=first)).actions[1]
+    assert isinstance(remembered, Remember)
+    second = remembered.persisted.recovery
+    assert second is not None
+    assert (second.automatic, second.follows_automatic) == (False, True)
+
+    served = msgspec.structs.replace(second, replaces="beef")
+    made = plan(with_record(automatic(silenced(3, 1, gone=(0,))), recovery=served))
+    assert (made.stage, made.actions) == (Stage.HELD, ())
+    assert "because an earlier recovery did" in made.message
+
+
+HELD = [
+    pytest.param(automatic(silenced(3, 0, 1), AFTER - 1.0), "a recovery begins by itself", id="not yet"),
+    pytest.param(
+        automatic(silenced(5, 3, gone=(0, 1, 2)), 9.0), "a recovery begins by itself", id="no quorum"
+    ),
+    pytest.param(silenced(3, 0, 1), "no quorum answers", id="Manual"),
+    pytest.param(
+        changed(automatic(silenced(3, 0, 1)), "db-0002", pod=pod("db-0002", is_terminating=True)),
+        "no quorum answers",
+        id="the survivor is being deleted",
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "words"), HELD)
+def test_otherwise_ephemeral_members_are_waited_for(state: ClusterState, words: str) -> None:
+    made = plan(state)
+
+    assert (made.stage, made.actions, made.reason) == (Stage.HELD, (), "QuorumLost")
+    assert words in made.message
+
+
+# what ends one
+
+
+def begun(**seed: Any) -> ClusterState:
+    """Two silent ephemeral members were given up; they lead again."""
+    state = ephemerals.recovering(**seed)
+    listed = tuple(entry(ephemerals.name_of(number)) for number in range(3))
+    for member in listed:
+        state = changed(state, member.name, answer=answer(member.name, listed), pod=pod(member.name))
+    recovery = msgspec.structs.replace(ephemerals.RECOVERY, automatic=True)
+    return with_record(replace(state, has_quorum=True), recovery=recovery)
+
+
+def test_a_quorum_that_returns_ends_it_before_anything_is_changed() -> None:
+    made = plan(begun())
+    assert (made.reason, made.actions) == ("RecoveryEnding", (DropSeed(name="db-0003"),))
+    going = plan(begun(has_service=False, pod=pod("db-0003", is_terminating=True)))
+    assert (going.reason, going.actions) == ("RecoveryEnding", ())
+
+    gone = replace(begun(), members=begun().members[:3])
+    backup = RestoredBackup(cluster="db", via="Tool", name="r9")
+    recovery = msgspec.structs.replace(ephemerals.RECOVERY, automatic=True, backup=backup)
+    (remembered,) = plan(with_record(gone, recovery=recovery)).actions
+    assert isinstance(remembered, Remember)
+    assert remembered.persisted.recovery is not None
+    assert (remembered.persisted.recovery.replaces, remembered.persisted.recovery.backup) == ("", None)
+
+
+def test_it_is_not_ended_when_that_is_too_late_or_without_a_leader() -> None:
+    recovery = msgspec.structs.replace(ephemerals.RECOVERY, automatic=True)
+    assert returned(begun(pod=pod("db-0003", is_final_seed=True)), recovery) is None
+    assert returned(begun(), ephemerals.RECOVERY) is None, "nobody can return"
+    assert returned(ephemerals.recovering(), recovery) is None, "nobody leads"
+
+
+def test_what_still_runs_of_the_old_cluster_is_kept_from_clients() -> None:
+    state = ephemerals.serving()
+    recovery = msgspec.structs.replace(ephemerals.RECOVERY, automatic=True)
+    for number, routed in ((0, True), (1, False)):
+        name = ephemerals.name_of(number)
+        state = changed(state, name, has_service=False, pod=pod(name, is_terminating=True, is_routed=routed))
+
+    def retired(made: ClusterState) -> list[str]:
+        return [action.name for action in plan(made).actions if isinstance(action, RetireMember)]
+
+    assert retired(with_record(state, recovery=recovery)) == ["db-0000", "db-0002"]
+    assert retired(state) == ["db-0002"]

@@ -1,0 +1,182 @@
+"""What is written on the pods of members."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
+from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.readiness import ReadinessUpdate, readiness_updates
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from unit.controllers.etcd_cluster.decide.builders import (
+    AN_ERROR,
+    FULL_STORE,
+    answer,
+    bootstrapped,
+    bootstrapping,
+    changed,
+    down,
+    entry,
+    ephemeral,
+    persistent,
+    pod,
+    refusing,
+)
+
+NAMES = {PERSISTENT: "db-1", EPHEMERAL: "db-0001"}
+BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
+
+
+def _gated(state: ClusterState, name: str, **changes: Any) -> ClusterState:
+    """`state` with one pod that is gated and otherwise as given."""
+    return changed(state, name, pod=pod(name, **{"is_gated": True, **changes}))
+
+
+def _updates(state: ClusterState) -> list[tuple[str, bool, bool, str]]:
+    return [
+        (update.name, update.serves, update.sets_existing_only, update.reason)
+        for update in readiness_updates(state)
+    ]
+
+
+@BOTH
+def test_nothing_is_reported_twice(cluster: DesiredCluster) -> None:
+    assert readiness_updates(bootstrapped(cluster)) == ()
+
+
+@BOTH
+def test_a_voter_that_serves_is_reported_and_set_existing_only_in_one_write(cluster: DesiredCluster) -> None:
+    name = NAMES[cluster.kind]
+    state = _gated(bootstrapped(cluster), name)
+    found = state.by_name[name].pod
+
+    assert found is not None
+    assert readiness_updates(state) == (
+        ReadinessUpdate(
+            name=name,
+            pod=found,
+            serves=True,
+            sets_existing_only=True,
+            reason="MemberServes",
+            message="a healthy voter",
+        ),
+    )
+
+
+def test_a_voter_whose_store_is_full_serves_reads() -> None:
+    full = answer("db-1", **FULL_STORE)
+    state = changed(_gated(bootstrapped(), "db-1"), "db-1", answer=full)
+
+    assert _updates(state) == [("db-1", True, True, "MemberServes")]
+
+
+SICK = [
+    pytest.param(down(bootstrapped(), "db-1"), "MemberUnhealthy", id="silent"),
+    pytest.param(
+        changed(bootstrapped(), "db-1", answer=answer("db-1", **AN_ERROR)),
+        "MemberUnhealthy",
+        id="alarmed",
+    ),
+    pytest.param(
+        changed(bootstrapped(), "db-1", entry=entry("db-1", is_learner=True)),
+        "Learner",
+        id="a learner does not vote",
+    ),
+    pytest.param(changed(bootstrapped(), "db-1", entry=None), "NotAMember", id="not listed"),
+]
+
+
+@pytest.mark.parametrize(("state", "reason"), SICK)
+def test_a_member_that_does_not_serve_is_reported_so_once(state: ClusterState, reason: str) -> None:
+    assert _updates(state) == [("db-1", False, False, reason)]
+
+    sick = pod("db-1", is_gated=True, is_existing_only=True, serves=False)
+    assert readiness_updates(changed(state, "db-1", pod=sick)) == ()
+
+
+def test_without_a_quorum_nobody_serves_whatever_each_reports() -> None:
+    assert _updates(bootstrapped(has_quorum=False)) == [
+        (f"db-{n}", False, False, "QuorumLost") for n in range(3)
+    ]
+
+
+def test_a_condition_that_is_not_there_counts_as_false_and_is_not_written() -> None:
+    joining = _gated(changed(bootstrapped(), "db-1", entry=entry("db-1", is_learner=True)), "db-1")
+
+    assert readiness_updates(joining) == ()
+
+
+def test_a_learner_keeps_the_list_it_joins_with_until_it_votes() -> None:
+    joining = _gated(
+        changed(bootstrapped(), "db-1", entry=entry("db-1", is_learner=True)), "db-1", serves=True
+    )
+
+    assert _updates(joining) == [("db-1", False, False, "Learner")]
+
+
+def test_an_initial_member_that_answers_is_set_existing_only_also_when_the_quorum_is_lost_again() -> None:
+    state = _gated(bootstrapped(has_quorum=False), "db-1")
+
+    assert _updates(state)[1] == ("db-1", False, True, "QuorumLost")
+
+
+def test_a_member_that_is_silent_is_not_set_existing_only_it_may_have_nothing_yet() -> None:
+    assert readiness_updates(_gated(down(bootstrapped(), "db-1"), "db-1")) == ()
+
+
+def test_a_pause_goes_on_reporting_who_serves_and_sets_nobody_existing_only() -> None:
+    paused = replace(bootstrapped(), desired=replace(bootstrapped().desired, is_paused=True))
+
+    assert _updates(_gated(paused, "db-1")) == [("db-1", True, False, "MemberServes")]
+    assert readiness_updates(_gated(paused, "db-1", serves=True)) == ()
+    assert _updates(down(paused, "db-1")) == [("db-1", False, False, "MemberUnhealthy")]
+
+
+OTHERS = [
+    pytest.param(pod("db-1"), id="made by something that knows no gate"),
+    pytest.param(pod("db-1", is_gated=True, is_terminating=True), id="on its way out"),
+    pytest.param(pod("db-1", is_gated=True, is_finished=True), id="ended"),
+    pytest.param(None, id="without a pod"),
+]
+
+
+@pytest.mark.parametrize("pod", OTHERS)
+def test_some_pods_are_left_alone(pod: Any) -> None:
+    assert readiness_updates(changed(bootstrapped(), "db-1", pod=pod)) == ()
+
+
+JUDGED_BY_NOBODY = [
+    pytest.param(bootstrapping(persistent(), has_quorum=True), id="before the bootstrap is recorded"),
+    pytest.param(bootstrapped(conflict="another has precedence"), id="a name that is another's"),
+    pytest.param(
+        changed(down(bootstrapped(), "db-0", "db-1"), "db-2", answer=answer("db-2", cluster_id="other")),
+        id="another cluster than the one on record",
+    ),
+]
+
+
+@pytest.mark.parametrize("state", JUDGED_BY_NOBODY)
+def test_nothing_is_reported_in_a_world_that_cannot_be_judged(state: ClusterState) -> None:
+    def fresh(member: Member) -> Member:
+        return replace(member, pod=pod(member.name, is_gated=True))
+
+    assert readiness_updates(replace(state, members=tuple(fresh(member) for member in state.members))) == ()
+
+
+@BOTH
+def test_a_member_that_answers_only_users_serves_as_long_as_it_proves_it(cluster: DesiredCluster) -> None:
+    state = refusing(bootstrapped(cluster))
+    name = state.members[1].name
+    assert readiness_updates(state) == ()
+
+    fresh = changed(state, name, pod=pod(name, is_gated=True, is_existing_only=True))
+    assert [(update.name, update.serves) for update in readiness_updates(fresh)] == [(name, True)]
+
+    (update,) = readiness_updates(refusing(state, name, is_serving=False))
+    assert (update.name, update.serves, update.reason) == (name, False, "AuthEnabled")
+
+    (update,) = readiness_updates(changed(state, name, refusal=None))
+    assert (update.name, update.serves, update.reason) == (name, False, "NoAnswer")

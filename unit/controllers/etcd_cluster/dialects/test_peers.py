@@ -1,0 +1,154 @@
+"""Which EtcdPeers are acted on."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
+from etcd_operator.api.persisted import AdoptedMember, Adoption, Bootstrap, Recovery
+from etcd_operator.controllers.etcd_cluster.decide.starts import (
+    Bootstrapping,
+    Joining,
+    Resuming,
+    Seeding,
+    Start,
+)
+from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
+from etcd_operator.controllers.etcd_cluster.manifests import persistent
+from etcd_operator.controllers.etcd_peer.decide.ownership import content_problem, ownership_problem
+from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS, META, improbable_cluster
+
+TOKEN = "uid-0"
+RECOVERY = Recovery(
+    generation=2, survivor="db-0", revision=1, version="3.6.16", seed="db-3", token="uid-1-2", replaces="c0de"
+)
+CLUSTER = improbable_cluster()
+RESUMED = msgspec.structs.replace(
+    CLUSTER,
+    status=msgspec.structs.replace(
+        CLUSTER.status,
+        bootstrap=Bootstrap(members=("db-0",), token=TOKEN),
+        recovery=RECOVERY,
+        adoption=Adoption(
+            members=(AdoptedMember(id="c0de", endpoint="old:2379", peer_urls=("http://old:2380",)),)
+        ),
+    ),
+)
+BOOTSTRAPPING = Bootstrapping(members=("db-0", "db-1", "db-2"), token="uid-1")
+HOST = "db-1.db.ns.svc"
+
+
+def made(start: Start = BOOTSTRAPPING, cluster: EtcdCluster = CLUSTER) -> dict[str, Any]:
+    """An EtcdPeer as the operator writes it."""
+    return persistent.peer(ImprobableDialect(DEFAULTS).desired(cluster), "db-1", start)
+
+
+def stored(body: dict[str, Any]) -> EtcdPeer:
+    return msgspec.convert(body, EtcdPeer)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        BOOTSTRAPPING,
+        Joining(members=("db-0", "db-1"), token=TOKEN),
+        Resuming(token="uid-1"),
+        Resuming(token=TOKEN),
+        Seeding(survivor="db-0", token=RECOVERY.token),
+        Joining(members=("db-1",), token=TOKEN, external=(("c0de", "http://old:2380"),)),
+        pytest.param(Resuming(token="uid-1-1"), id="a recovery that a later one has replaced"),
+    ],
+)
+def test_what_the_operator_makes_is_acted_on(start: Start) -> None:
+    peer = stored(made(start, RESUMED))
+    assert ownership_problem(peer, RESUMED) == ""
+    assert content_problem(peer, RESUMED) == ""
+
+
+def test_a_peer_without_a_live_cluster_is_left_alone() -> None:
+    assert "its EtcdCluster 'db' does not exist" in ownership_problem(stored(made()), None)
+
+
+@pytest.mark.parametrize("uid", ["uid-0", ""])
+def test_a_peer_of_another_cluster_is_left_alone(uid: str) -> None:
+    other = msgspec.structs.replace(CLUSTER, metadata=msgspec.structs.replace(META, uid=uid or "x"))
+    assert "is not its controller" in ownership_problem(stored(made()), other)
+
+
+def test_an_owner_that_is_no_controller_proves_nothing() -> None:
+    body = made()
+    body["metadata"]["ownerReferences"][0]["controller"] = False
+    assert "is not its controller" in ownership_problem(stored(body), CLUSTER)
+
+
+def test_a_peer_with_a_name_that_no_member_has_is_left_alone() -> None:
+    body = made()
+    body["metadata"]["name"] = "db-one"
+    assert "named db-<number>" in ownership_problem(stored(body), CLUSTER)
+
+
+def with_bootstrap(**changes: Any) -> dict[str, Any]:
+    body = made()
+    body["spec"]["bootstrap"] |= changes
+    return body
+
+
+def with_host(name: str, host: str) -> dict[str, Any]:
+    return with_bootstrap(static={"initialCluster": [{"name": name, "host": host}]})
+
+
+def with_metadata(**metadata: Any) -> dict[str, Any]:
+    body = made()
+    body["spec"]["podTemplate"] = {"metadata": metadata}
+    return body
+
+
+def with_spec(**changes: Any) -> dict[str, Any]:
+    body = made()
+    body["spec"] |= changes
+    return body
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        (with_spec(clusterName="other"), "spec.clusterName"),
+        (with_spec(version="latest"), "spec.version"),
+        (
+            with_bootstrap(external=[{"id": "c0de", "url": "http://elsewhere:2380"}]),
+            "spec.bootstrap.external",
+        ),
+        *(
+            (with_bootstrap(initialClusterToken=token), "initialClusterToken")
+            for token in ("", "uid-2", "uid-1-", "uid-1-x", "uid-10")
+        ),
+        *(
+            (with_bootstrap(survivor=host), "survivor")
+            for host in (
+                "db-0.db.other.svc",
+                "db-0.other.ns.svc",
+                "other-0.other.ns.svc",
+                "db-0",
+                "evil.example.com",
+                "db-0.db.ns.svc:2379,http://evil",
+                ".db.ns.svc",
+            )
+        ),
+        (with_host("db-1", "db-0.db.ns.svc"), "initialCluster"),
+        (with_host("db-1", "db-1.db.other.svc"), "initialCluster"),
+        (with_host("evil", "evil.db.ns.svc"), "initialCluster"),
+        (with_host("", ""), "initialCluster"),
+        (with_metadata(labels={"etcd.improbable.io/cluster-name": "x"}), "reserved"),
+        (with_metadata(labels={"app.kubernetes.io/name": "x"}), "reserved"),
+        (with_metadata(annotations={"etcd.improbable.io/x": "x"}), "reserved"),
+    ],
+)
+def test_a_member_that_differs_is_refused(body: dict[str, Any], wrong: str) -> None:
+    problem = content_problem(stored(body), CLUSTER)
+    assert wrong in problem
+    assert problem.endswith("delete this EtcdPeer; the operator creates it again")
+
+
+def test_a_token_that_no_status_has_is_refused() -> None:
+    assert "initialClusterToken" in content_problem(stored(made(Resuming(token=TOKEN))), CLUSTER)

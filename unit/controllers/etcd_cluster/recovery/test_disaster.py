@@ -1,0 +1,266 @@
+"""Recovery from the newest of survivors and backups: what is chosen, after what proof, at any write."""
+
+import pytest
+
+from etcd_operator.pods.tool_report import RestorableBackups
+from unit.fakes.apiserver.faults import Answer, Fault, Request
+from unit.fakes.apiserver.kinds import PODS, REPLICA_SETS
+from unit.passes.bench import bootstrapped
+from unit.passes.bodies import COREOS, ephemeral
+from unit.passes.disasters import assert_restored, backed_up, members, recovery, silent_last_member, store
+from unit.passes.disturbance import DISTURBANCES, Disturbance, survives
+from unit.passes.quorum_losses import is_reason, lose
+from unit.passes.tools import backup, holding, stored
+
+LOST = ("it dies after the reply", "the reply is lost and it dies")
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_when_all_is_gone_the_newest_backup_is_restored(size: int) -> None:
+    with backed_up(size) as made:
+        name = store(made)
+        replaced = made.status(COREOS)["clusterID"]
+        lose(made, *range(size))
+        made.settle()
+        assert_restored(made, name, *range(size, 2 * size))
+        assert recovery(made)["replaces"] == replaced
+        assert set(made.tools.running) == {replaced}
+        reasons = {event["reason"]: event["type"] for event in made.events()}
+        assert {reasons[each] for each in ("QuorumLost", "RecoveryStarted", "Recovered")} == {"Warning"}
+        assert "QuorumReturned" not in reasons, "the old quorum did not"
+        made.rest()
+
+
+def test_a_survivor_that_has_as_much_is_preferred() -> None:
+    with backed_up() as made:
+        store(made)
+        lose(made, 0, 1)
+        made.settle()
+        assert recovery(made)["survivor"] == "c-0002"
+        assert "backup" not in recovery(made)
+        assert made.condition(COREOS, "DataLossPossible")["reason"] == "RecoveredFromSurvivor"
+
+
+def test_a_backup_that_has_more_than_the_survivor_is_restored_and_the_survivor_kept_until_then() -> None:
+    with backed_up() as made:
+        name = store(made, ahead=1)
+        made.etcds.holds_seeds = "restore"
+        lose(made, 0, 1)
+        made.run_until(lambda: "c-0003" in members(made))
+        made.wait(30.0)
+        assert members(made) == ["c-0002", "c-0003"]
+        made.etcds.holds_seeds = ""
+        made.settle()
+        assert_restored(made, name, 3, 4, 5)
+
+
+def test_a_backup_of_an_earlier_etcd_cluster_never_replaces_a_survivor() -> None:
+    with backed_up() as made:
+        made.tools.restorable = holding(backup(10**9, cluster_id="00000000deadbeef"))
+        lose(made, 0, 1)
+        made.settle()
+        assert recovery(made)["survivor"] == "c-0002"
+
+
+@pytest.mark.parametrize(("damaged", "text"), [((), "there is no backup"), (("x",), "(damaged: x)")])
+def test_without_a_whole_backup_nothing_is_made_and_that_is_reported(
+    damaged: tuple[str, ...], text: str
+) -> None:
+    with backed_up() as made:
+        made.tools.restorable = holding(None, *damaged)
+        lose(made, 0, 1, 2)
+        made.run_until(is_reason(made, "NoBackup"))
+        assert text in made.condition(COREOS, "Degraded")["message"]
+        made.wait(120.0)
+        made.rest()
+        made.restart()
+        made.wait(30.0)
+        assert members(made) == []
+
+
+def test_a_tool_that_does_not_answer_is_waited_for_when_all_is_gone() -> None:
+    with backed_up() as made:
+        name = store(made)
+        made.tools.problem = "no route to host"
+        lose(made, 0, 1, 2)
+        made.run_until(is_reason(made, "BackupPending"))
+        made.wait(300.0)
+        assert members(made) == []
+        assert "no route to host" in made.condition(COREOS, "Degraded")["message"]
+        made.tools.problem = ""
+        made.settle()
+        assert_restored(made, name, 3, 4, 5)
+
+
+def test_a_tool_that_still_reads_is_waited_for() -> None:
+    with backed_up() as made:
+        name = store(made)
+        whole, made.tools.restorable = made.tools.restorable, RestorableBackups()
+        lose(made, 0, 1, 2)
+        made.wait(60.0)
+        made.tools.restorable = RestorableBackups(is_listed=True, candidate=whole.newest)
+        made.wait(60.0)
+        assert members(made) == []
+        made.tools.restorable = whole
+        made.settle()
+        assert_restored(made, name, 3, 4, 5)
+
+
+def test_a_survivor_is_not_held_for_a_backup_of_a_deleted_cluster_of_its_name() -> None:
+    """The tool has reported only that one before it fell silent; revisions of two clusters do not compare."""
+    with backed_up() as made:
+        made.tools.report = stored(revision=1000, cluster_id="deadbeef")
+        made.run_until(lambda: made.status(COREOS)["backup"]["clusterID"] == "deadbeef")
+        made.tools.problem = "no route to host"
+        lose(made, 0, 1)
+        made.settle()
+        assert recovery(made)["survivor"] == "c-0002"
+
+
+def test_beside_a_survivor_with_all_that_is_known_a_silent_tool_is_waited_for_half_a_minute() -> None:
+    with backed_up() as made:
+        made.tools.report = stored(revision=2)
+        made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
+        made.tools.problem = "no route to host"
+        lose(made, 0, 1)
+        made.wait(20.0)
+        assert recovery(made) == {}
+        made.wait(15.0)
+        made.settle()
+        assert recovery(made)["survivor"] == "c-0002"
+
+
+def test_a_tool_that_had_more_than_the_survivor_is_waited_for_until_a_person_decides() -> None:
+    with backed_up() as made:
+        made.tools.problem = "no route to host"
+        assert made.status(COREOS)["backup"]["revision"] == 7
+        lose(made, 0, 1)
+        made.run_until(is_reason(made, "BackupPending"))
+        made.wait(60.0)  # twice as long as beside a survivor that has all
+        assert members(made) == ["c-0002"]
+        made.edit(COREOS, "c", {"spec": {"backup": None}})
+        made.settle()
+        assert recovery(made)["survivor"] == "c-0002"
+
+
+def test_a_tool_that_stores_a_backup_is_waited_for_beside_a_survivor() -> None:
+    with backed_up() as made:
+        made.tools.report = stored(revision=2)
+        made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
+        name = store(made, ahead=1)
+        whole, made.tools.restorable = made.tools.restorable, RestorableBackups()
+        lose(made, 0, 1)
+        made.wait(60.0)  # twice as long as for one that is silent
+        assert recovery(made) == {}
+        made.tools.restorable = whole
+        made.settle()
+        assert_restored(made, name, 3, 4, 5)
+
+
+def test_a_tool_that_has_named_a_newer_backup_and_falls_silent_is_waited_for() -> None:
+    with backed_up() as made:
+        made.tools.report = stored(revision=2)
+        made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
+        name = store(made, ahead=1)
+        whole = made.tools.restorable
+        made.tools.restorable = RestorableBackups(is_listed=True, candidate=whole.newest)
+        lose(made, 0, 1)
+        made.run_until(is_reason(made, "BackupPending"))
+        made.tools.problem = "no route to host"
+        made.wait(60.0)
+        assert recovery(made) == {}
+        made.tools.restorable, made.tools.problem = whole, ""
+        made.settle()
+        assert_restored(made, name, 3, 4, 5)
+
+
+def test_the_half_minute_of_a_silent_tool_begins_with_its_silence() -> None:
+    with backed_up() as made:
+        made.tools.report = stored(revision=2)
+        made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
+        made.tools.restorable = RestorableBackups()
+        lose(made, 0, 1)
+        made.wait(60.0)
+        made.tools.problem = "no route to host"
+        made.wait(20.0)
+        assert recovery(made) == {}
+        made.wait(15.0)
+        made.settle()
+        assert recovery(made)["survivor"] == "c-0002"
+
+
+def test_pods_without_labels_and_owner_keep_a_backup_from_being_restored() -> None:
+    """The caches do not show them: only the live list does."""
+    with backed_up() as made:
+        store(made)
+        made.kill()
+        for number in range(3):
+            patch = {"metadata": {"labels": None, "ownerReferences": None}}
+            made.edit(PODS, f"c-{number:04}", patch)
+        made.start()
+        made.wait(60.0)
+        assert recovery(made) == {}
+        assert len(members(made)) == 3
+
+
+def test_an_api_server_that_cannot_list_pods_keeps_a_backup_from_being_restored() -> None:
+    with backed_up() as made:
+        name = store(made)
+
+        def refuse(request: Request) -> Fault | None:
+            is_list = request.method == "GET" and request.path.endswith("/namespaces/default/pods")
+            return Answer(code=503, reason="ServiceUnavailable") if is_list else None
+
+        made.api.before = refuse
+        lose(made, 0, 1, 2)
+        made.wait(60.0)
+        assert (recovery(made), members(made)) == ({}, [])
+        made.api.before = lambda _: None
+        made.settle()
+        assert_restored(made, name, 3, 4, 5)
+
+
+def test_without_spec_backup_the_message_describes_how_backups_would_be_found() -> None:
+    with bootstrapped(*ephemeral(size=1), alone=False) as made:
+        lose(made, 0)
+        made.run_until(is_reason(made, "NoBackup"))
+        assert "set spec.backup" in made.condition(COREOS, "Degraded")["message"]
+        assert made.tools.asked == []
+
+
+def test_the_backup_that_is_named_to_a_person_is_not_restored_unasked() -> None:
+    """Until the last member is given up, a quorum may serve where the operator does not reach it."""
+    with backed_up() as made:
+        silent_last_member(made, store(made))
+        assert made.condition(COREOS, "Degraded")["message"].endswith("kubectl delete pod c-0002")
+        made.wait(60.0)
+        assert members(made) == ["c-0002"]
+        newer = store(made, ahead=1)
+        lose(made, 2)
+        made.settle()
+        assert_restored(made, newer, 3, 4, 5)
+
+
+def test_the_tool_is_not_asked_what_it_has_while_a_quorum_serves() -> None:
+    with backed_up() as made:
+        made.wait(300.0)
+        lose(made, 0)
+        made.settle()
+        assert made.tools.running == []
+        assert made.names(REPLICA_SETS) == ["c-backup-tool"]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("disturbance", [DISTURBANCES[lost] for lost in LOST], ids=LOST)
+def test_a_backup_is_restored_once_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
+    write, goes_on = 1, True
+    while goes_on:
+        with backed_up() as made:
+            name = store(made)
+            made.kill()
+            lose(made, 0, 1, 2)
+            made.edit(COREOS, "c", {"spec": {"size": 1}})
+            goes_on = survives(made, disturbance, write, lambda: None)
+            assert_restored(made, name, 3)
+            write += 1
+    assert write > 10

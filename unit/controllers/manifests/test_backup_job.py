@@ -1,0 +1,120 @@
+"""Rules that the Job of every EtcdBackup obeys."""
+
+import re
+
+import msgspec
+import pytest
+
+from etcd_operator.api.backups import UID_LABEL
+from etcd_operator.api.improbable import CLUSTER_LABEL, TOKEN_LABEL
+from etcd_operator.cli import _parser
+from etcd_operator.controllers.etcd_backup.manifests.backup_job import job_name
+from etcd_operator.controllers.shared.manifests.command import REPORT_PATH
+from unit.controllers.manifests.backups import FILE, METADATA, backup_job_of, verification_job_of
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "a" * 253, "my.backup", f"{'a' * 51}.{'b' * 10}", f"{'a' * 51}-{'b' * 10}", "1"]
+)
+def test_the_name_of_a_job_is_a_label_and_its_own(name: str) -> None:
+    metadata = msgspec.structs.replace(METADATA, name=name)
+    again = msgspec.structs.replace(metadata, uid="uid-of-a-later-object")
+    assert re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", job_name(metadata))
+    assert len(job_name(metadata)) <= 63
+    assert job_name(metadata) != job_name(again)
+    assert job_name(metadata) == job_name(metadata)
+
+
+def test_it_is_run_once_without_rights_and_reports() -> None:
+    job = backup_job_of("s3://b/x")
+    spec, pod = job["spec"], job["spec"]["template"]["spec"]
+    assert (spec["backoffLimit"], pod["restartPolicy"]) == (0, "Never")
+    assert pod["automountServiceAccountToken"] is False
+    (container,) = pod["containers"]
+    assert container["terminationMessagePath"] == REPORT_PATH
+    assert f"--report={REPORT_PATH}" in container["args"]
+
+
+def test_autoscalers_do_not_evict_it() -> None:
+    annotations = backup_job_of("s3://b/x")["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+    assert annotations["karpenter.sh/do-not-disrupt"] == "true"
+
+
+def test_nothing_takes_it_for_a_member() -> None:
+    """Budgets and client Services select by these labels, and the caches of clusters."""
+    job = backup_job_of("s3://b/x")
+    for labels in (job["metadata"]["labels"], job["spec"]["template"]["metadata"]["labels"]):
+        assert labels[UID_LABEL] == METADATA.uid
+        assert not {CLUSTER_LABEL, TOKEN_LABEL} & set(labels)
+        assert labels["app.kubernetes.io/name"] != "etcd"
+
+
+def test_the_command_understands_its_arguments() -> None:
+    job = backup_job_of(
+        "file:///-{{ .Name }}.db",
+        persistentVolumeClaim={"claimName": "backups"},
+        compression="zstd",
+        encryption={"secretName": "keys"},
+    )
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    options = _parser().parse_args(container["args"])
+    assert (options.command, options.to) == ("backup", "file:///backups/-one.db")
+    assert options.compress
+    assert options.json
+    mounted = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert {str(options.encryption_keys), "/backups"} < mounted
+
+
+def test_a_verification_only_reads() -> None:
+    job = verification_job_of(
+        "file:///one.db", etcd_image="etcd:v3.6.16", persistentVolumeClaim={"claimName": "backups"}
+    )
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    (claim,) = (mount for mount in container["volumeMounts"] if mount["mountPath"] == "/backups")
+    assert claim["readOnly"] is True
+    assert pod["automountServiceAccountToken"] is False
+    options = _parser().parse_args(container["args"])
+    assert (options.command, options.url, str(options.report)) == (
+        "verify",
+        "file:///backups/one.db",
+        REPORT_PATH,
+    )
+    assert options.restore
+    assert options.etcd_in_pod
+
+
+def test_the_programs_of_a_test_restore_end_with_it() -> None:
+    """Only a container that is restarted always, and first, is stopped when the others have ended."""
+    pod = verification_job_of("s3://b/x", etcd_image="etcd:v3.6.16")["spec"]["template"]["spec"]
+    (programs,) = pod["initContainers"]
+    assert (programs["restartPolicy"], programs["image"]) == ("Always", "etcd:v3.6.16")
+    assert pod["shareProcessNamespace"] is True
+    assert "volumeMounts" not in programs, "it has no credentials"
+    assert "env" not in programs
+
+
+def test_a_backup_and_its_verification_have_jobs_of_their_own() -> None:
+    long = msgspec.structs.replace(METADATA, name="a" * 253)
+    names = {job_name(long), job_name(long, is_verification=True)}
+    assert [len(name) <= 63 for name in names] == [True, True]
+
+
+def test_a_url_does_not_expand_variables_of_the_pod() -> None:
+    job = backup_job_of(
+        "s3://b/$(AWS_SECRET_ACCESS_KEY)/$$x", credentials={"environment": {"secretName": "s"}}
+    )
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert "--to=s3://b/$$(AWS_SECRET_ACCESS_KEY)/$$$$x" in container["args"]
+
+
+def test_credentials_are_named_and_mounted_never_written() -> None:
+    job = backup_job_of("gs://b/x", credentials={"googleCloud": FILE})
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    (path,) = (e["value"] for e in container["env"] if e["name"] == "GOOGLE_APPLICATION_CREDENTIALS")
+    (volume,) = (v for v in job["spec"]["template"]["spec"]["volumes"] if v["name"] == "google")
+    (mount,) = (m for m in container["volumeMounts"] if m["name"] == "google")
+    assert path == f"{mount['mountPath']}/{volume['secret']['items'][0]['path']}"
+    assert volume["secret"]["secretName"] == "credentials"
+    assert "credentials" not in " ".join(container["args"])

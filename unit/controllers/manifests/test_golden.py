@@ -1,0 +1,193 @@
+"""Every manifest of both groups, compared with a golden file."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.api.backup_schedules import Retention
+from etcd_operator.api.persisted import RestoredBackup, Via
+from etcd_operator.controllers.backup_tool.decide.policy import wanted
+from etcd_operator.controllers.backup_tool.manifests import backup_tool
+from etcd_operator.controllers.etcd_cluster.decide.desired import RestoreFrom
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
+from etcd_operator.controllers.etcd_cluster.dialects.coreos import no_image
+from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent, seed, survivor_reader
+from etcd_operator.controllers.etcd_cluster.manifests.options import ALL_ADDRESSES
+from etcd_operator.controllers.etcd_cluster.manifests.security import RESTRICTED
+from etcd_operator.controllers.shared.manifests.storage_class import storage_class
+from etcd_operator.errors import InvalidSpec
+from unit.controllers.manifests.backups import (
+    FILE,
+    backup_job_of,
+    backup_of_schedule,
+    prune_job_of,
+    seed_job_of,
+    verification_job_of,
+)
+from unit.controllers.manifests.cases import (
+    BOOTSTRAPPING,
+    EPHEMERAL_BOOTSTRAPPING,
+    EPHEMERAL_OFFLINE,
+    EPHEMERAL_SEEDING,
+    FULL_EPHEMERAL,
+    FULL_PERSISTENT,
+    IMAGE,
+    JOINING,
+    PERSISTENT_OFFLINE,
+    PERSISTENT_SEEDING,
+    PLAIN_EPHEMERAL,
+    PLAIN_PERSISTENT,
+    RESUMING,
+    peer_of,
+)
+from unit.controllers.manifests.conftest import GOLDEN, Compare
+from unit.controllers.manifests.tools import IN_S3, ON_VOLUME, tool_of
+
+POLICY = wanted(IN_S3).policy
+TARGET = POLICY.s3 if POLICY is not None else None
+VIAS: tuple[Via, ...] = ("Tool", "Claim", "Bucket")
+
+MANIFESTS = {
+    "backup-job-s3": backup_job_of("s3://my-bucket/{{ .Namespace }}/{{ .Name }}.db?region=eu-west-1"),
+    "backup-job-s3-full": backup_job_of(
+        "s3://my-bucket/one.db?endpoint=http://s3:7070&s3ForcePathStyle=true",
+        credentials={"aws": FILE, "environment": {"secretName": "s3"}},
+        compression="zstd",
+        encryption={"secretName": "backup-keys"},
+        serviceAccountName="backups",
+    ),
+    "backup-job-gs": backup_job_of("gs://my-bucket/one.db", credentials={"googleCloud": FILE}),
+    "backup-job-claim": backup_job_of(
+        "file:///{{ .Name }}.db", persistentVolumeClaim={"claimName": "backups"}
+    ),
+    "backup-verification-job": verification_job_of(
+        "s3://my-bucket/one.db?region=eu-west-1", credentials={"aws": FILE}, verify="Hash"
+    ),
+    "backup-verification-job-restore": verification_job_of(
+        "file:///{{ .Name }}.db",
+        etcd_image="quay.io/coreos/etcd:v3.6.16",
+        persistentVolumeClaim={"claimName": "backups"},
+        encryption={"secretName": "backup-keys"},
+        verify="Restore",
+    ),
+    "prune-job-s3": prune_job_of(
+        "s3://my-bucket/{{ .Namespace }}/{{ .Name }}.db?region=eu-west-1",
+        Retention(max_count=3, max_age="30d"),
+        "s3://my-bucket/team/nightly-20261121-0330.db",
+        "s3://my-bucket/team/nightly-20261122-0330.db",
+        credentials={"aws": FILE},
+        encryption={"secretName": "backup-keys"},
+        serviceAccountName="backups",
+    ),
+    "prune-job-claim": prune_job_of(
+        "file:///{{ .Name }}.db",
+        Retention(max_count=3),
+        "file:///nightly-20261122-0330.db",
+        persistentVolumeClaim={"claimName": "backups"},
+    ),
+    **{
+        f"ephemeral-seed-from-{via.lower()}": seed.pod(
+            replace(PLAIN_EPHEMERAL, restore=RestoreFrom(cluster="old", s3=TARGET)),
+            "db-0003",
+            Seeding(token="t", backup=RestoredBackup(cluster="old", via=via)),
+            image=lambda: "localhost/etcd-operator:test",
+        )
+        for via in VIAS
+    },
+    "backup-of-schedule": backup_of_schedule(
+        source={"clusterName": "db"},
+        destination={"objectURLTemplate": "s3://my-bucket/{{ .Name }}.db"},
+        compression="zstd",
+    ),
+    "backup-tool-secret": backup_tool.secret(PLAIN_EPHEMERAL, "not-a-real-token"),
+    "backup-tool-service": backup_tool.tool_service(PLAIN_EPHEMERAL),
+    "backup-tool-claim": backup_tool.claim(PLAIN_EPHEMERAL, tool_of(ON_VOLUME).policy, "fast"),
+    "backup-tool-replica-set": backup_tool.replica_set(tool_of(ON_VOLUME)),
+    "backup-tool-replica-set-s3": backup_tool.replica_set(tool_of(IN_S3, FULL_EPHEMERAL)),
+    "storage-class": storage_class("kubernetes.io/gce-pd"),
+    "ephemeral-client-service": ephemeral.client_service(PLAIN_EPHEMERAL),
+    "ephemeral-member-service": ephemeral.member_service(PLAIN_EPHEMERAL, "db-0001"),
+    "ephemeral-budget": ephemeral.budget(PLAIN_EPHEMERAL, 2),
+    "ephemeral-pod": ephemeral.pod(PLAIN_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
+    "ephemeral-pod-full": ephemeral.pod(FULL_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
+    "ephemeral-seed": seed.pod(PLAIN_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image),
+    "ephemeral-seed-full": seed.pod(FULL_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image),
+    "persistent-client-service": persistent.client_service(PLAIN_PERSISTENT),
+    "persistent-budget": persistent.budget(PLAIN_PERSISTENT, 2),
+    "persistent-peer": persistent.peer(PLAIN_PERSISTENT, "db-1", BOOTSTRAPPING),
+    "persistent-peer-full": persistent.peer(FULL_PERSISTENT, "db-1", BOOTSTRAPPING),
+    "persistent-peer-existing-only": persistent.peer(PLAIN_PERSISTENT, "db-1", RESUMING),
+    "persistent-peer-joining": persistent.peer(PLAIN_PERSISTENT, "db-3", JOINING),
+    "ephemeral-seed-offline": seed.pod(
+        PLAIN_EPHEMERAL, "db-0003", EPHEMERAL_OFFLINE, image=lambda: "etcd-operator:1"
+    ),
+    "persistent-peer-seed-offline": persistent.peer(PLAIN_PERSISTENT, "db-3", PERSISTENT_OFFLINE),
+    "persistent-replica-set-seed-offline": persistent.replica_set(
+        peer_of(PLAIN_PERSISTENT, "db-3", PERSISTENT_OFFLINE),
+        IMAGE,
+        is_restored=True,
+        own_image="etcd-operator:1",
+    ),
+    "survivor-reader": survivor_reader.reader(
+        number=2, image="etcd-operator:1", folder="restored", token="secret", security=RESTRICTED.container
+    ),
+    "persistent-peer-seed": persistent.peer(PLAIN_PERSISTENT, "db-3", PERSISTENT_SEEDING),
+    "persistent-claim-seed": persistent.claim(peer_of(PLAIN_PERSISTENT, "db-3", PERSISTENT_SEEDING)),
+    "persistent-claim-restored": persistent.seed_claim(
+        PLAIN_PERSISTENT, "db-3", "uid-1-1", is_root_owned=False
+    ),
+    "restore-seed-job": seed_job_of(FULL_PERSISTENT, is_root_owned=False),
+    "restore-seed-job-root": seed_job_of(PLAIN_PERSISTENT, is_root_owned=True),
+    "persistent-replica-set-seed": persistent.replica_set(
+        peer_of(PLAIN_PERSISTENT, "db-3", PERSISTENT_SEEDING), IMAGE, is_restored=True
+    ),
+    "persistent-replica-set-seed-full": persistent.replica_set(
+        peer_of(FULL_PERSISTENT, "db-5", PERSISTENT_SEEDING), IMAGE, is_restored=True
+    ),
+    "persistent-replica-set-seed-existing-only": persistent.replica_set(
+        peer_of(PLAIN_PERSISTENT, "db-3", RESUMING), IMAGE, is_restored=True
+    ),
+    "persistent-claim-root": persistent.claim(peer_of(PLAIN_PERSISTENT), is_root_owned=True),
+    "persistent-replica-set-root": persistent.replica_set(
+        peer_of(PLAIN_PERSISTENT), IMAGE, is_root_owned=True
+    ),
+    "persistent-claim": persistent.claim(peer_of(PLAIN_PERSISTENT)),
+    "persistent-claim-full": persistent.claim(peer_of(FULL_PERSISTENT)),
+    "persistent-replica-set": persistent.replica_set(peer_of(PLAIN_PERSISTENT), IMAGE),
+    "persistent-replica-set-full": persistent.replica_set(peer_of(FULL_PERSISTENT), IMAGE),
+    "persistent-replica-set-existing-only": persistent.replica_set(
+        peer_of(PLAIN_PERSISTENT, start=RESUMING), IMAGE
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_a_manifest_equals_its_golden_file(name: str, golden: Compare) -> None:
+    manifest: Any = msgspec.json.decode(msgspec.json.encode(MANIFESTS[name]))
+
+    golden(name, manifest)
+
+
+def test_no_manifest_has_an_address_of_only_one_family() -> None:
+    """The address families of pods are not known when they are rendered."""
+    found = {
+        name: set(re.findall(r"(?<![\w.:])(?:\d+\.\d+\.\d+\.\d+|[0-9a-f]*::[0-9a-f:]*)(?![\w.])", text))
+        for name, text in ((path.stem, path.read_text()) for path in GOLDEN.glob("*.yaml"))
+    }
+    for name, addresses in found.items():
+        assert addresses - {ALL_ADDRESSES} in (set(), set(persistent.LOOPBACKS)), name
+    assert found["persistent-replica-set"] == {ALL_ADDRESSES, *persistent.LOOPBACKS}
+    assert found["ephemeral-pod"] == {ALL_ADDRESSES}
+
+
+def test_no_golden_file_is_unused() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.yaml")} == set(MANIFESTS)
+
+
+def test_a_seed_from_a_bucket_needs_the_bucket() -> None:
+    start = Seeding(token="t", backup=RestoredBackup(cluster="old", via="Bucket"))
+    with pytest.raises(InvalidSpec, match=r"needs spec\.backup with storageType S3"):
+        seed.pod(PLAIN_EPHEMERAL, "db-0003", start, image=lambda: "operator")

@@ -1,0 +1,273 @@
+"""Rules for every manifest, independent of its golden file."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
+from etcd_operator.controllers.etcd_cluster.manifests.affinity import (
+    PREFERRED,
+    members_affinity,
+    preferred_apart,
+    selects,
+)
+from etcd_operator.controllers.etcd_cluster.manifests.options import as_environment, as_flags, etcd_options
+from etcd_operator.controllers.etcd_cluster.manifests.urls import endpoint, host_of, url
+from etcd_operator.controllers.shared.manifests.pod import STOP_SECONDS, go_max_procs
+from unit.controllers.manifests.cases import (
+    BOOTSTRAPPING,
+    EPHEMERAL_BOOTSTRAPPING,
+    FULL_PERSISTENT,
+    IMAGE,
+    PLAIN_EPHEMERAL,
+    PLAIN_PERSISTENT,
+    peer_of,
+    with_resources,
+)
+from unit.controllers.manifests.pods import POD_SPECS, PODS, environment_in
+
+MEMBERS = {"matchLabels": {"cluster": "db"}}
+
+EACH_POD = pytest.mark.parametrize("spec", POD_SPECS.values(), ids=POD_SPECS)
+
+
+@EACH_POD
+def test_no_probe_makes_members_unready(spec: dict[str, Any]) -> None:
+    for container in spec["containers"]:
+        assert not [key for key in container if key.endswith("Probe")]
+
+
+@EACH_POD
+def test_a_crash_or_a_missing_image_never_ends_a_pod(spec: dict[str, Any]) -> None:
+    assert spec["restartPolicy"] == "Always"
+
+
+@EACH_POD
+def test_service_variables_cannot_become_configuration_of_etcd(spec: dict[str, Any]) -> None:
+    assert spec["enableServiceLinks"] is False
+    assert spec["automountServiceAccountToken"] is False
+
+
+@EACH_POD
+def test_etcd_has_time_to_transfer_leadership(spec: dict[str, Any]) -> None:
+    assert spec["terminationGracePeriodSeconds"] == STOP_SECONDS >= 30
+
+
+@EACH_POD
+def test_etcd_is_started_without_a_shell(spec: dict[str, Any]) -> None:
+    (container,) = spec["containers"]
+    assert container["command"][0] == "/usr/local/bin/etcd"
+
+
+@EACH_POD
+def test_the_data_directory_is_on_the_mounted_volume(spec: dict[str, Any]) -> None:
+    (container,) = spec["containers"]
+    (volume,) = spec["volumes"]
+    (mount,) = container["volumeMounts"]
+    written = [word.removeprefix("--data-dir=") for word in container["command"] if "data-dir" in word]
+    written += [e["value"] for e in container["env"] if e["name"] == "ETCD_DATA_DIR"]
+
+    assert volume["name"] == mount["name"]
+    assert [path.startswith(mount["mountPath"]) for path in written] == [True]
+
+
+def test_optional_pod_fields_are_absent_by_default() -> None:
+    optional = {"nodeSelector", "tolerations", "topologySpreadConstraints", "priorityClassName"}
+
+    assert not optional & set(POD_SPECS["ephemeral"])
+    assert not optional & set(POD_SPECS["persistent"])
+    assert optional <= set(POD_SPECS["persistent full"])
+    assert "resources" not in POD_SPECS["persistent"]["containers"][0]
+
+
+@pytest.mark.parametrize("kind", ["ephemeral", "persistent"])
+def test_members_prefer_zones_and_nodes_without_another_member_of_their_cluster(kind: str) -> None:
+    terms = POD_SPECS[kind]["affinity"]["podAntiAffinity"][PREFERRED]
+    labels = PODS[f"{kind} pod"]["metadata"]["labels"]
+
+    assert [term["podAffinityTerm"]["topologyKey"].rpartition("/")[2] for term in terms] == [
+        "zone",
+        "hostname",
+    ]
+    for term in terms:
+        selector = term["podAffinityTerm"]["labelSelector"]
+        assert selects(selector, labels)
+        assert not selects(selector, {**labels, "etcd_cluster": "x", "etcd.improbable.io/cluster-name": "x"})
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        pytest.param({"affinity": {"podAntiAffinity": {}}}, {"podAntiAffinity": {}}, id="none, even"),
+        pytest.param({"topologySpreadConstraints": [{"maxSkew": 1}]}, {}, id="a spread"),
+        pytest.param(
+            {"affinity": {"nodeAffinity": {"x": 1}}},
+            {"nodeAffinity": {"x": 1}, **preferred_apart(MEMBERS)},
+            id="other terms only",
+        ),
+    ],
+)
+def test_where_members_run_apart_is_the_users_to_decide(
+    template: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert members_affinity(msgspec.convert(template, PodTemplate), MEMBERS) == expected
+
+
+# Owners
+
+
+OWNED = {
+    "ephemeral pod": ephemeral.pod(PLAIN_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
+    "ephemeral client service": ephemeral.client_service(PLAIN_EPHEMERAL),
+    "ephemeral member service": ephemeral.member_service(PLAIN_EPHEMERAL, "db-0001"),
+    "persistent client service": persistent.client_service(PLAIN_PERSISTENT),
+    "peer": persistent.peer(PLAIN_PERSISTENT, "db-1", BOOTSTRAPPING),
+    "ephemeral budget": ephemeral.budget(PLAIN_EPHEMERAL, 2),
+    "persistent budget": persistent.budget(PLAIN_PERSISTENT, 2),
+}
+
+
+@pytest.mark.parametrize("manifest", OWNED.values(), ids=OWNED)
+def test_the_cluster_owns_and_controls_its_objects(manifest: dict[str, Any]) -> None:
+    (owner,) = manifest["metadata"]["ownerReferences"]
+
+    assert (owner["kind"], owner["name"], owner["uid"]) == ("EtcdCluster", "db", "uid-1")
+    assert owner["controller"] is True
+    assert owner["blockOwnerDeletion"] is True
+
+
+def test_owner_references_have_the_version_of_their_group() -> None:
+    assert OWNED["ephemeral pod"]["metadata"]["ownerReferences"][0]["apiVersion"] == "coreos.com/v1"
+    assert OWNED["peer"]["metadata"]["ownerReferences"][0]["apiVersion"] == "etcd.improbable.io/v1alpha1"
+
+
+def test_a_peer_owns_its_replica_set() -> None:
+    (owner,) = persistent.replica_set(peer_of(PLAIN_PERSISTENT), IMAGE)["metadata"]["ownerReferences"]
+
+    assert (owner["kind"], owner["name"], owner["uid"], owner["controller"]) == (
+        "EtcdPeer",
+        "db-1",
+        "uid-peer",
+        True,
+    )
+
+
+def test_a_claim_has_no_owner() -> None:
+    metadata = persistent.claim(peer_of(PLAIN_PERSISTENT))["metadata"]
+
+    assert "ownerReferences" not in metadata
+    assert metadata["annotations"] == {
+        "etcd.improbable.io/cluster-token": "uid-1",
+        "etcd.improbable.io/cluster-uid": "uid-1",
+        "etcd.improbable.io/initial-members": "db-0,db-1,db-2",
+        "etcd.improbable.io/non-root": "true",
+        "etcd.improbable.io/started": "false",
+    }
+
+
+@EACH_POD
+def test_why_etcd_refused_to_start_comes_into_the_pods_status(spec: dict[str, Any]) -> None:
+    assert [c["terminationMessagePolicy"] for c in spec["containers"]] == ["FallbackToLogsOnError"]
+
+
+@pytest.mark.parametrize("name", ["ephemeral budget", "persistent budget"])
+def test_a_budget_counts_an_integer_of_the_clusters_own_pods(name: str) -> None:
+    spec, labels = OWNED[name]["spec"], PODS[name.replace("budget", "pod")]["metadata"]["labels"]
+
+    assert spec["minAvailable"] == 2
+    assert set(spec) == {"minAvailable", "selector"}
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert set(spec["selector"]["matchLabels"].values()) == {"db"}
+
+
+def test_the_two_spellings_mean_the_same() -> None:
+    options = etcd_options(
+        name="m", host="h", data_dir="/d", initial_cluster={"m": "h"}, state="new", token="t"
+    )
+
+    assert as_flags(options)[0] == "--name=m"
+    assert as_environment(options)["ETCD_LISTEN_METRICS_URLS"] == "http://0.0.0.0:2381"
+    assert len(as_flags(options)) == len(as_environment(options)) == len(options)
+
+
+@pytest.mark.parametrize(
+    ("resources", "threads"),
+    [
+        ({"limits": {"cpu": "200m"}}, 1),
+        ({"limits": {"cpu": "1000m"}}, 1),
+        ({"limits": {"cpu": "1500m"}}, 1),
+        ({"limits": {"cpu": "2500m"}}, 2),
+        ({"limits": {"cpu": "2"}}, 2),
+        ({"limits": {"cpu": 3}}, 3),
+        ({"limits": {"cpu": 0.5}}, 1),
+        ({"limits": {"cpu": "1.9"}}, 1),
+        ({"limits": {"cpu": "0"}}, 1),
+        ({"limits": {"cpu": "many"}}, None),
+        ({"limits": {"cpu": ""}}, None),
+        ({"limits": {"memory": "1Gi"}}, None),
+        ({"requests": {"cpu": "4"}}, None),
+        ({}, None),
+    ],
+)
+def test_etcds_threads_follow_the_cpu_limit(resources: dict[str, Any], threads: int | None) -> None:
+    assert go_max_procs(resources) == threads
+
+    written = environment_in(with_resources(resources)).get("GOMAXPROCS")
+    assert written == (None if threads is None else str(threads))
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("db-0.db.ns.svc", "db-0.db.ns.svc:2379"), ("10.0.0.1", "10.0.0.1:2379"), ("fd00::1", "[fd00::1]:2379")],
+)
+def test_only_a_literal_ipv6_address_gets_brackets(host: str, address: str) -> None:
+    assert endpoint(host, 2379) == address
+    assert url(host, 2379) == f"http://{address}"
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [("http://db-0:2380", "db-0"), ("http://[fd00::1]:2380", "fd00::1"), ("", ""), ("db-0", "")],
+)
+def test_the_host_is_read_out_of_an_url(address: str, host: str) -> None:
+    assert host_of(address) == host
+
+
+# Services
+
+
+def test_not_ready_members_are_published_so_that_peers_find_each_other() -> None:
+    for name in ("ephemeral client service", "ephemeral member service", "persistent client service"):
+        assert OWNED[name]["spec"]["publishNotReadyAddresses"] is True
+
+
+def test_services_select_the_pods_that_are_made() -> None:
+    pod = OWNED["ephemeral pod"]["metadata"]["labels"].items()
+    template = persistent.replica_set(peer_of(FULL_PERSISTENT), IMAGE)["spec"]["template"]
+    persistent_pod = template["metadata"]["labels"].items()
+
+    assert OWNED["ephemeral client service"]["spec"]["selector"].items() <= pod
+    assert OWNED["ephemeral member service"]["spec"]["selector"].items() <= pod
+    assert OWNED["persistent client service"]["spec"]["selector"].items() <= persistent_pod
+
+
+def test_only_the_service_of_persistent_members_is_headless() -> None:
+    assert OWNED["persistent client service"]["spec"]["clusterIP"] == "None"
+    assert "clusterIP" not in OWNED["ephemeral client service"]["spec"]
+
+
+# Flags and versions
+
+KNOWN_TO_3_4 = {
+    "name", "data-dir", "listen-peer-urls", "listen-client-urls", "listen-metrics-urls",
+    "initial-advertise-peer-urls", "advertise-client-urls", "initial-cluster", "initial-cluster-state",
+    "initial-cluster-token", "snapshot-count", "quota-backend-bytes", "heartbeat-interval",
+}  # fmt: skip
+"""From the list of flags in etcd's documentation of 3.4, of which there is no program here."""
+RENDERED = etcd_options(name="m", host="h", data_dir="/d", initial_cluster={"m": "h"}, state="new", token="t")
+
+
+def test_every_flag_is_known_to_3_4() -> None:
+    assert set(RENDERED) <= KNOWN_TO_3_4

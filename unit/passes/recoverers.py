@@ -1,0 +1,25 @@
+"""What carries out the acts of a recovery, for tests that act in the operator's place."""
+
+from typing import Any
+
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.members.protocol import Members, Scope
+from etcd_operator.controllers.etcd_cluster.recovery.acts import Recoverer
+from etcd_operator.controllers.etcd_cluster.recovery.proofs import RecoveryProofs
+from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import ignore_call
+
+
+def recoverer(
+    scope: Scope, members: Members, dialect: Dialect[Any], channels: Channels, readers: Readers
+) -> Recoverer:
+    proofs = RecoveryProofs(
+        scope=scope,
+        channels=channels,
+        on_call=ignore_call,
+        member_at=dialect.member_at,
+        labels_of=dialect.member_labels,
+        readers=readers,
+    )
+    return Recoverer(scope=scope, members=members, readers=readers, proofs=proofs)

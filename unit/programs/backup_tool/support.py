@@ -1,0 +1,92 @@
+"""Backups in a folder, a tool at work on it, and requests to it."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from etcd_operator.archive.create import Origin, create
+from etcd_operator.programs.backup_tool.names import Name
+from etcd_operator.programs.backup_tool.process import Config, running
+from etcd_operator.programs.backup_tool.server import ApiServer
+from etcd_operator.programs.backup_tool.worker import Worker
+from etcd_operator.storage.directory import Directory
+from unit.archive.samples import chunks, snapshot
+
+FOLDER = "v1/default/c"
+TOKEN = "the-token-of-the-test"
+NOW = datetime(2026, 11, 22, 14, 0, 0, tzinfo=UTC)
+
+
+def put(
+    store: Directory,
+    revision: int,
+    *,
+    cluster: int = 0xC0FFEE,
+    minutes: float = 0.0,
+    version: str = "3.6.16",
+    folder: str = FOLDER,
+    data: bytes | None = None,
+) -> str:
+    """A backup under the name that its revision gives it, taken `minutes` after `NOW`; its path."""
+    path = f"{folder}/{Name(version, revision)}"
+    origin = Origin(etcd_version=version, cluster_id=cluster, member_id=1)
+    time = NOW + timedelta(minutes=minutes)
+    create(store, path, chunks(snapshot() if data is None else data), origin, time=time)
+    return path
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response, whole or as far as it came."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    is_whole: bool = True
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.body)
+
+
+def request(port: int, path: str, *, method: str = "GET", token: str | None = TOKEN) -> Answer:
+    """Ask the tool on this machine."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+    try:
+        connection.request(method, path, headers=headers)
+        response = connection.getresponse()
+        try:
+            body, is_whole = response.read(), True
+        except http.client.IncompleteRead as error:
+            body, is_whole = error.partial, False
+        return Answer(response.status, dict(response.headers), body, is_whole)
+    finally:
+        connection.close()
+
+
+@contextmanager
+def tool(
+    root: Path, endpoint: str, *, interval: float = 3600.0, keep: int = 3, to: str = ""
+) -> Iterator[tuple[Worker, ApiServer]]:
+    """A whole tool in this process, with its real clock."""
+    token = root.parent / "token"
+    token.write_text(f"{TOKEN}\n")
+    root.mkdir(exist_ok=True)
+    config = Config(
+        endpoint=endpoint,
+        to=to or f"file://{root}/",
+        folder=FOLDER,
+        interval=interval,
+        max_backups=keep,
+        token_file=token,
+        scratch=root.parent,
+        host="127.0.0.1",
+    )
+    with running(config) as parts:
+        yield parts

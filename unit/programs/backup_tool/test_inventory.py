@@ -1,0 +1,166 @@
+"""Names, the order of backups, and what retention would remove."""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from etcd_operator.archive.manifest import manifest_name
+from etcd_operator.formats import hex_id
+from etcd_operator.programs.backup_tool.inventory import Inventory, load
+from etcd_operator.programs.backup_tool.names import Name, parse
+from etcd_operator.storage.directory import Directory
+from etcd_operator.storage.errors import AccessDenied
+from unit.archive.samples import FaultyStore, folder
+from unit.programs.backup_tool.support import FOLDER, NOW, put
+
+OLD, NEW = 0xAAAA, 0xBBBB
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Directory:
+    return folder(tmp_path / "backups")
+
+
+def revisions(found: Inventory) -> list[int]:
+    return [backup.name.revision for backup in found.backups]
+
+
+@pytest.mark.parametrize(
+    "text", ["3.6.16_000000000000000a_etcd.backup", "3.7.0-rc.1_ffffffffffffffff_etcd.backup"]
+)
+def test_a_name_is_read_as_it_is_written(text: str) -> None:
+    assert str(parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "one.db", "3.6.16_a_etcd.backup", "3.6.16_000000000000000A_etcd.backup",
+        "3.6.16_000000000000000a_etcd.backup.manifest.json", "x/3.6.16_000000000000000a_etcd.backup",
+        "3.6_000000000000000a_etcd.backup",
+    ],
+)  # fmt: skip
+def test_other_names_are_left_alone(text: str) -> None:
+    assert parse(text) is None
+
+
+def test_revisions_are_numbers_not_text(store: Directory) -> None:
+    for revision in (9, 100, 10, 0xFF, 0x1000):
+        put(store, revision)
+    put(store, 11, version="3.10.1")
+    assert revisions(load(store, FOLDER, now=NOW)) == [0x1000, 0xFF, 100, 11, 10, 9]
+
+
+def test_a_clock_that_was_set_back_changes_no_order_within_a_cluster(store: Directory) -> None:
+    put(store, 5, minutes=0)
+    put(store, 6, minutes=-60)
+    found = load(store, FOLDER, now=NOW)
+    assert revisions(found) == [6, 5]
+    assert [each.name.revision for each in found.surplus(1)] == [5]
+
+
+def test_a_recovered_cluster_comes_after_the_one_it_replaces(store: Directory) -> None:
+    put(store, 500, cluster=OLD, minutes=0)
+    put(store, 1_000_000_501, cluster=NEW, minutes=30)
+    assert revisions(load(store, FOLDER, now=NOW)) == [1_000_000_501, 500]
+
+
+def test_a_cluster_that_was_created_again_begins_with_small_revisions(store: Directory) -> None:
+    put(store, 500, cluster=OLD, minutes=0)
+    put(store, 400, cluster=OLD, minutes=-1)
+    put(store, 2, cluster=NEW, minutes=30)
+    put(store, 3, cluster=NEW, minutes=60)
+    found = load(store, FOLDER, now=NOW)
+    assert revisions(found) == [3, 2, 500, 400]
+    assert [each.name.revision for each in found.surplus(2)] == [400, 500]
+    assert found.newest_of(hex_id(OLD)) is not None
+    assert found.newest_of("0" * 16) is None
+
+
+def test_the_cluster_that_runs_is_the_newest_whatever_clocks_show(store: Directory) -> None:
+    put(store, 500, cluster=OLD, minutes=0)
+    put(store, 2, cluster=NEW, minutes=-60)
+    assert revisions(load(store, FOLDER, now=NOW)) == [500, 2]
+    assert revisions(load(store, FOLDER, now=NOW, running=hex_id(NEW))) == [2, 500]
+
+
+@pytest.mark.parametrize("hours", [3, 24 * 365 * 5])
+def test_a_time_in_the_future_makes_no_backup_the_newest(store: Directory, hours: int) -> None:
+    """Taken on a node whose clock was ahead; the store received it before the others."""
+    path = put(store, 9, cluster=OLD, minutes=60 * hours)
+    received = (NOW - timedelta(days=1)).timestamp()
+    os.utime(Path(store._root) / path, (received, received))
+    put(store, 2, cluster=NEW, minutes=-1)
+    assert revisions(load(store, FOLDER, now=NOW)) == [2, 9]
+
+
+def test_what_the_successor_of_a_cluster_has_stored_is_no_surplus(store: Directory) -> None:
+    """That cluster was given up, cannot hear of it, and still reaches the store."""
+    for number in range(4):
+        put(store, 500 + number, cluster=OLD, minutes=60 * number)
+        put(store, 1_000_000_500 + number, cluster=NEW, minutes=60 * number + 30)
+    found = load(store, FOLDER, now=NOW, running=hex_id(OLD))
+    assert [each.name.revision for each in found.surplus(2, running=hex_id(OLD))] == [501]
+    found = load(store, FOLDER, now=NOW, running=hex_id(NEW))
+    assert [each.name.revision for each in found.surplus(2, running=hex_id(NEW))] == [
+        500,
+        501,
+        502,
+        503,
+        1_000_000_500,
+        1_000_000_501,
+    ]
+
+
+def test_a_deleted_cluster_is_no_successor_whatever_its_revisions(store: Directory) -> None:
+    put(store, 1_000_000_500, cluster=OLD, minutes=0)
+    put(store, 2, cluster=NEW, minutes=30)
+    found = load(store, FOLDER, now=NOW, running=hex_id(NEW))
+    assert [each.name.revision for each in found.surplus(1, running=hex_id(NEW))] == [1_000_000_500]
+
+
+def test_only_the_folder_of_this_cluster_is_seen(store: Directory) -> None:
+    put(store, 5)
+    put(store, 6, folder="v1/default/c-2")
+    put(store, 7, folder="v1/default/c/below")
+    put(store, 8, folder="v1/other/c")
+    store.put(f"{FOLDER}/notes.txt", iter([b"mine"]))
+    assert revisions(load(store, FOLDER, now=NOW)) == [5]
+
+
+def test_what_is_not_whole_does_not_count(store: Directory) -> None:
+    put(store, 5)
+    whole = load(store, FOLDER, now=NOW)
+    bare, half = put(store, 6), put(store, 7)
+    store.delete(bare)
+    store.delete(manifest_name(half))
+    changed = put(store, 8)
+    store.delete(changed)
+    store.put(changed, iter([b"something else"]))
+    found = load(store, FOLDER, now=NOW)
+    assert revisions(found) == [5]
+    assert (found.bare, found.incomplete) == ((bare,), (half,))
+    assert found.total_size == whole.total_size > 0
+    assert found.newest == whole.newest
+
+
+def test_nothing_is_concluded_while_a_manifest_may_not_be_read(store: Directory) -> None:
+    put(store, 5)
+    refusing = FaultyStore(store)
+    newest = manifest_name(put(store, 6))
+
+    def refuse(method: str, name: str) -> None:
+        if (method, name) == ("read", newest):
+            raise AccessDenied("no right")
+
+    refusing.before = refuse
+    with pytest.raises(AccessDenied, match="no right"):
+        load(refusing, FOLDER, now=NOW)
+
+
+def test_an_empty_folder_and_one_that_does_not_exist(store: Directory) -> None:
+    found = load(store, FOLDER, now=NOW)
+    assert (found.newest, found.total_size, found.surplus(1)) == (None, 0, ())
+    assert str(Name("3.6.16", 1)) == "3.6.16_0000000000000001_etcd.backup"

@@ -1,0 +1,322 @@
+"""What a recovery is offered, and how a seed fetches it: from a tool at work, and from the store."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from etcd_operator.archive.source import Source
+from etcd_operator.formats import hex_id
+from etcd_operator.pods import client
+from etcd_operator.pods.client import NoReport, TokenRefused
+from etcd_operator.pods.tool_report import RestorableBackups
+from etcd_operator.programs.backup_tool import restorable_backups
+from etcd_operator.programs.backup_tool.inventory import Inventory, find, load
+from etcd_operator.programs.backup_tool.restorable_backups import VALID_SECONDS, BackupChecker
+from etcd_operator.programs.backup_tool.seed import PATIENCE, FromTool, Request, SeedError, from_store
+from etcd_operator.programs.backup_tool.server import ApiServer
+from etcd_operator.programs.backup_tool.storing import Storing
+from etcd_operator.programs.backup_tool.worker import Worker
+from etcd_operator.storage.directory import Directory
+from etcd_operator.storage.errors import StoreError
+from unit.archive.samples import STATUS, FaultyStore, folder, snapshot
+from unit.fakes.clock import FakeClock
+from unit.programs.backup_tool.support import FOLDER, NOW, TOKEN, put, request, tool
+from unit.waiting import eventually
+
+OLD, NEW = 0xAAAA, 0xBBBB
+REQUEST = Request(etcd_version="3.6.16")
+SOURCE = Source(endpoint="m0", status=STATUS, has_quorum=True)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Directory:
+    return folder(tmp_path / "backups")
+
+
+def damage(store: Directory, path: str) -> None:
+    """Change one byte, not the size."""
+    file = Path(store._root) / path
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+class Checker(BackupChecker):
+    """On a folder."""
+
+    def __init__(self, store: Directory) -> None:
+        self.clock, self.storing = FakeClock(), Storing()
+        self.listing = threading.Event()
+        self.listing.set()
+
+        def listed(running: str) -> Inventory:
+            assert self.listing.wait(20)
+            return load(store, FOLDER, now=NOW, running=running)
+
+        super().__init__(
+            load=listed,
+            open_store=lambda: store,
+            storing=self.storing,
+            clock=self.clock,
+        )
+
+    def checked(self, running: str = "") -> RestorableBackups:
+        """The report once everything is read."""
+        eventually(lambda: self.report(running).is_checked)
+        return self.report(running)
+
+
+def revision(found: RestorableBackups) -> int:
+    return found.newest.revision if found.newest is not None else 0
+
+
+def test_the_newest_backup_is_offered_once_it_is_read(store: Directory) -> None:
+    put(store, 5)
+    put(store, 6, minutes=1)
+    found = Checker(store).checked()
+    assert found.newest == found.candidate
+    assert found.newest is not None
+    assert (found.newest.revision, found.newest.cluster_id) == (6, hex_id(0xC0FFEE))
+    assert found.newest.sha256 == hashlib.sha256(snapshot()).hexdigest()
+    assert found.damaged == ()
+
+
+def test_a_damaged_backup_is_passed_over_and_named(store: Directory) -> None:
+    put(store, 5)
+    damage(store, put(store, 6, minutes=1))
+    found = Checker(store).checked()
+    assert (revision(found), found.damaged) == (5, ("3.6.16_0000000000000006_etcd.backup",))
+    assert found.candidate is not None
+    assert found.candidate.revision == 6
+
+
+def test_nothing_is_offered_where_nothing_is_stored(store: Directory) -> None:
+    found = Checker(store).checked()
+    assert (found.newest, found.candidate, found.damaged) == (None, None, ())
+
+
+def test_the_etcd_cluster_that_is_asked_for_comes_first(store: Directory) -> None:
+    put(store, 9, cluster=OLD, minutes=5)
+    put(store, 3, cluster=NEW)
+    checker = Checker(store)
+    assert revision(checker.checked(hex_id(NEW))) == 3
+    assert revision(checker.checked(hex_id(OLD))) == 9
+    assert revision(checker.checked()) == 9
+
+
+def test_what_was_checked_before_a_backup_was_stored_is_not_reported(store: Directory) -> None:
+    put(store, 5)
+    checker = Checker(store)
+    assert revision(checker.checked()) == 5
+    checker.listing.clear()
+    with checker.storing.of(lambda: SOURCE):
+        checker._start("")
+        put(store, 6, minutes=1)
+    checker.listing.set()
+    assert revision(checker.checked()) == 6
+
+
+def test_a_request_does_not_wait_until_all_manifests_are_read(
+    store: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some hundred of them take longer than the operator waits for an answer."""
+    monkeypatch.setattr(restorable_backups, "PATIENCE", 0.01)
+    put(store, 5)
+    checker = Checker(store)
+    checker.listing.clear()
+    assert checker.report() == RestorableBackups()
+    checker.listing.set()
+    assert revision(checker.checked()) == 5
+
+
+def test_the_newest_is_named_while_it_is_read(store: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restorable_backups, "PATIENCE", 0.01)
+    put(store, 5)
+    checker, reading = Checker(store), threading.Event()
+
+    def opened() -> Directory:
+        assert reading.wait(20)
+        return store
+
+    checker._open_store = opened
+    eventually(lambda: checker.report().is_listed)
+    found = checker.report()
+    assert (found.is_checked, found.candidate is not None, found.newest) == (False, True, None)
+    reading.set()
+    assert revision(checker.checked()) == 5
+
+
+def test_everything_is_read_again_after_a_while(store: Directory) -> None:
+    checker, path = Checker(store), put(store, 5)
+    assert revision(checker.checked()) == 5
+    damage(store, path)
+    assert revision(checker.report()) == 5
+    checker.clock.advance(VALID_SECONDS)
+    assert checker.checked().newest is None
+
+
+def test_a_store_that_fails_is_reported_and_asked_again(store: Directory) -> None:
+    put(store, 5)
+    checker = Checker(store)
+    gone = threading.Event()
+
+    def failing() -> Directory:
+        if not gone.is_set():
+            gone.set()
+            raise StoreError("the disk is gone")
+        return store
+
+    checker._open_store = failing
+
+    def fails() -> bool:
+        try:
+            checker.report()
+        except StoreError as error:
+            return "the disk is gone" in str(error)
+        return False
+
+    eventually(fails)
+    assert revision(checker.checked()) == 5
+    checker.stop()
+
+
+def test_stopping_before_anything_was_asked_does_nothing(store: Directory) -> None:
+    threads = threading.enumerate()
+    checker = Checker(store)
+    checker.stop()
+    assert (threading.enumerate(), checker._found) == (threads, None)
+
+
+def test_a_backup_is_found_by_its_name_without_the_others(store: Directory) -> None:
+    path, others = put(store, 5), [put(store, 6), put(store, 5, version="3.6.160")]
+    counted, read = FaultyStore(store), list[str]()
+    counted.before = lambda method, name: read.append(name) if method == "read" else None
+    found = find(counted, FOLDER, path.rpartition("/")[2])
+    assert found is not None
+    assert (found.path, len(read)) == (path, 1)
+    store.delete(path)
+    assert find(store, FOLDER, path.rpartition("/")[2]) is None
+    assert find(store, FOLDER, "other") is None
+    assert others
+
+
+# over HTTP
+
+
+@pytest.fixture
+def parts(store: Directory, tmp_path: Path, endpoint: str) -> Iterator[tuple[Worker, ApiServer]]:
+    """A tool with a backup at revision 6 of the etcd that runs."""
+    with tool(tmp_path / "backups", endpoint) as running:
+        eventually(lambda: running[0].report().count == 1)
+        yield running
+
+
+@pytest.fixture
+def port(parts: tuple[Worker, ApiServer]) -> int:
+    return parts[1].port
+
+
+def fetching(port: int, token: str = TOKEN, clock: FakeClock | None = None) -> FromTool:
+    clock = clock or FakeClock()
+    return FromTool(address=("127.0.0.1", port), token=token, clock=clock, wait=clock.advance)
+
+
+def test_the_tool_offers_it_to_who_has_the_token(port: int) -> None:
+    eventually(lambda: client.restorable(("127.0.0.1", port), TOKEN, "").is_checked)
+    assert revision(client.restorable(("127.0.0.1", port), TOKEN, "")) == 6
+    with pytest.raises(TokenRefused):
+        client.restorable(("127.0.0.1", port), "other", "")
+    assert request(port, "/v1/restorable", method="HEAD").status == 405
+
+
+def test_a_seed_fetches_the_newest_and_one_by_name(port: int, tmp_path: Path) -> None:
+    fetched = fetching(port).fetch(REQUEST, tmp_path / "one.db")
+    assert (fetched.revision, (tmp_path / "one.db").read_bytes()) == (6, snapshot(5))
+    named = Request(etcd_version="3.6.16", name=fetched.name, sha256=fetched.sha256)
+    (tmp_path / "two.db").write_bytes(b"left by a process that was killed")
+    assert fetching(port).fetch(named, tmp_path / "two.db").name == fetched.name
+    assert (tmp_path / "two.db").read_bytes() == snapshot(5)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        (Request(etcd_version="3.6.16", name="3.6.16_0000000000000001_etcd.backup", sha256="ab"), "404"),
+        (Request(etcd_version="3.6.16", name="3.6.16_0000000000000006_etcd.backup", sha256="ab"), "replaced"),
+        (Request(etcd_version="3.5.35"), "3.6 or 3.7"),
+    ],
+)
+def test_a_seed_fetches_nothing_else_than_it_should(
+    port: int, tmp_path: Path, wanted: Request, text: str
+) -> None:
+    with pytest.raises(SeedError, match=text):
+        fetching(port).fetch(wanted, tmp_path / "one.db")
+    assert not (tmp_path / "one.db").exists()
+
+
+def test_a_seed_with_another_token_ends(port: int, tmp_path: Path) -> None:
+    with pytest.raises(SeedError, match="refuses the token"):
+        fetching(port, "other").fetch(REQUEST, tmp_path / "one.db")
+
+
+def test_a_tool_that_is_not_there_is_asked_for_a_while(tmp_path: Path) -> None:
+    clock = FakeClock()
+    with pytest.raises(SeedError, match="does not answer"):
+        fetching(1, clock=clock).fetch(REQUEST, tmp_path / "one.db")
+    assert clock.monotonic() >= PATIENCE
+    named = Request(etcd_version="3.6.16", name="x", sha256="ab")
+    with pytest.raises(SeedError, match="does not answer"):
+        fetching(1).fetch(named, tmp_path / "one.db")
+
+
+def test_a_download_that_is_cut_off_is_not_taken_for_a_whole_one(
+    store: Directory, port: int, tmp_path: Path
+) -> None:
+    fetched = fetching(port).fetch(REQUEST, tmp_path / "one.db")
+    damage(store, f"{FOLDER}/{fetched.name}")
+    named = Request(etcd_version="3.6.16", name=fetched.name, sha256=fetched.sha256)
+    with pytest.raises(SeedError, match="does not answer"):
+        fetching(port).fetch(named, tmp_path / "two.db")
+    assert not (tmp_path / "two.db").exists()
+
+
+def test_a_tool_without_backups_reports_so(store: Directory, port: int, tmp_path: Path) -> None:
+    for path in (tmp_path / "backups" / FOLDER).iterdir():
+        path.unlink()
+    with pytest.raises(SeedError, match="there is no backup"):
+        fetching(port).fetch(REQUEST, tmp_path / "one.db")
+    with pytest.raises(NoReport):
+        client.restorable(("127.0.0.1", 1), TOKEN, "")
+
+
+# from the store
+
+
+def test_the_newest_whole_backup_is_fetched_from_a_folder(store: Directory, tmp_path: Path) -> None:
+    put(store, 5)
+    damage(store, put(store, 6, minutes=1))
+    target = tmp_path / "one.db"
+    target.write_bytes(b"of an earlier try")
+    fetched = from_store(store, load(store, FOLDER, now=NOW), REQUEST, target)
+    assert (fetched.revision, fetched.damaged) == (5, ("3.6.16_0000000000000006_etcd.backup",))
+    assert target.read_bytes() == snapshot()
+
+
+def test_where_nothing_is_whole_that_is_the_reason(store: Directory, tmp_path: Path) -> None:
+    with pytest.raises(SeedError, match="there is no backup"):
+        from_store(store, load(store, FOLDER, now=NOW), REQUEST, tmp_path / "one.db")
+    damage(store, put(store, 6))
+    with pytest.raises(SeedError, match="no backup is intact"):
+        from_store(store, load(store, FOLDER, now=NOW), REQUEST, tmp_path / "one.db")
+
+
+def test_a_backup_of_a_later_etcd_is_not_passed_over_for_an_older_one(
+    store: Directory, tmp_path: Path
+) -> None:
+    put(store, 5)
+    put(store, 6, minutes=1, version="3.7.3")
+    with pytest.raises(SeedError, match=r"set spec\.version"):
+        from_store(store, load(store, FOLDER, now=NOW), REQUEST, tmp_path / "one.db")
