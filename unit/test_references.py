@@ -71,9 +71,9 @@ def test_what_a_text_refers_to_is_there() -> None:
 def test_references_are_found() -> None:
     """So that the test above does not pass because it looks at nothing."""
     text = (
-        "see `nothing`, `core.nowhere`, `decide.plan`, `plan.RULES`, `plan.NONE`, `spec.size`, `coreos.com`"
+        "see `nothing`, `decide.nowhere`, `decide.plan`, `plan.RULES`, `plan.NONE`, `spec.size`, `coreos.com`"
     )
-    assert _missing(f'"""{text}, see\n    `plan`"""') == ["core.nowhere", "plan.NONE", "nothing"]
+    assert _missing(f'"""{text}, see\n    `plan`"""') == ["decide.nowhere", "plan.NONE", "nothing"]
 
 
 def test_the_heading_of_the_commands_names_each_module() -> None:

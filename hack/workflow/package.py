@@ -23,8 +23,8 @@ _BUILD = "import sys; from setuptools import build_meta as b; print(getattr(b, s
 PROBE = """
 import etcd_operator, sys
 from pathlib import Path
-from etcd_operator.api.crd import crds
-from etcd_operator.api.policies import policies
+from etcd_operator.api.definitions.crd import crds
+from etcd_operator.api.definitions.policies import policies
 assert Path(etcd_operator.__file__).is_relative_to(sys.prefix), etcd_operator.__file__
 assert len(crds()) >= 3 and len(policies()) >= 2
 """

@@ -24,7 +24,7 @@ from unit.passes.bench import Bench, bench
 from unit.passes.bodies import ephemeral
 from unit.test_app import serves
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FATAL_SECONDS = 15.0
 """Less than an end in order may take (`app.STOP_SECONDS`), and more than a machine stalls."""
 OPERATOR = "import sys; from etcd_operator.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -184,7 +184,7 @@ def start(self): hang(); raise RuntimeError("this is broken")
 Recorder.start = start
 """,
     "the thread that starts all": """
-from etcd_operator.leadership import Leadership
+from etcd_operator.process.leadership import Leadership
 def start(self): hang(); raise RuntimeError("this is broken")
 Leadership.start = start
 """,
@@ -201,7 +201,7 @@ def stop(self, seconds): raise RuntimeError("and this")
 Elector._seek, Recorder.stop = seek, stop
 """,
     "a pool that never ends": """
-from etcd_operator.reconcile.prober import Prober
+from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.kube.lease import Elector
 def seek(self): raise RuntimeError("this is broken")
 Elector._seek, Prober.stop = seek, lambda self: threading.Event().wait()

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide import rules
+from etcd_operator.controllers.etcd_cluster import decide
 from unit.api.contract.adoption_advice import ADVICE, Advice
 from unit.api.contract.case import changed
 from unit.api.contract.conftest import Requests
 
-RULES = Path(str(rules.__file__)).parent
+RULES = Path(str(decide.__file__)).parent
+PATHS = [path for folder in ("adoption", "recovery", "rules") for path in (RULES / folder).glob("*.py")]
 OF_ADOPTIONS = re.compile(r"\bspec\b|endpoints|\bask for\b")
 OF_OTHERS = re.compile(r"spec\.adopt")
 """In the other rules only what names an adoption is about one."""
@@ -41,7 +42,7 @@ def test_the_edit_that_is_advised_is_accepted(kubectl: Requests, advice: Advice)
 
 def test_no_advice_to_edit_the_spec_lacks_a_case() -> None:
     messages = [advice.message for advice in ADVICE.values()]
-    texts = [text for path in RULES.glob("*.py") for text in _texts(path)]
+    texts = [text for path in PATHS for text in _texts(path)]
     without = {text for text in texts if not any(text in message for message in messages)}
     assert without == set(NO_ADVICE)
 
