@@ -6,13 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from e2e.support.apiserver import ApiServer, api_server, controllers
-from e2e.support.backups import OF_ONE_CLUSTER, back_up
+from e2e.support.backups import OF_ONE_CLUSTER, await_backup
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import ephemeral, persistent
 from e2e.support.endpoints import dialled
+from e2e.support.members import Members
 from e2e.support.resizing import kind_of
 from e2e.support.space import Space
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import LONG, answered, wait_until
 from e2e.test_backups import CLAIM, ON_CLAIM, backup, wait_phase
 from e2e.test_quorum_lost import NAME, await_recovered, names
 
@@ -29,12 +30,17 @@ def test_a_kube_apiserver_relists_after_its_whole_etcd_came_back_from_a_backup(
     space.wait_settled(document)
     address = space.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
 
+    def save() -> None:
+        with Members() as members:
+            status = answered(members.client(space.addresses(document)[0]).status, "etcd answers")
+        await_backup(space, NAME, status.revision)
+
     def lose() -> None:
         space.kubectl("delete", "pod", *names(0, 1, 2), "--now", "--wait=false")
         await_recovered(space, document)
 
     with api_server(f"{address}:2379", tmp_path, space.testbed.environment()) as server:
-        assert_relists(server, lambda: back_up(space, NAME), lose)
+        assert_relists(server, save, lose)
     assert_consistent(space, document)
 
 

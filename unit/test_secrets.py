@@ -144,16 +144,18 @@ def test_the_backup_tool_answers_and_logs_no_secret(
     secrets = (*CREDENTIALS, TOKEN)
     to = url(bucket, "etcd/")
     answers = []
-    with tool(tmp_path / "unused", endpoint, to=to) as (worker, server):
-        eventually(lambda: worker.report().count == 1)
+    name = "3.6.16_0000000000000006_etcd.backup"
+    with tool(tmp_path / "unused", endpoint, interval=0.2, to=to) as (worker, server):
         for fault in ([], [answers_with(403)]):
             bucket.faults = fault
-            etcd.revision += 1
-            for path in ("/backupnow", "/v1/status", "/v1/backup", "/nothing", f"/backup?token={TOKEN}x"):
+            etcd.revision = 7 if fault else 6
+            eventually(lambda: worker.report().count == 1)
+            eventually(lambda fault=fault: bool(worker.report().failure) is bool(fault))  # type: ignore[misc]
+            for path in ("/v1/status", f"/v1/backup?name={name}", "/nothing", f"/v1/backup?token={TOKEN}x"):
                 for token in (TOKEN, "wrong"):
                     with suppress(OSError):
                         answers.append(request(server.port, path, token=token))
-    assert {200, 401, 404} <= {answer.status for answer in answers}
+    assert {200, 401, 404, 502} <= {answer.status for answer in answers}
     assert not found(str([(answer.headers, answer.body) for answer in answers]), *secrets)
     assert not found(logs.getvalue(), *secrets)
 

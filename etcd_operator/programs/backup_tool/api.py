@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from etcd_operator.programs.backup_tool.inventory import Inventory, ToolBackup
+from etcd_operator.programs.backup_tool.inventory import ToolBackup
 from etcd_operator.programs.backup_tool.restorable_backups import BackupChecker
 from etcd_operator.programs.backup_tool.worker import Worker
 from etcd_operator.storage.protocol import Store
@@ -16,15 +16,12 @@ _BEARER = re.compile(r"[Bb]earer +(\S+) *")
 
 @dataclass(frozen=True, kw_only=True)
 class Api:
-    """What the server serves. load: the inventory, read anew. find: the complete backup of a name, likewise.
-
-    load, find and open_store are safe from any thread.
-    """
+    """What the server serves; find and open_store are safe from any thread."""
 
     worker: Worker
     checker: BackupChecker
-    load: Callable[[], Inventory]
     find: Callable[[str], ToolBackup | None]
+    """The complete backup of a name, looked up in the store."""
     open_store: Callable[[], Store]
     token_file: Path
     is_alive: Callable[[], bool]

@@ -64,11 +64,11 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     worker = Worker(runner, interval=config.interval, clock=clock)
     thread = threading.Thread(target=worker.run, name="backups")
 
-    def listed(running: str) -> Inventory:
-        return load(opened(), folder, now=clock.now(), running=running)
+    def listed(cluster_id: str) -> Inventory:
+        return load(opened(), folder, now=clock.now(), running=cluster_id or worker.cluster_id)
 
     checker = BackupChecker(
-        load=lambda cluster_id: listed(cluster_id or worker.cluster_id),
+        load=listed,
         open_store=opened,
         storing=storing,
         clock=clock,
@@ -76,7 +76,6 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     api = Api(
         worker=worker,
         checker=checker,
-        load=lambda: listed(worker.cluster_id),
         find=lambda name: find(opened(), folder, name),
         open_store=opened,
         token_file=config.token_file,

@@ -19,14 +19,14 @@ from etcd_operator.archive.errors import Damaged, NotABackup
 from etcd_operator.archive.fetch import fetch
 from etcd_operator.archive.keys import KeyRing
 from etcd_operator.clock import Clock
-from etcd_operator.errors import TerminalError
+from etcd_operator.errors import InvalidSpec, TerminalError
 from etcd_operator.formats import timestamp
 from etcd_operator.pods import client
 from etcd_operator.pods.client import NoReport, TokenRefused
 from etcd_operator.programs.backup_tool.inventory import Inventory, ToolBackup
-from etcd_operator.programs.backup_tool.versions import NotUsable, check_usable
 from etcd_operator.storage.protocol import Store
 from etcd_operator.storage.urls import STALL_SECONDS
+from etcd_operator.versions import minors_that_start_on, parse_version, starts_on
 
 PATIENCE = 300.0
 RETRY_SECONDS = 1.0
@@ -196,7 +196,13 @@ def _none(damaged: tuple[str, ...]) -> SeedError:
 
 
 def _check_version(backup: str, request: Request) -> None:
+    """Raise `SeedError` unless the version of etcd that was asked for may be started on this backup."""
     try:
-        check_usable(backup, request.etcd_version)
-    except NotUsable as error:
+        wanted, stored = str(parse_version(request.etcd_version)), str(parse_version(backup))
+    except InvalidSpec as error:
         raise SeedError(f"{error}: set spec.version accordingly") from error
+    if not starts_on(wanted, stored):
+        raise SeedError(
+            f"the newest backup is of etcd {backup}: use {minors_that_start_on(stored)}, not "
+            f"{request.etcd_version}: set spec.version accordingly"
+        )

@@ -1,12 +1,10 @@
 """The HTTP API of the backup tool.
 
-    GET, HEAD  /backup, /v1/backup?etcdVersion=VERSION   the newest backup, or its headers
-                                                         &name=NAME: this one
-    GET        /v1/restorable?clusterID=ID               the newest backup that is whole, for a recovery
-    GET        /backupnow, /v1/backupnow                 take a backup now
-    GET        /v1/status                                what is stored, and how the last try went
-    DELETE     /v1/backups                               remove all backups, and take no more
-    GET        /healthz                                  whether the thread that takes backups lives
+    GET     /v1/status                    what is stored, and how the last try went
+    GET     /v1/restorable?clusterID=ID   the newest backup that is whole, for a recovery
+    GET     /v1/backup?name=NAME          this backup
+    DELETE  /v1/backups                   remove all backups, and take no more
+    GET     /healthz                      whether the thread that takes backups lives
 
 All but /healthz require `Authorization: Bearer TOKEN`: a backup has all keys of the cluster. The token is
 read at each request, so that it can be changed in the Secret.
@@ -35,14 +33,10 @@ from etcd_operator.errors import OperatorError
 from etcd_operator.pods.http_server import BYTES, JSON, TEXT, Handler, ListeningServer, listening_socket
 from etcd_operator.programs.backup_tool.api import Api
 from etcd_operator.programs.backup_tool.inventory import ToolBackup
-from etcd_operator.programs.backup_tool.versions import NotUsable, check_usable
-from etcd_operator.programs.backup_tool.worker import Ticket
 
 MOST_CLIENTS = 32
 MOST_DOWNLOADS = 4
 CLIENT_SECONDS = 60.0
-TURN_SECONDS = 60.0
-"""How long /backupnow waits for its turn."""
 
 _BLOCK = 1 << 18
 
@@ -110,81 +104,52 @@ class _Handler(Handler):
     server: ApiServer
 
     def do_GET(self) -> None:
-        """Answer with headers and body."""
-        self._answer(has_body=True)
-
-    def do_HEAD(self) -> None:
-        """Answer with the headers of GET."""
-        self._answer(has_body=False)
+        """Answer one of the paths above."""
+        if self.path == "/healthz":
+            alive = self.server.api.is_alive()
+            self._text(HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE, "ok" if alive else "dead")
+        else:
+            self._answer()
 
     def do_DELETE(self) -> None:
         """Remove all backups."""
-        try:
-            self._authorize()
-            if urlsplit(self.path).path != "/v1/backups":
-                raise RequestRefused(HTTPStatus.NOT_FOUND, "not found")
-            self._wait_for(self.server.api.worker.ask(cleanup=True))
-        except RequestRefused as refusal:
-            self._text(refusal.status, str(refusal))
+        self._answer()
 
-    def _answer(self, *, has_body: bool) -> None:
+    def _answer(self) -> None:
         url = urlsplit(self.path)
         try:
-            self._route(url.path, url.query, has_body=has_body)
+            self._authorize()
+            self._route(f"{self.command} {url.path}", url.query)
         except RequestRefused as refusal:
             self._text(refusal.status, str(refusal))
         except OperatorError as error:
             self._text(HTTPStatus.BAD_GATEWAY, " ".join(str(error).split()))
 
-    def _route(self, path: str, query: str, *, has_body: bool) -> None:
-        if path == "/healthz":
-            alive = self.server.api.is_alive()
-            self._text(HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE, "ok" if alive else "dead")
-            return
-        self._authorize()
-        if path in ("/backup", "/v1/backup"):
-            self._backup(_one(query, "etcdVersion"), _one(query, "name"), has_body=has_body)
-        elif path not in ("/backupnow", "/v1/backupnow", "/v1/status", "/v1/restorable"):
-            raise RequestRefused(HTTPStatus.NOT_FOUND, "not found")
-        elif not has_body:
-            raise RequestRefused(HTTPStatus.METHOD_NOT_ALLOWED, "use GET")
-        elif path == "/v1/status":
-            self._document(self.server.api.worker.report())
-        elif path == "/v1/restorable":
-            self._document(self.server.api.checker.report(_one(query, "clusterID")))
-        else:
-            self._wait_for(self.server.api.worker.ask())
+    def _route(self, what: str, query: str) -> None:
+        api = self.server.api
+        match what:
+            case "GET /v1/status":
+                self._document(api.worker.report())
+            case "GET /v1/restorable":
+                self._document(api.checker.report(_one(query, "clusterID")))
+            case "GET /v1/backup":
+                self._backup(_one(query, "name"))
+            case "DELETE /v1/backups":
+                api.worker.clean_up()
+                self._document(api.worker.report())
+            case _:
+                raise RequestRefused(HTTPStatus.NOT_FOUND, "not found")
 
     def _authorize(self) -> None:
         if not self.server.api.allows(self.headers.get("Authorization", "")):
             raise RequestRefused(HTTPStatus.UNAUTHORIZED, "the token of this cluster's Secret is required")
 
-    def _wait_for(self, ticket: Ticket) -> None:
-        worker = self.server.api.worker
-        if not ticket.has_begun.wait(TURN_SECONDS) and worker.withdraw(ticket):
-            raise RequestRefused(
-                HTTPStatus.SERVICE_UNAVAILABLE, "another backup is being taken: try again when it has ended"
-            )
-        ticket.has_ended.wait()  # a turn ends by itself once nothing moves
-        if ticket.failure:
-            raise RequestRefused(HTTPStatus.BAD_GATEWAY, ticket.failure)
-        self._document(worker.report())
-
-    def _backup(self, version: str, name: str, *, has_body: bool) -> None:
-        newest = self.server.api.find(name) if name else self.server.api.load().newest
-        if newest is None:
-            raise RequestRefused(
-                HTTPStatus.NOT_FOUND, f"there is no backup {name}" if name else "there is no backup yet"
-            )
-        try:
-            check_usable(newest.name.etcd_version, version)
-        except NotUsable as error:
-            raise RequestRefused(HTTPStatus.BAD_REQUEST, str(error)) from error
-        if not has_body:
-            self._describe(newest)
-            return
+    def _backup(self, name: str) -> None:
+        found = self.server.api.find(name)
+        if found is None:
+            raise RequestRefused(HTTPStatus.NOT_FOUND, f"there is no backup {name}")
         with self._download():
-            self._send(newest)
+            self._send(found)
 
     @contextmanager
     def _download(self) -> Iterator[None]:
@@ -201,7 +166,7 @@ class _Handler(Handler):
         contents.require(store, backup.path, backup.manifest)
         checked = contents.stored(store.read(backup.path), backup.manifest)
         held = next(checked, b"")  # the store is known to answer before the first header is sent
-        self._describe(backup)
+        self.head(HTTPStatus.OK, BYTES, backup.manifest.stored_size)
         try:
             for chunk in checked:
                 self._write(held)
@@ -216,10 +181,6 @@ class _Handler(Handler):
         view = memoryview(data)
         for at in range(0, len(view), _BLOCK):
             self.wfile.write(view[at : at + _BLOCK])
-
-    def _describe(self, backup: ToolBackup) -> None:
-        described = {"X-etcd-Version": backup.name.etcd_version, "X-Revision": str(backup.name.revision)}
-        self.head(HTTPStatus.OK, BYTES, backup.manifest.stored_size, described)
 
     def _text(self, status: HTTPStatus, text: str) -> None:
         headers = {}

@@ -1,7 +1,7 @@
-"""The thread that takes backups: at its times, and when somebody asks for one.
+"""The thread that takes backups at its times, and removes all of them when the cluster is deleted.
 
 Promises:
-- one turn at a time; what asked before a turn began shares its result, what asks later waits for the next;
+- one turn at a time: a request to remove all backups waits for the backup that is being taken;
 - the first turn comes an interval after the newest backup of the etcd cluster that runs, so that a restart
   neither adds a backup nor delays one; at once if that time has passed, or if there is none, or etcd does not
   answer: a cluster that is created again has no backup, although those of the deleted one are stored;
@@ -50,16 +50,12 @@ class Turns(Protocol):
 
 
 @dataclass(eq=False)
-class Ticket:
-    """One request for a turn. failure: set before `has_ended`, empty after a success.
+class _Cleanup:
+    """One request to remove all backups."""
 
-    is_cleanup: remove all backups instead, after which none is taken at an interval.
-    """
-
-    is_cleanup: bool = False
-    has_begun: threading.Event = field(default_factory=threading.Event)
     has_ended: threading.Event = field(default_factory=threading.Event)
     failure: str = ""
+    """Set before `has_ended`, empty after a success."""
 
 
 class Worker:
@@ -70,7 +66,7 @@ class Worker:
         self._interval = interval
         self._clock = clock
         self._changed = threading.Condition()
-        self._tickets: list[Ticket] = []
+        self._cleanups: list[_Cleanup] = []
         self._due = clock.monotonic()
         self._is_stopping = False
         self._is_backing_up = False
@@ -84,13 +80,10 @@ class Worker:
     def run(self) -> None:
         """Take turns until `stop` is called."""
         self._first()
-        while (tickets := self._next()) is not None:
-            is_cleanup = any(ticket.is_cleanup for ticket in tickets)
-            failure = self._attempt(self._clean if is_cleanup else self._turn)
+        while (cleanups := self._next()) is not None:
+            failure = self._attempt(self._clean if cleanups else self._turn)
             self._has_tried = True
-            for ticket in tickets:
-                ticket.failure = failure
-                ticket.has_ended.set()
+            _end(cleanups, failure)
 
     def stop(self) -> None:
         """End `run` after the turn under way; waiting requests fail."""
@@ -99,23 +92,20 @@ class Worker:
             self._changed.notify_all()
         self._dismiss()
 
-    def ask(self, *, cleanup: bool = False) -> Ticket:
-        """Ask for a turn, as soon as one can begin."""
-        ticket = Ticket(is_cleanup=cleanup)
+    def clean_up(self) -> None:
+        """Remove all backups, after which none is taken. Raises `OperatorError` with the reason of a failure.
+
+        Waits for the turn under way: that ends by itself once nothing moves.
+        """
+        cleanup = _Cleanup()
         with self._changed:
-            self._tickets.append(ticket)
+            self._cleanups.append(cleanup)
             self._changed.notify_all()
         if self._is_stopping:
             self._dismiss()
-        return ticket
-
-    def withdraw(self, ticket: Ticket) -> bool:
-        """Ask no longer; false if the turn has begun meanwhile."""
-        with self._changed:
-            if ticket not in self._tickets:
-                return False
-            self._tickets.remove(ticket)
-            return True
+        cleanup.has_ended.wait()
+        if cleanup.failure:
+            raise OperatorError(cleanup.failure)
 
     def report(self) -> ToolReport:
         """What is stored, and how the last turn went; asks neither etcd nor the store."""
@@ -175,8 +165,6 @@ class Worker:
 
     def _turn(self) -> None:
         with self._changed:
-            if self._interval == math.inf:
-                raise OperatorError("all backups were removed, because the cluster is being deleted")
             self._is_backing_up = True
         try:
             done = self._turns.turn()
@@ -227,26 +215,27 @@ class Worker:
     def _retry(self) -> float:
         return min(RETRY_SECONDS, self._interval)
 
-    def _next(self) -> list[Ticket] | None:
-        """Wait for the time of the next turn, or until somebody asks; those who asked. None: stop."""
+    def _next(self) -> list[_Cleanup] | None:
+        """Wait for the time of the next backup (empty), or for requests to remove all. None: stop."""
         with self._changed:
             while not self._is_stopping:
                 left: float | None = self._due - self._clock.monotonic()
                 if left == math.inf:
                     left = None
-                if self._tickets or (left is not None and left <= 0):
-                    tickets, self._tickets = self._tickets, []
-                    for ticket in tickets:
-                        ticket.has_begun.set()
-                    return tickets
+                if self._cleanups or (left is not None and left <= 0):
+                    cleanups, self._cleanups = self._cleanups, []
+                    return cleanups
                 self._clock.wait(self._changed, left)
             return None
 
     def _dismiss(self) -> None:
         """Fail all waiting requests: no turn will come."""
         with self._changed:
-            tickets, self._tickets = self._tickets, []
-        for ticket in tickets:
-            ticket.failure = "the backup tool is being stopped"
-            ticket.has_begun.set()
-            ticket.has_ended.set()
+            cleanups, self._cleanups = self._cleanups, []
+        _end(cleanups, "the backup tool is being stopped")
+
+
+def _end(cleanups: list[_Cleanup], failure: str) -> None:
+    for cleanup in cleanups:
+        cleanup.failure = failure
+        cleanup.has_ended.set()

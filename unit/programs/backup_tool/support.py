@@ -70,6 +70,12 @@ def request(port: int, path: str, *, method: str = "GET", token: str | None = TO
         connection.close()
 
 
+def newest(worker: Worker) -> int:
+    """The revision of the newest backup; 0 if there is none."""
+    found = worker.report().newest
+    return found.revision if found is not None else 0
+
+
 @contextmanager
 def tool(
     root: Path, endpoint: str, *, interval: float = 3600.0, keep: int = 3, to: str = ""

@@ -1,7 +1,6 @@
 """The command as a process, and what it refuses."""
 
 import contextlib
-import http.client
 import signal
 import subprocess
 import sys
@@ -42,13 +41,16 @@ def port_answers(port: int) -> bool:
 
 
 @contextlib.contextmanager
-def process(tmp_path: Path, endpoint: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def process(
+    tmp_path: Path, endpoint: str, interval: int = 3600
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The command with a folder in `tmp_path`, and its port."""
     (tmp_path / "backups").mkdir(exist_ok=True)
     (tmp_path / "token").write_text(TOKEN)
     port = int(free_address().rpartition(":")[2])
     flags = words(
         endpoint=endpoint,
+        interval=str(interval),
         to=f"{tmp_path}/backups/",
         token_file=f"{tmp_path}/token",
         scratch_dir=str(tmp_path),
@@ -69,9 +71,8 @@ def test_a_tool_that_is_killed_leaves_nothing_that_counts(
     etcd: FakeEtcdCluster, endpoint: str, tmp_path: Path, chunk: int
 ) -> None:
     folder = tmp_path / "backups" / FOLDER
-    with process(tmp_path, endpoint) as (_, port):
-        assert request(port, "/backupnow").document["count"] == 1
-        etcd.revision = 101
+    with process(tmp_path, endpoint, interval=1) as (_, port):
+        eventually(lambda: newest(port) == 6)
         reached, resume = threading.Event(), threading.Event()
 
         def hold(index: int) -> None:
@@ -80,27 +81,26 @@ def test_a_tool_that_is_killed_leaves_nothing_that_counts(
                 resume.wait(30)
 
         etcd.on_chunk = hold
-        asking = threading.Thread(target=_ask, args=(port,))
-        asking.start()
+        etcd.revision = 101
         assert reached.wait(20)
     resume.set()
-    asking.join(20)
     etcd.on_chunk = None
     assert len(list(folder.iterdir())) == 2
-    with process(tmp_path, endpoint) as (_, port):
-        assert request(port, "/backupnow").document["newest"]["revision"] == 101
+    with process(tmp_path, endpoint, interval=1) as (_, port):
+        eventually(lambda: newest(port) == 101)
     assert len(list(folder.iterdir())) == 4
 
 
-def _ask(port: int) -> None:
-    with contextlib.suppress(OSError, http.client.HTTPException):
-        request(port, "/backupnow")
+def newest(port: int) -> int:
+    """The revision of the newest backup; 0 if there is none."""
+    found = request(port, "/v1/status").document.get("newest")
+    return int(found["revision"]) if found else 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_well(endpoint: str, tmp_path: Path, number: signal.Signals) -> None:
     with process(tmp_path, endpoint) as (running, port):
-        assert request(port, "/backupnow").document["count"] == 1
+        eventually(lambda: newest(port) == 6)
         running.send_signal(number)
         _, err = running.communicate(timeout=30)
         assert running.returncode == 0, err

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.programs.backup_tool.process import place
 from unit.archive.samples import snapshot
 from unit.fakes.etcd.cluster import FakeEtcdCluster
-from unit.programs.backup_tool.support import FOLDER, request, tool
+from unit.programs.backup_tool.support import FOLDER, newest, request, tool
 from unit.storage import moto_s3
 from unit.waiting import eventually
 
@@ -28,14 +28,13 @@ def names(bucket: str) -> list[str]:
 
 
 def test_backups_in_a_bucket(bucket: str, endpoint: str, etcd: FakeEtcdCluster, tmp_path: Path) -> None:
-    with tool(tmp_path / "unused", endpoint, keep=2, to=bucket) as (worker, server):
-        eventually(lambda: worker.report().count == 1)
-        for revision in (9, 10, 100):
+    with tool(tmp_path / "unused", endpoint, interval=0.2, keep=2, to=bucket) as (worker, server):
+        for revision in (6, 9, 10, 100):
             etcd.revision = revision
-            assert request(server.port, "/backupnow").status == 200
+            eventually(lambda revision=revision: newest(worker) == revision)  # type: ignore[misc]
         kept = [f"etcd/main/{FOLDER}/{FILE.format(revision)}" for revision in (10, 100)]
         assert names(bucket) == kept
-        answer = request(server.port, "/v1/backup")
+        answer = request(server.port, f"/v1/backup?name={FILE.format(100)}")
         assert (answer.status, answer.body) == (200, snapshot(99))
         other = place(bucket, "v1/default/c-2")[0]()
         other.put("etcd/main/v1/default/c-2/x", iter([b"y"]))

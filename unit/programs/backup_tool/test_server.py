@@ -14,9 +14,10 @@ from etcd_operator.programs.backup_tool.server import ApiServer
 from etcd_operator.programs.backup_tool.worker import Worker
 from etcd_operator.storage.directory import Directory
 from unit.archive.samples import snapshot
-from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.programs.backup_tool.support import FOLDER, TOKEN, put, request, tool
 from unit.waiting import eventually
+
+NAME = "3.6.16_0000000000000006_etcd.backup"
 
 
 @pytest.fixture
@@ -38,38 +39,14 @@ def port(parts: tuple[Worker, ApiServer]) -> int:
     return parts[1].port
 
 
-@pytest.mark.parametrize("path", ["/backup", "/v1/backup", "/v1/backup?etcdVersion=3.6.16"])
-def test_the_newest_backup_is_served(port: int, path: str) -> None:
-    answer = request(port, path)
+def test_a_backup_is_served_by_its_name(port: int) -> None:
+    answer = request(port, f"/v1/backup?name={NAME}")
     assert (answer.status, answer.body) == (200, snapshot(5))
-    assert (answer.headers["X-etcd-Version"], answer.headers["X-Revision"]) == ("3.6.16", "6")
-    head = request(port, path, method="HEAD")
-    assert (head.status, head.body) == (200, b"")
-    for name in ("X-etcd-Version", "X-Revision", "Content-Length"):
-        assert head.headers[name] == answer.headers[name]
+    for path in ("/v1/backup", f"/v1/backup?name=x{NAME}"):
+        assert request(port, path).status == 404
 
 
-@pytest.mark.parametrize(
-    ("asked", "status"),
-    [
-        ("3.6.0", 200), ("v3.6.16", 200), ("3.7.3", 200), ("", 200),
-        ("3.5.35", 400), ("3.8.0", 400), ("latest", 400), ("4.0.0", 400),
-    ],
-)  # fmt: skip
-def test_a_backup_is_for_its_own_minor_and_the_next(port: int, asked: str, status: int) -> None:
-    answer = request(port, f"/v1/backup?etcdVersion={asked}")
-    assert answer.status == status
-    if status == 400:
-        assert asked in answer.body.decode()
-
-
-def test_without_a_backup_there_is_none(root: Path) -> None:
-    with tool(root, "127.0.0.1:1") as (_, api):
-        answer = request(api.port, "/v1/backup")
-        assert (answer.status, answer.body) == (404, b"there is no backup yet\n")
-
-
-@pytest.mark.parametrize("path", ["/backup", "/v1/backup", "/backupnow", "/v1/backupnow", "/v1/status", "/x"])
+@pytest.mark.parametrize("path", ["/v1/backup", "/v1/restorable", "/v1/status", "/x"])
 @pytest.mark.parametrize("token", [None, "", "wrong", TOKEN + "x"])
 def test_nothing_is_reported_without_the_token(port: int, path: str, token: str | None) -> None:
     answer = request(port, path, token=token)
@@ -89,80 +66,31 @@ def test_a_token_that_was_changed_is_used_and_an_empty_one_opens_nothing(port: i
     assert request(port, "/v1/status", token="another").status == 401
 
 
-def test_a_backup_is_taken_now(port: int, etcd: FakeEtcdCluster) -> None:
-    etcd.revision = 9
-    answer = request(port, "/backupnow")
-    assert answer.status == 200
-    assert (answer.document["newest"]["revision"], answer.document["count"]) == (9, 2)
-    again = request(port, "/v1/backupnow")
-    assert (again.status, again.document["count"]) == (200, 2)
-    assert request(port, "/v1/backup").headers["X-Revision"] == "9"
-
-
-def test_a_backup_that_fails_now_reports_why(port: int, etcd: FakeEtcdCluster) -> None:
-    etcd.revision = 9
-    etcd.damage = lambda _: b"nothing"
-    answer = request(port, "/backupnow")
-    assert answer.status == 502
-    assert "damaged" in answer.body.decode()
-    status = request(port, "/v1/status").document
-    assert status["failure"]["reason"] == "SnapshotDamaged"
-    assert status["count"] == 1
-
-
-def test_a_turn_that_does_not_come_is_not_waited_for_for_ever(
-    port: int, etcd: FakeEtcdCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server, "TURN_SECONDS", 0.05)
-    etcd.revision = 9
-    etcd.damage = lambda _: snapshot(100)
-    reached, resume = threading.Event(), threading.Event()
-
-    def hold(index: int) -> None:
-        if index == 1:
-            reached.set()
-            resume.wait(30)
-
-    etcd.on_chunk = hold
-    first = threading.Thread(target=request, args=(port, "/backupnow"))
-    first.start()
-    try:
-        assert reached.wait(20)
-        assert request(port, "/v1/status").document["isBackingUp"]
-        answer = request(port, "/backupnow")
-        assert (answer.status, answer.headers["Retry-After"]) == (503, "10")
-    finally:
-        resume.set()
-        first.join(20)
-
-
 def test_what_differs_from_its_manifest_never_arrives_whole(port: int, root: Path) -> None:
     (path,) = (each for each in (root / FOLDER).iterdir() if not each.name.endswith(".json"))
     damaged = bytearray(path.read_bytes())
     damaged[5000] ^= 1
     path.write_bytes(damaged)
-    answer = request(port, "/v1/backup")
+    answer = request(port, f"/v1/backup?name={NAME}")
     assert not answer.is_whole
     path.write_bytes(damaged[:-1])
-    assert request(port, "/v1/backup").status == 404
+    assert request(port, f"/v1/backup?name={NAME}").status == 404
 
 
-def test_a_download_streams(port: int, root: Path, etcd: FakeEtcdCluster) -> None:
+def test_a_download_streams(port: int, root: Path) -> None:
     """What comes before the damage is sent before it is found."""
     large = snapshot(100, value=30_000)
-    etcd.revision, etcd.damage = 101, lambda _: large
-    assert request(port, "/backupnow").status == 200
-    assert request(port, "/v1/backup").body == large
-    path = root / FOLDER / "3.6.16_0000000000000065_etcd.backup"
+    path = root / put(Directory(root), 101, data=large)
+    assert request(port, f"/v1/backup?name={path.name}").body == large
     path.write_bytes(large[:-1] + bytes([large[-1] ^ 1]))
-    answer = request(port, "/v1/backup")
+    answer = request(port, f"/v1/backup?name={path.name}")
     assert not answer.is_whole
     assert len(large) > len(answer.body) >= 1 << 20
 
 
 def test_a_store_that_is_gone_is_a_bad_gateway(port: int, root: Path) -> None:
     root.rename(root.with_name("elsewhere"))
-    answer = request(port, "/v1/backup")
+    answer = request(port, f"/v1/backup?name={NAME}")
     assert answer.status == 502
     assert "does not exist" in answer.body.decode()
     assert request(port, "/v1/status").document["count"] == 1
@@ -173,12 +101,12 @@ def test_more_downloads_than_allowed_are_sent_away(parts: tuple[Worker, ApiServe
     downloads = parts[1].downloads
     for _ in range(server.MOST_DOWNLOADS):
         assert downloads.acquire(blocking=False)
-    assert request(port, "/v1/backup").status == 503
-    assert request(port, "/v1/backup", method="HEAD").status == 200
+    answer = request(port, f"/v1/backup?name={NAME}")
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "10")
     assert request(port, "/v1/status").status == 200
     for _ in range(server.MOST_DOWNLOADS):
         downloads.release()
-    assert request(port, "/v1/backup").status == 200
+    assert request(port, f"/v1/backup?name={NAME}").status == 200
 
 
 def test_more_clients_than_allowed_are_sent_away(port: int) -> None:
@@ -196,7 +124,7 @@ def test_paths_and_methods(port: int) -> None:
     assert request(port, "/nothing").status == 404
     assert request(port, "/v1/backups", method="DELETE", token=TOKEN).status == 200
     assert request(port, "/v1/backup", method="DELETE").status == 404
-    assert request(port, "/backupnow", method="HEAD").status == 405
+    assert request(port, "/v1/backups").status == 404
     assert request(port, "/v1/backup", method="POST").status == 501
     assert request(port, "/healthz", token=None).body == b"ok\n"
 
@@ -207,6 +135,9 @@ def test_all_backups_are_removed_on_request(port: int, root: Path) -> None:
     assert report.count == 0
     assert not list((root / FOLDER).iterdir())
     assert (root / manifest_name(other)).exists()
+    root.rename(root.with_name("elsewhere"))
+    with pytest.raises(client.NoReport, match=r"502 .*does not exist"):
+        client.clean_up(("127.0.0.1", port), TOKEN)
 
 
 def test_the_operator_reads_the_report(port: int) -> None:

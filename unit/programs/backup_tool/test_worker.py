@@ -2,12 +2,14 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
 from etcd_operator.archive.create import Origin
 from etcd_operator.archive.manifest import Manifest
+from etcd_operator.errors import OperatorError
 from etcd_operator.programs.backup_tool.inventory import Inventory, ToolBackup
 from etcd_operator.programs.backup_tool.names import Name
 from etcd_operator.programs.backup_tool.runner import Turn
@@ -186,20 +188,17 @@ def test_a_failure_is_reported_and_tried_again_soon(start: Start, script: Script
 
 
 def test_a_bug_does_not_end_the_thread(start: Start, script: Script, clock: FakeClock) -> None:
-    script.problem = None
     worker = start()
     eventually(lambda: script.turns == 1, clock=clock)
     script.problem = ZeroDivisionError()
-    assert ended(worker) == "ZeroDivisionError"
+    clock.advance(INTERVAL)
+    eventually(lambda: worker.report().failure is not None, clock=clock)
+    failure = worker.report().failure
+    assert failure is not None
+    assert (failure.reason, failure.message) == ("ZeroDivisionError", "ZeroDivisionError")
     script.problem = None
-    assert ended(worker) == ""
-
-
-def ended(worker: Worker) -> str:
-    ticket = worker.ask()
-    assert ticket.has_begun.wait(20)
-    assert ticket.has_ended.wait(20)
-    return ticket.failure
+    clock.advance(RETRY_SECONDS)
+    eventually(lambda: worker.report().failure is None, clock=clock)
 
 
 def test_a_store_that_cannot_be_read_at_the_start_is_read_again(
@@ -214,44 +213,41 @@ def test_a_store_that_cannot_be_read_at_the_start_is_read_again(
     eventually(lambda: script.turns == 1, clock=clock)
 
 
-def test_who_asks_during_a_backup_gets_the_next_one(start: Start, script: Script) -> None:
+def test_a_cleanup_waits_for_the_backup_that_is_taken(start: Start, script: Script) -> None:
     script.gate.clear()
     worker = start()
     assert script.has_entered.wait(20)
     assert worker.report().is_backing_up
-    ticket = worker.ask()
-    assert not ticket.has_begun.is_set()
-    other = worker.ask()
-    assert worker.withdraw(other)
-    script.gate.set()
-    assert ticket.has_ended.wait(20)
-    assert script.turns == 2
-    assert not worker.withdraw(ticket)
-    assert not other.has_begun.is_set()
+    with ThreadPoolExecutor() as threads:
+        done = threads.submit(worker.clean_up)
+        assert (done.done(), script.cleanups) == (False, 0)
+        script.gate.set()
+        done.result(20)
+    assert (script.turns, script.cleanups, worker.report().count) == (1, 1, 0)
 
 
-def test_who_waits_when_the_tool_stops_gets_an_answer(start: Start, script: Script) -> None:
+def test_a_cleanup_that_waits_when_the_tool_stops_fails(start: Start, script: Script) -> None:
     script.gate.clear()
     worker = start()
     assert script.has_entered.wait(20)
-    ticket = worker.ask()
-    worker.stop()
-    assert ticket.has_ended.is_set()
-    assert "being stopped" in ticket.failure
-    assert "being stopped" in worker.ask().failure
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(worker.clean_up)
+        worker.stop()
+        with pytest.raises(OperatorError, match="being stopped"):
+            waiting.result(20)
+    with pytest.raises(OperatorError, match="being stopped"):
+        worker.clean_up()
+    assert script.cleanups == 0
 
 
 def test_a_cleanup_is_the_last_thing_that_happens(start: Start, script: Script, clock: FakeClock) -> None:
     worker = start()
     eventually(lambda: script.turns == 1, clock=clock)
     script.problem = Unreachable("no store")
-    failed = worker.ask(cleanup=True)
-    assert failed.has_ended.wait(20)
-    assert failed.failure == "no store"
+    with pytest.raises(OperatorError, match="no store"):
+        worker.clean_up()
     script.problem = None
-    done = worker.ask(cleanup=True)
-    assert done.has_ended.wait(20)
-    assert (done.failure, worker.report().count, script.cleanups) == ("", 0, 2)
-    assert "being deleted" in ended(worker)
+    worker.clean_up()
+    assert (worker.report().count, script.cleanups) == (0, 2)
     clock.advance(10 * INTERVAL)
     assert script.turns == 1
