@@ -18,13 +18,16 @@ ENDPOINT_FORM = (
 
 
 class Adopt(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """endpoints: the client URL of each member of the cluster, like `http://10.0.0.1:2379`."""
+    """A running etcd cluster that the members of a resource join."""
 
-    endpoints: tuple[str, ...]
+    endpoints: tuple[str, ...]  #: The client URL of each member of the cluster to join.
+    #: Complete (the default): the members of this resource join, then the external members are removed. Join:
+    #: they join, and the external members are kept. Leave: they leave that cluster again; possible until the
+    #: first external member is removed.
     mode: Mode = "Complete"
 
 
 class SelfHosted(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The coreos.com form of the same for a cluster of one member."""
+    """The form of `Adopt` for a cluster with one member, in the group coreos.com."""
 
-    boot_member_client_endpoint: str
+    boot_member_client_endpoint: str  #: The client URL of the only member of the cluster to join.

@@ -73,80 +73,78 @@ _Limit = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Retention(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many stored backups are kept, and how old they may be (`formats`); at least one of both."""
+    """Which stored backups are kept; at least one of the two fields is set."""
 
-    max_count: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    max_age: str = ""
+    max_count: Annotated[int, msgspec.Meta(ge=1)] | None = None  #: How many backups are kept.
+    max_age: str = ""  #: How much older than the newest backup a backup may be, like 30d or 1d12h.
 
 
 class ScheduleSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The spec of an EtcdBackupSchedule.
+    """The desired state."""
 
-    time_zone: an IANA name; empty for UTC. starting_deadline_seconds: how late a backup may start; None for
-    any delay.
-    """
-
+    #: When backups are taken, in the syntax of cron: minute, hour, day of the month, month, day of the week;
+    #: or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually.
     schedule: str
-    backup_template: BackupSpec
-    time_zone: str = ""
-    suspend: bool = False
+    backup_template: BackupSpec  #: The spec of each EtcdBackup.
+    time_zone: str = ""  #: The time zone of the schedule, like Europe/Berlin. Default: UTC.
+    suspend: bool = False  #: While true, no new backups are started; a running backup continues.
+    #: How late a backup may start; after that it is skipped. Default: any delay.
     starting_deadline_seconds: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    #: How many completed EtcdBackups of this schedule are kept. The stored backups of EtcdBackups that are
+    #: deleted are kept, see retention. Default: 3.
     successful_backups_history_limit: _Limit = SUCCESSFUL_KEPT
+    #: How many failed EtcdBackups of this schedule are kept. Default: 1.
     failed_backups_history_limit: _Limit = FAILED_KEPT
+    #: Which stored backups of this schedule are kept; older ones are deleted after each backup. The newest
+    #: backup and the newest verified backup are always kept. Without this field, nothing is deleted.
     retention: Retention | None = None
 
 
 class LastBackup(Value, frozen=True, kw_only=True):
-    """The EtcdBackup that was created last. phase, url: of its status, as last seen.
+    """The EtcdBackup that a schedule created last."""
 
-    name, phase: persisted state. Once the phase is final, the end of this EtcdBackup has been reported.
-    """
-
-    name: str
+    name: str  #: The name of the EtcdBackup. Persisted state of the operator.
+    #: BackingUp, Completed or Failed; once it is final, the end of the backup has been reported.
     phase: str = ""
-    url: str = ""
+    url: str = ""  #: Where the backup is stored, if it is completed.
 
 
 class LastPrune(Value, frozen=True, kw_only=True):
-    """How old stored backups were last removed; the condition Pruned has the result.
+    """The last deletion of old backups."""
 
-    request: persisted state: the retention, and after which backup it was applied. time: when that ended.
-    removed: how many backups. stored: how many were left, as of the last success.
-    """
-
+    #: The retention, and the backup after which it was applied. Persisted state of the operator.
     request: str
-    time: str
-    removed: int = 0
-    stored: int = 0
+    time: str  #: When the deletion ended.
+    removed: int = 0  #: How many backups were deleted.
+    stored: int = 0  #: How many backups of this schedule were left after the last successful deletion.
 
 
 class ScheduleStatus(Value, frozen=True, kw_only=True):
-    """The status of an EtcdBackupSchedule.
+    """The observed state, written by the operator."""
 
-    schedule, since: persisted state. Times of `schedule` (with its time zone) up to `since` are over: their
-    backups were created, skipped, or are not due because the schedule was created or changed later. The ends
-    of those that were created have been reported, except for that of a `last_backup` that has not ended.
-    last_verified_time: when the last verified backup was completed, as last_successful_time; not when it was
-    verified.
-    """
-
-    observed_generation: int = 0
+    observed_generation: int = 0  #: The generation of the spec that this status is based on.
+    #: The schedule and the time zone that `since` belongs to. Persisted state of the operator.
     schedule: str = ""
-    since: str = ""
-    last_schedule_time: str = ""
-    next_schedule_time: str = ""
-    active: tuple[str, ...] = ()
-    last_backup: LastBackup | None = None
-    last_successful_time: str = ""
+    # Handled: the EtcdBackup was created, or the time was skipped, or the schedule was created or changed
+    # later.
+    since: str = ""  #: All scheduled times up to this one have been handled. Persisted state of the operator.
+    last_schedule_time: str = ""  #: The time of the schedule for which a backup was last started.
+    next_schedule_time: str = ""  #: When the next backup is due.
+    active: tuple[str, ...] = ()  #: The EtcdBackups of this schedule that have not ended.
+    last_backup: LastBackup | None = None  #: The EtcdBackup that was created last.
+    last_successful_time: str = ""  #: When the last successful backup was completed.
+    #: Where the last successful backup is stored.
     last_successful_url: str = msgspec.field(default="", name="lastSuccessfulURL")
-    last_verified_time: str = ""
+    last_verified_time: str = ""  #: When the last verified backup was completed.
+    #: Where the last verified backup is stored.
     last_verified_url: str = msgspec.field(default="", name="lastVerifiedURL")
+    #: The last deletion of old backups. The condition Pruned has the result.
     last_prune: LastPrune | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()  #: The current state of this object.
 
 
 class EtcdBackupSchedule(Value, frozen=True, kw_only=True):
-    """A stored EtcdBackupSchedule; `spec` is raw, see the module."""
+    """Creates an EtcdBackup at each time of a schedule."""
 
     metadata: ObjectMeta
     spec: RawObject = {}

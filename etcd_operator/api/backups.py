@@ -36,118 +36,122 @@ CLUSTER_URL_PATTERN = r"http://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})
 
 
 class BackupSource(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The cluster; exactly one of the two.
+    """The etcd cluster; exactly one of the two fields is set."""
 
-    cluster_url: where clients connect. cluster_name: an EtcdCluster of the same namespace, of either group.
-    """
-
+    #: The client URL of an etcd cluster, like http://my-cluster:2379.
     cluster_url: str = msgspec.field(default="", name="clusterURL")
-    cluster_name: str = ""
+    cluster_name: str = ""  #: The name of an EtcdCluster in the same namespace, of either group.
 
 
 class SecretKey(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A key of a Secret in the namespace of the EtcdBackup."""
+    """A key of a Secret in the namespace of the object."""
 
-    name: str
-    key: str
+    name: str  #: The name of the Secret.
+    key: str  #: The key in the Secret.
 
 
 class FileCredentials(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Credentials in a file, as the SDK of the store reads it."""
 
-    secret_key_ref: SecretKey
+    secret_key_ref: SecretKey  #: A key of a Secret in the namespace of this object.
 
 
 class EnvironmentCredentials(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Credentials in environment variables: all keys of a Secret."""
 
-    secret_name: str
+    secret_name: str  #: A Secret; each of its keys becomes a variable.
 
 
 class Credentials(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the pod of a backup needs to write to the store; the operator never reads these Secrets."""
+    """Access of a pod to the store; the operator never reads these Secrets."""
 
-    aws: FileCredentials | None = None
-    google_cloud: FileCredentials | None = None
+    aws: FileCredentials | None = None  #: For s3://: a file in the format of ~/.aws/credentials.
+    google_cloud: FileCredentials | None = None  #: For gs://: the JSON key of a service account.
+    #: Environment variables, like AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
     environment: EnvironmentCredentials | None = None
 
 
 class ClaimTarget(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A PersistentVolumeClaim in the namespace of the EtcdBackup."""
+    """A PersistentVolumeClaim in the namespace of the object."""
 
-    claim_name: str
+    claim_name: str  #: The name of a PersistentVolumeClaim.
 
 
 class BackupDestination(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the backup is stored; `persistent_volume_claim` belongs to `file://`."""
+    """Where the backup is stored."""
 
+    #: The URL of the backup: s3://BUCKET/KEY, gs://BUCKET/KEY or file:///FILE. Placeholders: {{ .Name }}, {{
+    #: .Namespace }}, {{ .UID }} and {{ .CreationTimestamp }} of the EtcdBackup; in a schedule, one of Name,
+    #: UID and CreationTimestamp is required. s3:// has the options region, endpoint, s3ForcePathStyle,
+    #: disableSSL, sse and sseKMSKeyID.
     object_url_template: str = msgspec.field(name="objectURLTemplate")
+    #: Access to the store, from Secrets in the namespace of this object. Not needed if the platform gives an
+    #: identity to the service account.
     credentials: Credentials = Credentials()
+    #: For file://: the volume that the file is written to.
     persistent_volume_claim: ClaimTarget | None = None
 
 
 class Encryption(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A Secret with one key of 32 bytes per entry (`archive.keys`)."""
+    """The keys of an encrypted backup (`archive.keys`)."""
 
+    #: A Secret with one key of 32 bytes, raw or in base64, in each entry. docs/backup.md describes which of
+    #: these keys encrypts a backup.
     secret_name: str
 
 
 class BackupSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The spec of an EtcdBackup; immutable.
+    """What is backed up, and where the backup is stored. Immutable."""
 
-    service_account_name: for the identity that the platform gives it; its token is not mounted.
-    verify: what is done after the backup was stored: everything is read back, and also restored on trial.
-    """
-
-    source: BackupSource
-    destination: BackupDestination
+    source: BackupSource  #: The etcd cluster: clusterURL or clusterName.
+    destination: BackupDestination  #: Where the backup is stored.
+    #: zstd compresses the backup. `etcd-operator fetch` decompresses it.
     compression: Literal["zstd"] | None = None
+    #: Encrypts the backup with AES-256-GCM. `etcd-operator fetch` decrypts it.
     encryption: Encryption | None = None
+    #: The service account of the pod, for an identity that the platform gives to it. Its token for Kubernetes
+    #: is not mounted.
     service_account_name: str = ""
+    #: How the backup is verified after it was stored. Hash: everything is read back, and all hashes are
+    #: checked. Restore: the backup is also restored, as a test, and served by an etcd of its own. By default
+    #: it is not verified.
     verify: Literal["Hash", "Restore"] | None = None
 
 
 class Verification(Value, frozen=True, kw_only=True):
-    """How a stored backup is verified; the condition Verified has the result.
+    """How a stored backup is verified."""
 
-    level: as in the spec. job_name, start_time: persisted state; once job_name is set, no other Job is made.
-    completion_time: set once, with the result. etcd_version: of the etcd that served the restored data.
-    took: seconds, 0 without a success.
-    """
-
-    level: str
-    job_name: str = ""
-    start_time: str = ""
-    completion_time: str = ""
-    etcd_version: str = ""
-    took: float = 0.0
+    level: str  #: Hash or Restore, as in the spec.
+    job_name: str = ""  #: The Job that verifies the backup; once this is set, no other Job is created.
+    start_time: str = ""  #: When the backup was stored, and its verification was due.
+    completion_time: str = ""  #: When the verification ended; set once, with the result.
+    etcd_version: str = ""  #: The version of the etcd that served the restored data.
+    took: float = 0.0  #: How many seconds a successful verification took.
 
 
 class BackupStatus(Value, frozen=True, kw_only=True):
-    """The status of an EtcdBackup.
+    """The observed state, written by the operator."""
 
-    job_name is persisted state: once it is set, no other Job is made. size: of the snapshot in bytes;
-    sha256: of the snapshot, in hexadecimal. verification: of a completed backup that is to be verified.
-    """
-
-    observed_generation: int = 0
-    phase: str = ""
-    start_time: str = ""
-    completion_time: str = ""
-    job_name: str = ""
-    url: str = ""
-    revision: int = 0
-    keys: int = 0
-    size: int = 0
-    sha256: str = ""
-    etcd_version: str = ""
+    observed_generation: int = 0  #: The generation of the spec that this status is based on.
+    phase: str = ""  #: BackingUp, Completed or Failed.
+    start_time: str = ""  #: When the operator accepted this object.
+    completion_time: str = ""  #: When the backup was completed, or failed.
+    job_name: str = ""  #: The Job that takes the backup; once this is set, no other Job is created.
+    url: str = ""  #: Where a completed backup is stored: the template with all placeholders replaced.
+    revision: int = 0  #: The revision of the snapshot.
+    keys: int = 0  #: The number of entries in the snapshot; each revision of a key is one.
+    size: int = 0  #: The size of the snapshot in bytes.
+    sha256: str = ""  #: The SHA-256 of the snapshot, in hexadecimal.
+    etcd_version: str = ""  #: The version of etcd that sent the snapshot.
+    #: etcd's ID of the cluster, in hexadecimal.
     cluster_id: str = msgspec.field(default="", name="clusterID")
+    #: How the backup is verified. The condition Verified has the result.
     verification: Verification | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()  #: The current state of this object.
 
 
 class EtcdBackup(Value, frozen=True, kw_only=True):
-    """A stored EtcdBackup; `spec` is raw, see the module."""
+    """One backup of an etcd cluster. It is taken once, by a Job."""
 
     metadata: ObjectMeta
     spec: RawObject = {}

@@ -37,47 +37,43 @@ ENDPOINT_PATTERN = r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?
 
 
 class BackupPolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a cluster is backed up. max_backups 0: it is not.
+    """How a cluster is backed up."""
 
-    cleanup_backups_on_cluster_delete: whether what is stored is deleted with the cluster.
-    """
-
+    #: The seconds between two backups; 1800 by default.
     backup_interval_in_second: Annotated[int, msgspec.Meta(ge=1, le=LONGEST_INTERVAL)] = DEFAULT_INTERVAL
+    #: How many backups are kept. 0: no backups are taken.
     max_backups: Annotated[int, msgspec.Meta(ge=0, le=MOST_BACKUPS)]
+    #: PersistentVolume (the default) or S3.
     storage_type: Literal["PersistentVolume", "S3"] = "PersistentVolume"
+    #: For PersistentVolume: the size of the volume in MiB. It cannot become smaller.
     volume_size_in_mb: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_VOLUME)] | None = msgspec.field(
         default=None, name="volumeSizeInMB"
     )
-    s3: S3Target | None = None
+    s3: S3Target | None = None  #: For S3: where backups are stored.
+    #: While true, all backups are deleted with the cluster. By default they are kept.
     cleanup_backups_on_cluster_delete: bool = False
 
 
 class RestorePolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The backups from which a new cluster is restored.
+    """The backups from which a new cluster is restored."""
 
-    backup_cluster_name: of the cluster whose backups they are, in the same namespace; it need not exist.
-    storage_type: where they are: on its claim, or in the bucket of `spec.backup.s3` of the new cluster.
-    """
-
+    #: The EtcdCluster in the same namespace whose newest backup is restored. It need not exist any more.
     backup_cluster_name: str
+    #: Where the backups are. PersistentVolume (the default): on the claim `NAME-pvc` of that cluster. S3: in
+    #: the bucket that spec.backup.s3 of the new cluster names.
     storage_type: Literal["PersistentVolume", "S3"] = "PersistentVolume"
 
 
 class ClusterBackupStatus(Value, frozen=True, kw_only=True):
-    """What is stored, as the backup tool last reported it; it remains while the tool does not answer.
+    """The stored backups as the backup tool last reported them, also while it does not answer."""
 
-    time (RFC 3339), name, revision, size (bytes of the snapshot), etcd_version: of the newest backup; empty
-    or 0 if there is none. cluster_id: of the etcd cluster that it was taken from, hexadecimal; empty where an
-    earlier version has written the status. took: seconds, 0 if the tool does not know it. count, total_size
-    (stored bytes): of all complete backups.
-    """
-
-    time: str = ""
-    name: str = ""
-    revision: int = 0
-    size: int = 0
-    etcd_version: str = ""
+    time: str = ""  #: When the newest backup was begun.
+    name: str = ""  #: The name of the newest backup.
+    revision: int = 0  #: etcd's revision in the newest backup.
+    size: int = 0  #: The size of the newest backup in bytes.
+    etcd_version: str = ""  #: The version of etcd that sent the newest backup.
+    #: etcd's ID of the cluster in the newest backup, in hexadecimal.
     cluster_id: str = msgspec.field(default="", name="clusterID")
-    took: float = 0.0
-    count: int = 0
-    total_size: int = 0
+    took: float = 0.0  #: The seconds that the newest backup took; absent if that is not known.
+    count: int = 0  #: The number of backups.
+    total_size: int = 0  #: The total size of all backups in bytes.

@@ -68,47 +68,60 @@ TOKEN_LABEL = f"{GROUP}/cluster-token"
 
 
 class Storage(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The claim of each member; immutable."""
+    """The claim of each member."""
 
+    #: The spec of each member's PersistentVolumeClaim; resources.requests.storage is required.
     volume_claim_template: RawObject
 
 
 class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The spec of an EtcdCluster."""
+    """The desired state."""
 
+    #: The number of members: 1 for tests, otherwise 3 or 5. Even numbers, and more than 7, cause a warning.
     replicas: Annotated[int, msgspec.Meta(ge=1)]
-    version: str
-    storage: Storage
-    pod_template: PodTemplate = PodTemplate()
+    version: str  #: The version of etcd, like 3.6.16.
+    storage: Storage  #: The storage of each member. Immutable.
+    pod_template: PodTemplate = PodTemplate()  #: Settings of the members' pods. Immutable.
+    #: An alternative to spec.podTemplate.affinity, from earlier versions of this API.
     affinity: RawObject = {}
+    #: A running etcd cluster to join instead of bootstrapping a new one. The existing (external) members are
+    #: removed afterwards, unless the mode is Join or Leave. Cannot be set once the cluster is bootstrapped,
+    #: except to continue an adoption.
     adopt: Adopt | None = None
+    #: Manual (the default): members that do not answer are given up only on request. Automatic: if the quorum
+    #: is lost, and stays lost for recoveryAfterSeconds, the operator gives up the members that do not answer,
+    #: and recovers the cluster without a request. Writes that only these members have are then lost.
     recovery: RecoveryMode = "Manual"
+    #: How many seconds the quorum must be lost, and each member that is given up must be silent, before an
+    #: automatic recovery starts. Default: 600. The count restarts if the operator restarts or cannot reach
+    #: the API server.
     recovery_after_seconds: AfterSeconds = None
 
 
 class MemberStatus(Value, frozen=True, kw_only=True):
-    """One member as etcd reports it; `id` is hexadecimal without 0x."""
+    """One member as etcd reports it."""
 
-    name: str
-    id: str
-    role: Literal["Leader", "Voter", "Learner"] = "Voter"
-    healthy: bool = False
-    version: str = ""
+    name: str  #: The name of the member and of its EtcdPeer.
+    id: str  #: etcd's ID of the member, in hexadecimal.
+    role: Literal["Leader", "Voter", "Learner"] = "Voter"  #: Leader, Voter or Learner.
+    healthy: bool = False  #: Whether the member was healthy when the operator last probed it.
+    version: str = ""  #: The version of etcd that the member runs.
 
 
 class ClusterStatus(persisted.ClusterStatus, frozen=True, kw_only=True):
-    """The status of an EtcdCluster. cluster_version: etcd's own, such as 3.6.0."""
+    """The observed state, written by the operator."""
 
-    replicas: int = msgspec.field(default=0)
-    ready_replicas: int = written_if_zero()
-    members: tuple[MemberStatus, ...] = ()
-    leader: str = ""
+    replicas: int = msgspec.field(default=0)  #: The number of EtcdPeers.
+    ready_replicas: int = written_if_zero()  #: The number of members that serve.
+    members: tuple[MemberStatus, ...] = ()  #: The members as last reported by etcd.
+    leader: str = ""  #: The name of the leader.
+    #: etcd's own cluster version, the minor version that all members support, as X.Y.0.
     cluster_version: str = ""
-    kept_claims: tuple[str, ...] = ()
+    kept_claims: tuple[str, ...] = ()  #: Claims of members that a recovery gave up. Keep or delete them.
 
 
 class EtcdCluster(Value, frozen=True, kw_only=True):
-    """A stored EtcdCluster; `spec` is raw, see the module."""
+    """An etcd cluster with persistent members: each keeps its data on its own volume."""
 
     metadata: ObjectMeta
     spec: RawObject = {}
@@ -116,76 +129,76 @@ class EtcdCluster(Value, frozen=True, kw_only=True):
 
 
 class InitialMember(Value, frozen=True, kw_only=True):
-    """One entry of the initial cluster of an EtcdPeer; `host` is a DNS name without a port."""
+    """A member of the initial cluster of an EtcdPeer."""
 
-    name: str
-    host: str
+    name: str  #: The name of the member.
+    host: str  #: The DNS name of the member, without a port.
 
 
 class StaticBootstrap(Value, frozen=True, kw_only=True):
-    """The initial cluster that this member's etcd starts with."""
+    """The initial cluster of an EtcdPeer."""
 
+    #: The members that etcd is configured with at its start, each with its name and host.
     initial_cluster: tuple[InitialMember, ...]
 
 
 class ExternalMember(Value, frozen=True, kw_only=True):
-    """A peer URL of a member of an adopted cluster, which the operator did not create; id: hexadecimal."""
+    """A peer URL of a member of an adopted cluster that the operator did not create."""
 
-    id: str
-    url: str
+    id: str  #: etcd's ID of the member, in hexadecimal.
+    url: str  #: A peer URL of the member.
 
 
 class SurvivorReader(Value, frozen=True, kw_only=True):
-    """What reads a survivor that answers nobody, on its host: its token, and the SHA-256 of the database."""
+    """The container that reads the database of a survivor which restarted without a quorum."""
 
-    token: str
-    sha256: str
+    token: str  #: The token that this container requires of its clients.
+    sha256: str  #: The SHA-256 of the data that is fetched.
 
 
 class PeerBootstrap(Value, frozen=True, kw_only=True):
-    """How this member's etcd starts.
+    """How the etcd of a member starts.
 
     `New` bootstraps a cluster. `Existing` with only itself is the existing-only start: etcd starts from the
     data on its volume and refuses an empty one. `Existing` with a complete list joins an existing cluster.
-    initial_cluster_token: never empty, but in an EtcdPeer of the earlier operator of this API.
-    survivor: host of a member whose data is fetched and restored first, into a cluster of one (see
-    `manifests.steps`); empty except for the seed of a recovery, and for the seed once it serves.
-    reader: where the survivor answers nobody, and its data is fetched from a reader.
-    external: the members of an adopted cluster that were listed when this member joined it.
     """
 
-    initial_cluster_state: Literal["New", "Existing"]
-    static: StaticBootstrap
-    initial_cluster_token: str = ""
+    initial_cluster_state: Literal["New", "Existing"]  #: New bootstraps a cluster, Existing never does.
+    static: StaticBootstrap  #: The members that etcd is configured with at its start.
+    # Empty only in an EtcdPeer of the earlier operator of this API.
+    initial_cluster_token: str = ""  #: etcd's initial cluster token.
+    # Into a cluster of one (`manifests.steps`). Emptied when the seed serves.
+    #: The host of the member whose data is fetched and restored before the start; only for the seed of a
+    #: recovery.
     survivor: str = ""
+    #: The container that serves the data of the survivor, if the survivor restarted without a quorum.
     reader: SurvivorReader | None = None
+    #: The external members of the adopted cluster when this member joined.
     external: tuple[ExternalMember, ...] = ()
 
 
 class PeerSpec(Value, frozen=True, kw_only=True):
-    """The spec of an EtcdPeer. The operator writes it; edits by users are refused.
+    """The desired state, written by the operator."""
 
-    version: never empty, but in an EtcdPeer of an early version of the earlier operator of this API.
-    """
-
-    cluster_name: str
-    version: str = ""
-    bootstrap: PeerBootstrap
-    storage: Storage
-    pod_template: PodTemplate = PodTemplate()
+    cluster_name: str  #: The EtcdCluster that this member belongs to.
+    # Empty only in an EtcdPeer of an early version of the earlier operator of this API.
+    version: str = ""  #: The version of etcd.
+    bootstrap: PeerBootstrap  #: How the etcd of this member starts.
+    storage: Storage  #: The storage of each member. Immutable.
+    pod_template: PodTemplate = PodTemplate()  #: Settings of the members' pods. Immutable.
 
 
 class PeerStatus(Value, frozen=True, kw_only=True):
-    """The status of an EtcdPeer."""
+    """The observed state, written by the operator."""
 
-    observed_generation: int = 0
-    server_version: str = ""
-    member_id: str = msgspec.field(default="", name="memberID")
-    conditions: tuple[Condition, ...] = ()
+    observed_generation: int = 0  #: The generation of the spec that this status is based on.
+    server_version: str = ""  #: The version of etcd that the member runs.
+    member_id: str = msgspec.field(default="", name="memberID")  #: etcd's ID of the member, in hexadecimal.
+    conditions: tuple[Condition, ...] = ()  #: The current state of this object.
 
 
 class EtcdPeer(Value, frozen=True, kw_only=True):
-    """A stored EtcdPeer."""
+    """A member of an EtcdCluster. Created by the operator, not by users."""
 
     metadata: ObjectMeta
     spec: PeerSpec

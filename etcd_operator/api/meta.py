@@ -87,12 +87,12 @@ class HasMetadata(Protocol):
 class Condition(Value, frozen=True, kw_only=True, omit_defaults=False):
     """A standard condition (metav1.Condition)."""
 
-    type: str
-    status: Literal["True", "False", "Unknown"]
-    reason: str
-    message: str = ""
-    last_transition_time: str = ""
-    observed_generation: int = 0
+    type: str  #: The type of the condition.
+    status: Literal["True", "False", "Unknown"]  #: True, False or Unknown.
+    reason: str  #: The reason for the status, in one word, for programs.
+    message: str = ""  #: The reason for the status, in a sentence.
+    last_transition_time: str = ""  #: When the status last changed.
+    observed_generation: int = 0  #: The generation of the spec that the condition is based on.
 
 
 def condition_of(conditions: Iterable[AnyCondition], kind: str) -> AnyCondition | None:

@@ -4,23 +4,25 @@ from etcd_operator.api.meta import RawObject, Value
 
 
 class TemplateMetadata(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Labels and annotations of the members' pods; names under `etcd.improbable.io/` are reserved."""
+    """Labels and annotations of the members' pods."""
 
-    annotations: dict[str, str] = {}
-    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}  #: Annotations of the pods, for example for Prometheus.
+    labels: dict[str, str] = {}  #: Labels of the pods.
 
 
 class PodTemplate(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of the members' pods; immutable.
+    """Settings of the members' pods; immutable."""
 
-    security_context: of the pod; it replaces the whole default. None selects the default.
-    """
-
+    #: Labels and annotations of the pods. Names that begin with etcd.improbable.io/ are reserved.
     metadata: TemplateMetadata = TemplateMetadata()
-    resources: RawObject = {}
-    affinity: RawObject = {}
-    node_selector: dict[str, str] = {}
-    tolerations: tuple[RawObject, ...] = ()
+    resources: RawObject = {}  #: Requests and limits of the etcd container, as in a pod.
+    affinity: RawObject = {}  #: Node and pod affinity of the pods, as in a pod.
+    node_selector: dict[str, str] = {}  #: Labels of the nodes that the pods may run on.
+    tolerations: tuple[RawObject, ...] = ()  #: Taints that the pods tolerate, as in a pod.
+    #: How the pods spread over zones and nodes, as in a pod.
     topology_spread_constraints: tuple[RawObject, ...] = ()
-    priority_class_name: str = ""
+    priority_class_name: str = ""  #: The PriorityClass of the pods.
+    #: The security context of the pods, with the fields of a pod's security context. It replaces the whole
+    #: default, which complies with the Pod Security Standard restricted: user, group and fsGroup 65532,
+    #: seccomp profile RuntimeDefault.
     security_context: RawObject | None = None

@@ -40,22 +40,23 @@ OBJECT_PATH_PATTERN = "([^/?#]+/)*[^/?#]+"
 
 
 class OptionalSecretKey(SecretKey, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A key of a Secret; the pod starts without it if it is `optional` and does not exist."""
+    """A key of a Secret that may be missing."""
 
-    optional: bool = False
+    optional: bool = False  #: Whether the pods start if the key does not exist.
 
 
 class BucketFile(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Credentials in a file, as the SDK of the store reads it."""
 
-    secret_key_ref: OptionalSecretKey
+    secret_key_ref: OptionalSecretKey  #: A key of a Secret in the namespace of this object.
 
 
 class BucketCredentials(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the pods need to read the bucket."""
+    """Access of the pods to the bucket."""
 
-    aws: BucketFile | None = None
-    google_cloud: BucketFile | None = None
+    aws: BucketFile | None = None  #: For s3://: a file in the format of ~/.aws/credentials.
+    google_cloud: BucketFile | None = None  #: For gs://: the JSON key of a service account.
+    #: Environment variables, like AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
     environment: EnvironmentCredentials | None = None
 
     @property
@@ -71,10 +72,13 @@ def _file(file: BucketFile | None) -> FileCredentials | None:
 
 
 class Bucket(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An object in a bucket. bucket_url: with the options of the store, if there are any."""
+    """An object in a bucket."""
 
+    #: The bucket: gs://BUCKET or s3://BUCKET. s3:// has the options region, endpoint, s3ForcePathStyle and
+    #: disableSSL.
     bucket_url: str = msgspec.field(name="bucketURL")
-    object_path: str
+    object_path: str  #: The path of the object in the bucket.
+    #: Access to the store, from Secrets in the namespace of this object.
     credentials: BucketCredentials = BucketCredentials()
 
     @property
@@ -85,128 +89,122 @@ class Bucket(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RestoreSource(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The backup: exactly one of bucket, object_url and backup_name.
+    """The backup; exactly one of bucket, object_url and backup_name is set."""
 
-    backup_name: a completed EtcdBackup of the same namespace, with its access to the store.
-    credentials, persistent_volume_claim: for object_url, as in the destination of an EtcdBackup.
-    """
-
-    bucket: Bucket | None = None
+    bucket: Bucket | None = None  #: An object in a bucket.
+    #: The URL of the object, in the form that an EtcdBackup has in its status: s3://, gs:// or file://.
     object_url: str = msgspec.field(default="", name="objectURL")
-    backup_name: str = ""
+    backup_name: str = ""  #: A completed EtcdBackup in the same namespace; its access to the store is used.
+    #: Access to the store, from Secrets in the namespace of this object.
     credentials: BucketCredentials = BucketCredentials()
-    persistent_volume_claim: ClaimTarget | None = None
+    persistent_volume_claim: ClaimTarget | None = None  #: For file://: the volume with the file.
 
 
 class TemplateSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The spec of the new EtcdCluster. version: empty for that of the backup."""
+    """The spec of the new EtcdCluster."""
 
-    replicas: Annotated[int, msgspec.Meta(ge=1)]
-    storage: Storage
+    replicas: Annotated[int, msgspec.Meta(ge=1)]  #: The number of members.
+    storage: Storage  #: The storage of each member.
+    #: The version of etcd. It must have the minor version of the backup or the next minor version. Default:
+    #: the version of the backup.
     version: str = ""
-    pod_template: PodTemplate = PodTemplate()
-    affinity: RawObject = {}
+    pod_template: PodTemplate = PodTemplate()  #: Settings of the members' pods.
+    affinity: RawObject = {}  #: An alternative to podTemplate.affinity; set one of the two.
 
 
 class ClusterTemplate(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The new EtcdCluster, in the namespace of the EtcdRestore."""
 
+    #: The name of the new EtcdCluster. Neither an EtcdCluster with this name nor claims of one may exist.
     cluster_name: str
-    spec: TemplateSpec
+    spec: TemplateSpec  #: The spec of the new EtcdCluster.
 
 
 class RestoreSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The spec of an EtcdRestore; immutable.
+    """The backup, and the EtcdCluster that is created from it. Immutable."""
 
-    encryption: the keys of an encrypted backup; with backup_name those of the EtcdBackup by default.
-    service_account_name: as for an EtcdBackup.
-    """
-
-    source: RestoreSource
-    cluster_template: ClusterTemplate
+    source: RestoreSource  #: The backup: bucket, objectURL or backupName.
+    cluster_template: ClusterTemplate  #: The new EtcdCluster.
+    #: The keys of an encrypted backup. Default with backupName: the keys of the EtcdBackup.
     encryption: Encryption | None = None
+    #: The service account of the pods, for an identity that the platform gives to it. Its token for
+    #: Kubernetes is not mounted.
     service_account_name: str = ""
 
 
 class MemberRestore(Value, frozen=True, kw_only=True):
-    """How far a member is. phase: Pending, Restoring or Restored.
+    """The progress of a member."""
 
-    fetched_bytes: of the snapshot, which were checked, too. restored_bytes: of the new database.
-    total_bytes: of each of them; 0 while that is not known.
-    """
-
-    name: str
-    phase: str
-    fetched_bytes: int = 0
-    restored_bytes: int = 0
+    name: str  #: The name of the member.
+    phase: str  #: Pending, Restoring or Restored.
+    fetched_bytes: int = 0  #: How many bytes of the snapshot the member has fetched and checked.
+    restored_bytes: int = 0  #: How many bytes of the member's database are restored.
+    #: The size of the snapshot in bytes, about the size of the database; 0 until it is known.
     total_bytes: int = 0
 
 
 class RestoreFailure(Value, frozen=True, kw_only=True):
-    """Why a restore fails; written before what it made is removed.
+    """Why a restore fails; written before the objects that it created are removed."""
 
-    claims_kept: a claim had been handed over to the cluster by then, so no claim is removed.
-    """
-
-    reason: str
-    message: str
+    reason: str  #: The reason in one word, for programs.
+    message: str  #: The reason in a sentence.
+    #: Whether the data of all members was complete when the restore failed. If so, the claims are not
+    #: removed.
     claims_kept: bool = False
 
 
 class Verified(Value, frozen=True, kw_only=True):
-    """The snapshot that was verified.
+    """The snapshot that was verified."""
 
-    check: what it was compared with: manifest, hash (etcd's, at its end) or none.
-    etcd_version: of the member that sent it; without a manifest that of its cluster (`X.Y.0`) or empty.
-    """
-
-    revision: int
-    keys: int
-    size: int
-    sha256: str
+    revision: int  #: The revision of the snapshot.
+    keys: int  #: The number of entries in the snapshot; each revision of a key is one.
+    size: int  #: The size of the snapshot in bytes.
+    sha256: str  #: The SHA-256 of the snapshot, in hexadecimal.
+    #: What the snapshot was compared with: manifest, hash (there is no manifest, but etcd's hash matches) or
+    #: none.
     check: str
+    #: The version of etcd that sent the snapshot; without a manifest, the cluster version (X.Y.0) or empty.
     etcd_version: str = ""
 
 
 class RecordedBackup(Value, frozen=True, kw_only=True):
-    """The EtcdBackup that is restored, as it was when that began: it may be deleted, or replaced, meanwhile.
+    """The EtcdBackup that is restored, as it was when the restore began."""
 
-    sha256: of the snapshot that it has stored; empty if it is not recorded. spec: for its access to the
-    store.
-    """
-
-    uid: str
+    uid: str  #: The UID of the EtcdBackup.
+    #: The SHA-256 of the snapshot that the EtcdBackup has stored; empty if it is not recorded.
     sha256: str = ""
-    spec: RawObject = {}
+    spec: RawObject = {}  #: The spec of the EtcdBackup; it contains the access to the store.
 
 
 class RestoreStatus(Value, frozen=True, kw_only=True):
-    """The status of an EtcdRestore.
+    """The observed state, written by the operator.
 
-    url, backup, snapshot, version, revision_bump, failure are persisted state. backup: None unless the source
-    is an EtcdBackup. version: of etcd, of the new EtcdCluster. revision_bump: how much higher its revisions
-    are than those of the backup; 0 while the backup is not verified. cluster_id: of the new cluster.
-    progress: `45%`; empty after a failure.
+    `url`, `backup`, `snapshot`, `version`, `revision_bump` and `failure` are persisted state.
     """
 
-    observed_generation: int = 0
-    phase: str = ""
-    start_time: str = ""
-    completion_time: str = ""
-    url: str = ""
+    observed_generation: int = 0  #: The generation of the spec that this status is based on.
+    phase: str = ""  #: Pending, Completed or Failed.
+    start_time: str = ""  #: When the operator accepted this object.
+    completion_time: str = ""  #: When the restore was completed, or failed.
+    url: str = ""  #: Where the backup is.
+    #: The EtcdBackup of source.backupName, as it was when the restore began.
     backup: RecordedBackup | None = None
-    snapshot: Verified | None = None
-    version: str = ""
+    snapshot: Verified | None = None  #: The snapshot in the backup, as verified.
+    version: str = ""  #: The version of etcd of the new EtcdCluster.
+    #: How much higher the revisions of the new cluster are than those of the backup; 0 until the backup is
+    #: verified.
     revision_bump: int = 0
+    #: etcd's ID of the new cluster, in hexadecimal.
     cluster_id: str = msgspec.field(default="", name="clusterID")
-    failure: RestoreFailure | None = None
+    failure: RestoreFailure | None = None  #: Why the restore fails.
+    #: How much is done, like 45%, in steps of 5 percent, counted in bytes; empty after a failure.
     progress: str = ""
-    members: tuple[MemberRestore, ...] = ()
-    conditions: tuple[Condition, ...] = ()
+    members: tuple[MemberRestore, ...] = ()  #: The progress of each member.
+    conditions: tuple[Condition, ...] = ()  #: The current state of this object.
 
 
 class EtcdRestore(Value, frozen=True, kw_only=True):
-    """A stored EtcdRestore; `spec` is raw, see the module."""
+    """Creates an EtcdCluster with the data of a backup, once."""
 
     metadata: ObjectMeta
     spec: RawObject = {}

@@ -4,15 +4,10 @@ from etcd_operator.api.meta import Value
 
 
 class S3Target(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where backups go in S3.
+    """A folder of a bucket of S3, and the access to it."""
 
-    prefix: of the names of all objects. aws_secret: a Secret with the keys `credentials` and, optional,
-    `config`, in the format of the files in ~/.aws; empty for an identity that the platform gives.
-    region, endpoint: as the options of `s3://` (docs/backup.md); empty for those in the file `config`.
-    """
-
-    s3_bucket: str
-    prefix: str = ""
-    aws_secret: str = ""
-    region: str = ""
-    endpoint: str = ""
+    s3_bucket: str  #: The name of the bucket, which must exist.
+    prefix: str = ""  #: The folder in the bucket; objects are named PREFIX/v1/NAMESPACE/NAME/FILE.
+    aws_secret: str = ""  #: A Secret with the files credentials and config as keys, as in ~/.aws.
+    region: str = ""  #: The region of the bucket, if the file config does not have it.
+    endpoint: str = ""  #: The URL of a service that is compatible with S3.

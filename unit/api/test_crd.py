@@ -167,7 +167,15 @@ def test_each_call_gives_schemas_of_its_own() -> None:
 
 
 def test_a_field_that_may_be_none_is_one_that_may_be_absent() -> None:
-    assert at(of_type(coreos.ClusterSpec), "size") == {"type": "integer", "minimum": 1}
+    size = at(of_type(coreos.ClusterSpec), "size")
+    assert {**size, "description": ""} == {"type": "integer", "minimum": 1, "description": ""}
+
+
+def test_a_comment_above_a_field_or_at_its_end_describes_it() -> None:
+    spec = of_type(backup_schedules.ScheduleSpec)
+    assert at(spec, "suspend")["description"].startswith("While true, no new backups are started; ")
+    assert at(spec, "retention")["description"].endswith(" Without this field, nothing is deleted.")
+    assert at(spec, "retention.maxCount")["description"] == "How many backups are kept."
 
 
 def test_a_template_has_the_schema_and_the_rules_of_an_etcd_backup() -> None:

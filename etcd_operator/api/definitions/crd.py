@@ -5,22 +5,20 @@
 no webhook is needed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from etcd_operator.api import backup_schedules, backups, coreos, coreos_backup, improbable, restores
+from etcd_operator.api import backups, coreos, coreos_backup, improbable, restores
+from etcd_operator.api.backup_schedules import EtcdBackupSchedule, ScheduleSpec, ScheduleStatus
 from etcd_operator.api.definitions import (
-    backup_descriptions,
     backup_validations,
-    descriptions,
-    restore_descriptions,
     restore_validations,
     schedule_validations,
     validations,
 )
 from etcd_operator.api.definitions.cel import Validation
 from etcd_operator.api.definitions.limits import BOUNDS, UNSUPPORTED_FIELDS
-from etcd_operator.api.definitions.schema import Schema, at, fields, of_type, piece
+from etcd_operator.api.definitions.schema import Schema, at, described, fields, of_type, piece
 
 Manifest = dict[str, Any]
 
@@ -36,15 +34,15 @@ def crds() -> tuple[Manifest, ...]:
 
 
 def _improbable_cluster() -> Manifest:
-    schema = _with_spec(improbable.ClusterSpec, improbable.ClusterStatus)
+    schema = _with_spec(improbable.EtcdCluster, improbable.ClusterSpec, improbable.ClusterStatus)
     _fill_storage(schema)
     _fill_pod_template(schema)
-    at(schema, "spec")["properties"]["affinity"] = piece("Affinity")
+    _replace(schema, "spec.affinity", piece("Affinity"))
     _keep_access(schema, "status.recovery.backup")
     return _definition(
         improbable.API_VERSION,
         _names("EtcdCluster", shortNames=["etcd"]),
-        _finished(schema, validations.IMPROBABLE_CLUSTER, descriptions.IMPROBABLE_CLUSTER),
+        _finished(schema, validations.IMPROBABLE_CLUSTER),
         _column("Replicas", ".spec.replicas", kind="integer"),
         _column("Ready", ".status.readyReplicas", kind="integer"),
         _column("Version", ".status.currentVersion"),
@@ -60,7 +58,7 @@ def _keep_access(schema: Schema, backup: str) -> None:
 
 
 def _peer() -> Manifest:
-    schema = _with_spec(improbable.PeerSpec, improbable.PeerStatus)
+    schema = _with_spec(improbable.EtcdPeer, improbable.PeerSpec, improbable.PeerStatus)
     # Stored EtcdPeers of an earlier operator lack these; nobody writes another one.
     at(schema, "spec")["required"].insert(1, "version")
     at(schema, "spec.bootstrap")["required"].append("initialClusterToken")
@@ -69,7 +67,7 @@ def _peer() -> Manifest:
     return _definition(
         improbable.API_VERSION,
         _names("EtcdPeer"),
-        _finished(schema, validations.PEER, descriptions.PEER),
+        _finished(schema, validations.PEER),
         _column("Cluster", ".spec.clusterName"),
         _column("Version", ".status.serverVersion"),
         _column("Member ID", ".status.memberID", priority=1),
@@ -77,11 +75,11 @@ def _peer() -> Manifest:
 
 
 def _backup() -> Manifest:
-    schema = _with_spec(backups.BackupSpec, backups.BackupStatus)
+    schema = _with_spec(backups.EtcdBackup, backups.BackupSpec, backups.BackupStatus)
     return _definition(
         improbable.API_VERSION,
         _names(backups.KIND),
-        _finished(schema, backup_validations.BACKUP, backup_descriptions.BACKUP),
+        _finished(schema, backup_validations.BACKUP),
         _column("Phase", ".status.phase"),
         _column("Reason", '.status.conditions[?(@.type=="Complete")].reason'),
         _column("Revision", ".status.revision", kind="integer"),
@@ -92,11 +90,11 @@ def _backup() -> Manifest:
 
 
 def _schedule() -> Manifest:
-    schema = _with_spec(backup_schedules.ScheduleSpec, backup_schedules.ScheduleStatus)
+    schema = _with_spec(EtcdBackupSchedule, ScheduleSpec, ScheduleStatus)
     return _definition(
         improbable.API_VERSION,
-        _names(backup_schedules.KIND),
-        _finished(schema, schedule_validations.SCHEDULE, backup_descriptions.SCHEDULE),
+        _names("EtcdBackupSchedule"),
+        _finished(schema, schedule_validations.SCHEDULE),
         _column("Schedule", ".spec.schedule"),
         _column("Status", '.status.conditions[?(@.type=="Ready")].reason'),
         _column("Last Backup", ".status.lastBackup.phase"),
@@ -108,15 +106,15 @@ def _schedule() -> Manifest:
 
 
 def _restore() -> Manifest:
-    schema = _with_spec(restores.RestoreSpec, restores.RestoreStatus)
+    schema = _with_spec(restores.EtcdRestore, restores.RestoreSpec, restores.RestoreStatus)
     _fill_storage(schema, restore_validations.TEMPLATE)
     _fill_pod_template(schema, restore_validations.TEMPLATE)
-    at(schema, restore_validations.TEMPLATE)["properties"]["affinity"] = piece("Affinity")
+    _replace(schema, f"{restore_validations.TEMPLATE}.affinity", piece("Affinity"))
     _keep_access(schema, "status.backup")
     return _definition(
         improbable.API_VERSION,
         _names(restores.KIND),
-        _finished(schema, restore_validations.RESTORE, restore_descriptions.RESTORE),
+        _finished(schema, restore_validations.RESTORE),
         _column("Cluster", ".spec.clusterTemplate.clusterName"),
         _column("Phase", ".status.phase"),
         _column("Reason", '.status.conditions[?(@.type=="Complete")].reason'),
@@ -127,12 +125,14 @@ def _restore() -> Manifest:
 
 
 def _coreos_cluster() -> Manifest:
-    schema = _object(of_type(coreos.ClusterSpec), of_type(coreos.ClusterStatus))
+    schema = _object(coreos.EtcdCluster, coreos.ClusterSpec, coreos.ClusterStatus)
     spec = at(schema, "spec")
-    schema["properties"]["size"] = dict(at(spec, "size"))
+    schema["properties"]["size"] = at(spec, "size") | {
+        "description": "The place of spec.size in the oldest version of this API; spec.size takes precedence."
+    }
     _keep_access(schema, "status.recovery.backup")
-    at(spec, "pod")["properties"]["securityContext"] = piece("PodSecurityContext")
-    spec["properties"]["backup"] = of_type(coreos_backup.BackupPolicy)
+    _replace(spec, "pod.securityContext", piece("PodSecurityContext"))
+    _replace(spec, "backup", of_type(coreos_backup.BackupPolicy))
     for field, kind in UNSUPPORTED_FIELDS.items():
         above, _, name = field.rpartition(".")
         at(spec, above)["properties"][name] = _refused(kind)
@@ -141,7 +141,7 @@ def _coreos_cluster() -> Manifest:
         # kubectl finds a resource by its singular and by its kind in lower case. If both groups had the same
         # singular, `kubectl scale EtcdCluster` would select this one.
         _names("EtcdCluster", singular="coreosetcdcluster", shortNames=["ec"]),
-        _finished(schema, validations.COREOS_CLUSTER, descriptions.COREOS_CLUSTER),
+        _finished(schema, validations.COREOS_CLUSTER),
         _column("Size", ".status.size", kind="integer"),
         _column("Ready", '.status.conditions[?(@.type=="Available")].status'),
         _column("Version", ".status.currentVersion"),
@@ -156,20 +156,25 @@ def _refused(kind: str) -> Schema:
     """The schema of a field that a rule refuses, whatever its content."""
     anything = {"x-kubernetes-preserve-unknown-fields": True}
     inside: dict[str, Schema] = {"object": anything, "array": {"items": {"type": "object", **anything}}}
-    return {"type": kind, **inside.get(kind, {})}
+    return {"type": kind, "description": "Not supported yet: refused.", **inside.get(kind, {})}
 
 
-def _with_spec(spec: type, status: type) -> Schema:
+def _with_spec(kind: type, spec: type, status: type) -> Schema:
     """No object of etcd.improbable.io is valid without a spec."""
-    return _object(of_type(spec), of_type(status)) | {"required": ["spec"]}
+    return _object(kind, spec, status) | {"required": ["spec"]}
 
 
-def _object(spec: Schema, status: Schema) -> Schema:
+def _object(kind: type, spec: type, status: type) -> Schema:
     text = {"type": "string"}
-    # The name is declared so that an error can name it.
-    metadata = {"type": "object", "properties": {"name": dict(text)}}
-    parts = {"apiVersion": text, "kind": dict(text), "metadata": metadata, "spec": spec, "status": status}
-    return {"type": "object", "properties": parts}
+    parts = {
+        "apiVersion": text,
+        "kind": dict(text),
+        # The name is declared so that an error can name it.
+        "metadata": {"type": "object", "properties": {"name": dict(text)}},
+        "spec": of_type(spec),
+        "status": of_type(status),
+    }
+    return {"type": "object", "properties": parts, "description": described(kind)}
 
 
 def _fill_storage(schema: Schema, spec: str = "spec") -> None:
@@ -180,19 +185,26 @@ def _fill_storage(schema: Schema, spec: str = "spec") -> None:
     claim["properties"]["volumeMode"] |= {"default": "Filesystem", "enum": ["Filesystem"]}
     at(claim, "resources")["required"] = ["requests"]
     at(claim, "resources.requests")["required"] = ["storage"]
-    at(schema, f"{spec}.storage")["properties"]["volumeClaimTemplate"] = claim
+    _replace(schema, f"{spec}.storage.volumeClaimTemplate", claim)
 
 
 def _fill_pod_template(schema: Schema, spec: str = "spec") -> None:
-    template = at(schema, f"{spec}.podTemplate")["properties"]
-    template["resources"] = piece("ResourceRequirements")
-    template["affinity"] = piece("Affinity")
-    template["securityContext"] = piece("PodSecurityContext")
-    template["tolerations"]["items"] = piece("Toleration")
-    template["topologySpreadConstraints"]["items"] = piece("TopologySpreadConstraint")
+    template = at(schema, f"{spec}.podTemplate")
+    _replace(template, "resources", piece("ResourceRequirements"))
+    _replace(template, "affinity", piece("Affinity"))
+    _replace(template, "securityContext", piece("PodSecurityContext"))
+    at(template, "tolerations")["items"] = piece("Toleration")
+    at(template, "topologySpreadConstraints")["items"] = piece("TopologySpreadConstraint")
 
 
-def _finished(schema: Schema, checks: Iterable[Validation], texts: Mapping[str, str]) -> Schema:
+def _replace(schema: Schema, path: str, content: Schema) -> None:
+    """Give a field that is raw in its type another schema, under the description that it has."""
+    above, _, name = path.rpartition(".")
+    siblings = at(schema, above)["properties"]
+    siblings[name] = content | {"description": siblings[name]["description"]}
+
+
+def _finished(schema: Schema, checks: Iterable[Validation]) -> Schema:
     by_type = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
     at(schema, "status.conditions").update(by_type)
     known = set(fields(schema))
@@ -200,8 +212,6 @@ def _finished(schema: Schema, checks: Iterable[Validation], texts: Mapping[str, 
         at(schema, path).update(BOUNDS[path])
     for rule in checks:
         at(schema, rule.at).setdefault("x-kubernetes-validations", []).append(rule.rendered())
-    for path, text in texts.items():
-        at(schema, path)["description"] = text
     return schema
 
 

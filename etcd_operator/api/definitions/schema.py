@@ -3,16 +3,19 @@
 The types are the one source of what the operator reads and what the API server accepts. Pieces
 that are the same as in a pod (affinity, resources, the spec of a claim) are raw in the types;
 their schemas are in `schemas/core.json`, which `hack/refresh-schemas` reads from a running API
-server.
+server. The description of a field is its comment `#:` in the source, at the end of its line or above it.
 
 Schemas are plain dicts. Each call returns a new one, which the caller may change.
 """
 
+import inspect
+import re
 from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
 import msgspec
+from msgspec import inspect as types
 
 from etcd_operator.decoding import decoder
 
@@ -21,7 +24,7 @@ Schema = dict[str, Any]
 KEPT = ("type", "enum", "minimum", "maximum", "required")
 """Keys that are copied from msgspec's schema.
 
-Titles and docstrings describe the Python types. Defaults are omitted on purpose: a default in
+Defaults are omitted on purpose: a default in
 a CRD is stored with the object and outlives the operator's own (`crd` adds the few that are
 wanted). `additionalProperties: false` is not allowed beside `properties`;
 the API server reports and drops unknown fields by itself.
@@ -29,9 +32,16 @@ the API server reports and drops unknown fields by itself.
 
 
 def of_type(kind: type) -> Schema:
-    """The structural schema of a struct, all references resolved."""
+    """The structural schema of a struct, all references resolved; its docstring describes it."""
     (schema,), components = msgspec.json.schema_components((kind,), ref_template="{name}")
-    return _inline(schema, components)
+    result = _inline(schema, components)
+    _describe_fields(result, types.type_info(kind))
+    return result | {"description": described(kind)}
+
+
+def described(kind: type) -> str:
+    """The first paragraph of the docstring."""
+    return " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
 
 
 def piece(name: str) -> Schema:
@@ -78,3 +88,34 @@ def _inline(schema: Schema, components: dict[str, Schema]) -> Schema:
     if "items" in schema:
         result["items"] = _inline(schema["items"], components)
     return result
+
+
+def _describe_fields(schema: Schema, kind: types.Type) -> None:
+    match kind:
+        case types.UnionType(types=choices):
+            for choice in choices:
+                _describe_fields(schema, choice)
+        case types.VarTupleType(item_type=item):
+            _describe_fields(schema["items"], item)
+        case types.StructType(cls=struct, fields=fields):
+            texts = _comments(struct)
+            for field in fields:
+                part = schema["properties"][field.encode_name]
+                _describe_fields(part, field.type)
+                part["description"] = texts[field.name]
+        case _:
+            pass
+
+
+def _comments(struct: type) -> dict[str, str]:
+    """The comments `#:` of the fields of a struct and its bases, by field."""
+    if struct is msgspec.Struct:
+        return {}
+    (base,) = struct.__bases__
+    texts, above = _comments(base), list[str]()
+    for line in inspect.getsource(struct).splitlines():
+        code, mark, text = line.partition("#: ")
+        if field := re.match(r" {4}(\w+): ", code):
+            texts[field[1]] = " ".join([*above, text]).strip()
+        above = [*above, text] if mark and not code.strip() else []
+    return texts
