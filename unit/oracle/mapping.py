@@ -4,20 +4,41 @@ Both halves of a pair are converted as nodes (see `text`; fields at their defaul
 inside out: the state before it is loaded, the plan before it is compared. Nothing else of the oracle changes.
 """
 
+import re
 from collections.abc import Callable
 
 from etcd_operator.controllers.etcd_cluster.decide import plan as planner
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from unit.oracle.text import Node, Object
+from unit.oracle.text import Node, Object, compact
+
+LAST_WRITES = re.compile(
+    r", up to revision (\d+)( or later)? of the cluster that was given up(: its .* reach them)?"
+)
+STOPPING = ("still take writes: waiting", "was lost after the old cluster had been stopped")
+OBSERVED = r"; the last revision that was observed of the cluster that was given up is \1"
+
+
+def _without_last_writes(plan: Object, recorded: tuple[Object, ...]) -> Object:
+    """The plan of a restore in place that neither writes nor reports which last writes are known."""
+    made = {**plan, "message": LAST_WRITES.sub(OBSERVED, plan["message"])}
+    first, *rest = plan.get("actions", [{"!": ""}])
+    if first["!"] == "Remember":
+        state = converted(recorded[0]["state"], recorded[:1])
+        made["actions"] = rest if first["persisted"] == state["desired"].get("persisted") else [first, *rest]
+    return made
+
 
 RENAMED: dict[str, str] = {}
 """New names of classes, by the old one: `{"Recovery": "RecoveryRecord"}`."""
 
-FIELDS: dict[str, dict[str, str | None]] = {}
+FIELDS: dict[str, dict[str, str | None]] = {
+    # What a restore in place knew of the last writes to the old cluster.
+    "Recovery": {"stopped": None, "silent_members": None},
+}
 """New names of fields, by the old class; None drops one: `{"Recovery": {"seed": "first", "bump": None}}`."""
 
-CONVERSIONS: dict[str, Callable[[Object, tuple[Object, ...]], Node]] = {}
+CONVERSIONS: dict[str, Callable[[Object, tuple[Object, ...]], Node]] = {"Plan": _without_last_writes}
 """By the old class, what else becomes of an object: a function of (`converted`, `recorded`).
 
 `converted` is the object of which all that is in it is converted, and itself as `FIELDS` and `RENAMED` say;
@@ -29,9 +50,36 @@ outer object is read there from `recorded[-1]`, one that moves to an inner one f
 
 def is_left_out(state: Object, plan: Object) -> bool:
     """Whether a pair, as recorded, concerns behaviour that was removed: it is counted and not compared."""
-    return False
+    actions = {action["!"] for action in plan.get("actions", ())}
+    return bool(actions & {"StopWrites", "AllowWrites"}) or any(text in plan["message"] for text in STOPPING)
 
 
 def decide(state: ClusterState) -> Plan:
     """Today's plan for a state: the only place of the oracle that knows how it is made."""
     return planner.plan(state)
+
+
+def converted(node: Node, recorded: tuple[Object, ...]) -> Node:
+    """A node as `mapping` says. recorded: the objects that it is in."""
+    match node:
+        case list():
+            return [converted(each, recorded) for each in node]
+        case dict() if node.get("!") in ("list", "set"):
+            items = converted(node["items"], recorded)
+            return {**node, "items": sorted(items, key=compact) if node["!"] == "set" else items}
+        case dict() if "!" in node:
+            return _converted_object(node, (*recorded, node))
+        case dict():
+            return {key: converted(each, recorded) for key, each in node.items()}
+        case _:
+            return node
+
+
+def _converted_object(node: Object, recorded: tuple[Object, ...]) -> Node:
+    cls = node["!"]
+    made = {"!": RENAMED.get(cls, cls)}
+    for name, value in node.items():
+        new = FIELDS.get(cls, {}).get(name, name)
+        if name != "!" and new is not None:
+            made[new] = converted(value, recorded)
+    return CONVERSIONS[cls](made, recorded) if cls in CONVERSIONS else made

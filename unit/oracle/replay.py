@@ -66,7 +66,7 @@ def replay(
             result.left_out += 1
             continue
         try:
-            state, recorded = (converted(pair[part], (pair,)) for part in ("state", "plan"))
+            state, recorded = (mapping.converted(pair[part], (pair,)) for part in ("state", "plan"))
             made = node_of(mapping.decide(value_of(state, classes)))
         except Exception as error:  # noqa: BLE001 - whatever it is, no equal plan was made
             recorded, made = pair["plan"], {"reason": f"{type(error).__name__}: {error}"}
@@ -80,32 +80,6 @@ def replay(
         if shown is None or len(result.texts) < shown:
             result.texts.append("\n".join((f"pair {number}: {reasons}", *differences(recorded, made))))
     return result
-
-
-def converted(node: Node, recorded: tuple[Object, ...]) -> Node:
-    """A node as `mapping` says. recorded: the objects that it is in."""
-    match node:
-        case list():
-            return [converted(each, recorded) for each in node]
-        case dict() if node.get("!") in ("list", "set"):
-            items = converted(node["items"], recorded)
-            return {**node, "items": sorted(items, key=compact) if node["!"] == "set" else items}
-        case dict() if "!" in node:
-            return _converted_object(node, (*recorded, node))
-        case dict():
-            return {key: converted(each, recorded) for key, each in node.items()}
-        case _:
-            return node
-
-
-def _converted_object(node: Object, recorded: tuple[Object, ...]) -> Node:
-    cls = node["!"]
-    made = {"!": mapping.RENAMED.get(cls, cls)}
-    for name, value in node.items():
-        new = mapping.FIELDS.get(cls, {}).get(name, name)
-        if name != "!" and new is not None:
-            made[new] = converted(value, recorded)
-    return mapping.CONVERSIONS[cls](made, recorded) if cls in mapping.CONVERSIONS else made
 
 
 def differences(recorded: Node, made: Node, path: str = "plan") -> Iterator[str]:

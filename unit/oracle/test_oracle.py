@@ -18,7 +18,7 @@ from unit.controllers.etcd_cluster.decide.recovery.quorum_losses import recoveri
 from unit.oracle import __main__ as command_line
 from unit.oracle import corpus, mapping
 from unit.oracle.record import ALIKE, Recorder
-from unit.oracle.replay import converted, replay
+from unit.oracle.replay import replay
 from unit.oracle.text import Object, classes_of, compact, line_of, node_of, value_of
 
 STATES = (
@@ -137,7 +137,7 @@ def test_what_was_renamed_moved_or_dropped_is_converted(monkeypatch: pytest.Monk
     monkeypatch.setitem(mapping.CONVERSIONS, "Outer", outer)
     monkeypatch.setitem(mapping.CONVERSIONS, "Inner", inner)
     nested = {"!": "Nested", "number": 1}
-    assert converted(NODE, ()) == {
+    assert mapping.converted(NODE, ()) == {
         "!": "Outer",
         "whole": 1,
         "inner": [nested, nested],
