@@ -8,25 +8,18 @@ from etcd_operator.keys import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupMetrics:
-    """Of one object that has regular backups; None for what is not known.
+    """Of one object that has regular backups; None for what is not known."""
 
-    cluster: the EtcdCluster that is backed up, empty for another etcd. last_success, last_verified: seconds
-    since the epoch; last_verified is 0 if backups are to be verified and none was. took: seconds, and size:
-    bytes of the snapshot, both of the last success. failures: since who counts them was started.
-    is_healthy: None before the first backup is overdue, and while suspended.
-    """
+    cluster: str  # the EtcdCluster that is backed up; empty for another etcd
+    last_success: float | None = None  # seconds since the epoch
+    last_verified: float | None = (
+        None  # seconds since the epoch; 0 if backups are to be verified and none was
+    )
+    took: float | None = None  # seconds that the last success took
+    size: int | None = None  # bytes of the snapshot of the last success
+    failures: int | None = None  # since the process that counts them was started
+    is_healthy: bool | None = None  # None before the first backup is overdue, and while suspended
 
-    cluster: str
-    last_success: float | None = None
-    last_verified: float | None = None
-    took: float | None = None
-    size: int | None = None
-    failures: int | None = None
-    is_healthy: bool | None = None
-
-
-OnBackupMetrics = Callable[[str, Key, BackupMetrics | None], None]
-"""`(kind, key, metrics)`: the metrics of an object of that kind; None when it has none any more."""
 
 HEALTH = {"True": True, "False": False}
 """`is_healthy` by the status of a condition."""
@@ -34,37 +27,32 @@ HEALTH = {"True": True, "False": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterMetrics:
-    """Of one EtcdCluster.
+    """Of one EtcdCluster."""
 
-    is_available: as the condition Available; None until it has served, while it is being restored at its
-    creation, and while external members alone serve for it. held: why nothing is done until something
-    outside changes, a reason of the condition Degraded or `Paused`; empty if that is not so. working: what
-    the operator does, a reason of the condition Progressing; empty if that is nothing.
-    """
-
+    # As the condition Available; None until the cluster has served, while it is restored at its creation, and
+    # while only external members serve.
     is_available: bool | None
+    # Why nothing is done until something outside changes: a reason of the condition Degraded, or `Paused`.
     held: str = ""
-    working: str = ""
-
-
-OnClusterMetrics = Callable[[str, Key, ClusterMetrics | None], None]
-"""`(API group, key, metrics)`: the metrics of an EtcdCluster; None when it is deleted."""
+    working: str = ""  # what the operator does: a reason of the condition Progressing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreMetrics:
-    """Of one EtcdRestore.
+    """Of one EtcdRestore."""
 
-    cluster: the EtcdCluster that it makes. last_progress: seconds since the epoch; None after its end.
-    """
-
-    cluster: str
+    cluster: str  # the EtcdCluster that it creates
     phase: str
-    last_progress: float | None = None
+    last_progress: float | None = None  # seconds since the epoch; None after its end
 
 
-OnRestoreMetrics = Callable[[Key, RestoreMetrics | None], None]
-"""`(key, metrics)`: the metrics of an EtcdRestore; None when it is deleted."""
+ObjectMetrics = BackupMetrics | ClusterMetrics | RestoreMetrics
+
+OnMetrics = Callable[[str, Key, ObjectMetrics | None], None]
+"""`(of, key, metrics)`: what a pass found of an object; None when it has no such metrics any more.
+
+of: the API group for the metrics of an EtcdCluster, otherwise the kind of the object.
+"""
 
 OnRestoreEnd = Callable[[str], None]
 """`(phase)`: an EtcdRestore has ended in this phase; once for each."""

@@ -39,13 +39,13 @@ def samples() -> dict[str, set[str]]:
     full = BackupMetrics(
         cluster="c", last_success=1.0, last_verified=1.0, took=1.0, size=1, failures=1, is_healthy=True
     )
-    metrics.set_backup("EtcdBackupSchedule", Key("team", "s"), full)
+    metrics.objects.set("EtcdBackupSchedule", Key("team", "s"), full)
     lost = ClusterMetrics(is_available=False, held="QuorumLost")
-    metrics.set_cluster("etcd.improbable.io", Key("team", "c"), lost)
+    metrics.objects.set("etcd.improbable.io", Key("team", "c"), lost)
     new = ClusterMetrics(is_available=None, working="Creating")
-    metrics.set_cluster("etcd.improbable.io", Key("team", "new"), new)
+    metrics.objects.set("etcd.improbable.io", Key("team", "new"), new)
     pending = RestoreMetrics(cluster="c", phase="Pending", last_progress=1.0)
-    metrics.set_restore(Key("team", "r"), pending)
+    metrics.objects.set("EtcdRestore", Key("team", "r"), pending)
     found: dict[str, set[str]] = {}
     for family in metrics.registry.collect():
         for sample in family.samples:
@@ -108,10 +108,10 @@ def scraped() -> Metrics:
         "unschedulable": ClusterMetrics(is_available=None, held="Unschedulable"),
     }
     for name, cluster in clusters.items():
-        metrics.set_cluster("coreos.com", Key("team", name), cluster)
+        metrics.objects.set("coreos.com", Key("team", name), cluster)
     # Clusters of both groups may have one name, and each has its own alerts.
-    metrics.set_cluster("etcd.improbable.io", Key("team", "waiting"), clusters["serving"])
-    metrics.set_cluster("etcd.improbable.io", Key("team", "recovering"), clusters["full"])
+    metrics.objects.set("etcd.improbable.io", Key("team", "waiting"), clusters["serving"])
+    metrics.objects.set("etcd.improbable.io", Key("team", "recovering"), clusters["full"])
     restores = {
         "completed": RestoreMetrics(cluster="c", phase="Completed"),
         "failed": RestoreMetrics(cluster="c", phase="Failed"),
@@ -119,7 +119,7 @@ def scraped() -> Metrics:
         "stalled": RestoreMetrics(cluster="c", phase="Pending", last_progress=NOW - HOUR),
     }
     for name, restore in restores.items():
-        metrics.set_restore(Key("team", name), restore)
+        metrics.objects.set("EtcdRestore", Key("team", name), restore)
     backups = {
         "healthy": BackupMetrics(cluster="c", last_success=NOW, last_verified=NOW - HOUR, is_healthy=True),
         "overdue": BackupMetrics(cluster="c", last_success=NOW - 24 * HOUR, is_healthy=False),
@@ -127,7 +127,7 @@ def scraped() -> Metrics:
         "unknown": BackupMetrics(cluster="c"),
     }
     for name, backup in backups.items():
-        metrics.set_backup("EtcdBackupSchedule", Key("team", name), backup)
+        metrics.objects.set("EtcdBackupSchedule", Key("team", name), backup)
     return metrics
 
 
@@ -164,7 +164,7 @@ def test_an_alert_goes_on_while_the_reason_alternates() -> None:
         metrics = Metrics()
         metrics.leader(True)
         cluster = ClusterMetrics(is_available=None, held=reason)
-        metrics.set_cluster("coreos.com", Key("team", "c"), cluster)
+        metrics.objects.set("coreos.com", Key("team", "c"), cluster)
         found.append(Scrape(registry=metrics.registry, now=NOW).evaluate(held))
     assert len(found[0]) == 1
     assert found[0] == found[1]

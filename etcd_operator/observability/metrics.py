@@ -8,19 +8,17 @@ Counters and histograms are updated by calls; gauges (depth, longest running) ar
 Prometheus scrapes. All methods are safe from any thread and do no I/O.
 """
 
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
-from etcd_operator.keys import Key
-from etcd_operator.object_metrics import BackupMetrics, ClusterMetrics, RestoreMetrics
-from etcd_operator.observability.backups import BackupSeries
-from etcd_operator.observability.clusters import ClusterSeries
-from etcd_operator.observability.events import Dropped, DroppedEvents
 from etcd_operator.observability.files import limits
-from etcd_operator.observability.restores import RestoreSeries
+from etcd_operator.observability.objects import ObjectSeries
 
 _QUEUE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _UPGRADE_BUCKETS = (2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0)
@@ -62,20 +60,17 @@ class Metrics:
         )
         self._make_files()
         self._is_leader = False
-        self._backups = BackupSeries(lambda: self._is_leader)
-        self._clusters = ClusterSeries(lambda: self._is_leader)
-        self._restores = RestoreSeries(lambda: self._is_leader)
-        for series in (self._backups, self._clusters, self._restores):
-            self.registry.register(series)
+        self.objects = ObjectSeries(lambda: self._is_leader)
+        self.registry.register(self.objects)
         self._make_ends()
 
     def controller(self, name: str, *, workers: int) -> "ControllerMetrics":
         """The metrics of one controller with that many workers; once per name."""
         return ControllerMetrics(name, workers, self._controllers)
 
-    def observe_events(self, dropped: Dropped) -> None:
+    def observe_events(self, dropped: Callable[[], Mapping[str, int]]) -> None:
         """Read how many Events were dropped, by cause, at each scrape; called once."""
-        self.registry.register(DroppedEvents(dropped))
+        self.registry.register(_DroppedEvents(dropped))
 
     def on_request(self, verb: str, resource_kind: str, code: int, seconds: float) -> None:
         """The API server responded to a request with `code` (0: no response) after `seconds`."""
@@ -99,18 +94,6 @@ class Metrics:
         """This process has won or lost the Lease."""
         self._leader.labels(name="etcd-operator").set(int(is_leader))
         self._is_leader = is_leader
-
-    def set_backup(self, kind: str, key: Key, metrics: BackupMetrics | None) -> None:
-        """What was found of the regular backups of an object; None if it has none any more."""
-        self._backups.set(kind, key, metrics)
-
-    def set_cluster(self, group: str, key: Key, metrics: ClusterMetrics | None) -> None:
-        """What was found of an EtcdCluster of that API group; None if it is deleted."""
-        self._clusters.set(group, key, metrics)
-
-    def set_restore(self, key: Key, metrics: RestoreMetrics | None) -> None:
-        """What was found of an EtcdRestore; None if it is deleted."""
-        self._restores.set("", key, metrics)
 
     def restore_ended(self, phase: str) -> None:
         """An EtcdRestore has ended, as Completed or Failed."""
@@ -172,6 +155,21 @@ class Metrics:
             "etcd_operator_upgrade_leaderless_seconds",
             "Seconds during upgrades in which a cluster was observed without a leader.",
         )
+
+
+class _DroppedEvents(Collector):
+    """The Events that were not written, by cause."""
+
+    def __init__(self, dropped: Callable[[], Mapping[str, int]]) -> None:
+        self._dropped = dropped
+
+    def collect(self) -> Iterator[Metric]:
+        """The one family."""
+        text = "Events that were not written since the operator was started, by cause."
+        family = CounterMetricFamily("etcd_operator_events_dropped", text, labels=("cause",))
+        for cause, count in self._dropped().items():
+            family.add_metric((cause,), count)
+        yield family
 
 
 class ControllerMetrics:

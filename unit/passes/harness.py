@@ -9,7 +9,7 @@ makes the same writes in the same order every time. Time moves only when nothing
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -27,7 +27,7 @@ from etcd_operator.kube.events import Recorder, Reference
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.transport import Timeouts
-from etcd_operator.object_metrics import BackupMetrics, ClusterMetrics, RestoreMetrics
+from etcd_operator.object_metrics import BackupMetrics, ClusterMetrics, ObjectMetrics, RestoreMetrics
 from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.selectors import matches_labels
 from unit.fakes.clock import FakeClock
@@ -37,7 +37,6 @@ from unit.passes.tools import Tools
 
 RESYNC = 10.0
 MARK = "Mark"
-Found = TypeVar("Found")
 TIMEOUTS = Timeouts(connect=1.0, read=5.0, total=5.0)
 
 
@@ -45,14 +44,6 @@ def objects_of(api: ApiServer, namespace: str = "default") -> Objects:
     """What writes objects as an operator would, on a client of its own; nobody waits for its caches."""
     client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
     return Objects(client=client, namespace=namespace, wrote=lambda *_: None)
-
-
-def _keep(found: dict[tuple[str, Key], Found], of: str, key: Key, metrics: Found | None) -> None:
-    """What metrics show, as they keep it."""
-    if metrics is None:
-        found.pop((of, key), None)
-    else:
-        found[of, key] = metrics
 
 
 def _is_readable(obj: Json, informer: Informer[Any]) -> bool:
@@ -89,9 +80,7 @@ class Operator:
         self.leaderless: list[float] = []
         self.leads, self.epoch = True, 0
         self.leads_for_long_enough = True
-        self.backup_metrics: dict[tuple[str, Key], BackupMetrics] = {}
-        self.cluster_metrics: dict[tuple[str, Key], ClusterMetrics] = {}
-        self.restore_metrics: dict[tuple[str, Key], RestoreMetrics] = {}
+        self.metrics: dict[tuple[str, Key], ObjectMetrics] = {}
         self.restore_ends: list[str] = []
         self._shown: dict[Informer[Any], tuple[int, int | None]] = {}
         self._reported: dict[Informer[Any], dict[str, str]] = {}
@@ -108,9 +97,7 @@ class Operator:
             resync=RESYNC,
             on_upgrade=self.upgrades.append,
             on_leaderless=self.leaderless.append,
-            on_metrics=partial(_keep, self.backup_metrics),
-            on_cluster_metrics=partial(_keep, self.cluster_metrics),
-            on_restore_metrics=partial(_keep, self.restore_metrics, "EtcdRestore"),
+            on_metrics=self._on_metrics,
             on_restore_end=self.restore_ends.append,
             own_image=tools.image,
             ask_tool=tools.ask,
@@ -137,6 +124,23 @@ class Operator:
         self._recorder.start()
         for informer in self.informers:
             assert informer.wait_synced(DEADLINE) or not self._is_served(informer)
+
+    def _on_metrics(self, of: str, key: Key, metrics: ObjectMetrics | None) -> None:
+        self.metrics.pop((of, key), None)
+        if metrics is not None:
+            self.metrics[of, key] = metrics
+
+    @property
+    def backup_metrics(self) -> dict[tuple[str, Key], BackupMetrics]:
+        return {key: each for key, each in self.metrics.items() if isinstance(each, BackupMetrics)}
+
+    @property
+    def cluster_metrics(self) -> dict[tuple[str, Key], ClusterMetrics]:
+        return {key: each for key, each in self.metrics.items() if isinstance(each, ClusterMetrics)}
+
+    @property
+    def restore_metrics(self) -> dict[tuple[str, Key], RestoreMetrics]:
+        return {key: each for key, each in self.metrics.items() if isinstance(each, RestoreMetrics)}
 
     @property
     def informers(self) -> list[Informer[Any]]:

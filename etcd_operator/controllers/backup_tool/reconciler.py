@@ -14,8 +14,13 @@ from etcd_operator.api.meta import Condition
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.backup_tool.act import ToolActor
 from etcd_operator.controllers.backup_tool.caches import ToolCaches
-from etcd_operator.controllers.backup_tool.decide.health import Problem, ToolFacts, condition, stored
-from etcd_operator.controllers.backup_tool.decide.metrics import tool_metrics
+from etcd_operator.controllers.backup_tool.decide.health import (
+    Problem,
+    ToolFacts,
+    condition,
+    stored,
+    tool_metrics,
+)
 from etcd_operator.controllers.backup_tool.decide.plan import plan
 from etcd_operator.controllers.backup_tool.decide.state import CleanupState, ToolPodState
 from etcd_operator.controllers.backup_tool.observe import ObservedTool, ToolObserver
@@ -32,7 +37,7 @@ from etcd_operator.formats import instant, timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Written
-from etcd_operator.object_metrics import OnBackupMetrics
+from etcd_operator.object_metrics import OnMetrics
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
 from etcd_operator.pods.tool_report import ToolReport
 
@@ -62,7 +67,7 @@ class ToolReconciler:
     waits: Waits
     clock: Clock
     report: ReportEvent
-    on_metrics: OnBackupMetrics
+    on_metrics: OnMetrics
     storage_class: str
 
     def reconcile(self, key: Key) -> Result:

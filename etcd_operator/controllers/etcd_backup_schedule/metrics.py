@@ -13,14 +13,14 @@ from etcd_operator.controllers.etcd_backup_schedule.decide.metrics import (
 )
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
 from etcd_operator.keys import Key
-from etcd_operator.object_metrics import OnBackupMetrics
+from etcd_operator.object_metrics import OnMetrics
 
 
 @dataclass(eq=False, kw_only=True)
 class ScheduleMetricsReporter:
     """Passes on the metrics of each schedule. Only passes over a key call this with it."""
 
-    on_metrics: OnBackupMetrics
+    on_metrics: OnMetrics
     _kept: dict[Key, ScheduleMemory] = field(default_factory=dict)
 
     def observed(

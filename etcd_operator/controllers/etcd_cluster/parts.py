@@ -85,7 +85,7 @@ class Parts(Generic[Cluster]):
             ),
             failures=wiring.failures(),
             unreadables=Unreadables(objects=self.caches.clusters, recorder=wiring.recorder),
-            on_metrics=partial(wiring.on_cluster_metrics, self.caches.resource.group),
+            on_metrics=partial(wiring.on_metrics, self.caches.resource.group),
             peer_status=self.peer_status,
         )
 

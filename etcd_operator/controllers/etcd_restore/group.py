@@ -39,7 +39,7 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
         failures=wiring.failures(),
         unreadables=Unreadables(objects=caches.owners, recorder=wiring.recorder),
         metrics=RestoreMetricsReporter(
-            clock=wiring.clock, on_metrics=wiring.on_restore_metrics, on_end=wiring.on_restore_end
+            clock=wiring.clock, on_metrics=wiring.on_metrics, on_end=wiring.on_restore_end
         ),
         may_act=wiring.may_act,
     )

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from etcd_operator.api.restores import EtcdRestore
+from etcd_operator.api.restores import KIND, EtcdRestore
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_restore.decide.last_progress import RestoreMemory, remembered
 from etcd_operator.controllers.etcd_restore.decide.state import COMPLETED, FAILED, PENDING, RestoreState
 from etcd_operator.formats import instant, moment
 from etcd_operator.keys import Key
-from etcd_operator.object_metrics import OnRestoreEnd, OnRestoreMetrics, RestoreMetrics
+from etcd_operator.object_metrics import OnMetrics, OnRestoreEnd, RestoreMetrics
 
 
 @dataclass(eq=False, kw_only=True)
@@ -16,7 +16,7 @@ class RestoreMetricsReporter:
     """Passes on the metrics of each EtcdRestore. Only passes over a key call this with it."""
 
     clock: Clock
-    on_metrics: OnRestoreMetrics
+    on_metrics: OnMetrics
     on_end: OnRestoreEnd
     _kept: dict[Key, RestoreMemory] = field(default_factory=dict)
     _ending: dict[Key, str] = field(default_factory=dict)
@@ -29,8 +29,7 @@ class RestoreMetricsReporter:
         if is_over or (known is not None and known.uid == metadata.uid):
             return
         began = moment(restore.status.start_time) or instant(metadata.creation_timestamp)
-        metrics = RestoreMetrics(cluster=_cluster_of(restore), phase=PENDING, last_progress=began.timestamp())
-        self.on_metrics(metadata.key, metrics)
+        self._show(restore, PENDING, began.timestamp())
 
     def observed(self, restore: EtcdRestore, state: RestoreState) -> None:
         """It is under way."""
@@ -38,9 +37,7 @@ class RestoreMetricsReporter:
         key = metadata.key
         kept = remembered(self._kept.get(key), metadata.uid, state, restore.status.start_time, now)
         self._kept[key] = kept
-        self.on_metrics(
-            key, RestoreMetrics(cluster=_cluster_of(restore), phase=PENDING, last_progress=kept.at)
-        )
+        self._show(restore, PENDING, kept.at)
 
     def ending(self, restore: EtcdRestore) -> None:
         """This process is about to write its end: the reply may be lost."""
@@ -56,13 +53,17 @@ class RestoreMetricsReporter:
             self.forget(key)
             return
         self._kept.pop(key, None)
-        self.on_metrics(key, RestoreMetrics(cluster=_cluster_of(restore), phase=phase))
+        self._show(restore, phase)
 
     def forget(self, key: Key) -> None:
         """It is deleted."""
         self._kept.pop(key, None)
         self._ending.pop(key, None)
-        self.on_metrics(key, None)
+        self.on_metrics(KIND, key, None)
+
+    def _show(self, restore: EtcdRestore, phase: str, last_progress: float | None = None) -> None:
+        metrics = RestoreMetrics(cluster=_cluster_of(restore), phase=phase, last_progress=last_progress)
+        self.on_metrics(KIND, restore.metadata.key, metrics)
 
 
 def _cluster_of(restore: EtcdRestore) -> str:

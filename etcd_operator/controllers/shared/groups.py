@@ -33,7 +33,7 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.informer import Informer
-from etcd_operator.object_metrics import OnBackupMetrics, OnClusterMetrics, OnRestoreEnd, OnRestoreMetrics
+from etcd_operator.object_metrics import OnMetrics, OnRestoreEnd
 from etcd_operator.pods.client import ask, clean_up, progress, restorable, survivor
 
 REFUSED_SECONDS = 30.0
@@ -49,8 +49,7 @@ class Wiring:
     probe_deadline, resync: in seconds. may_act: whether this process leads right now; leads_for: whether it
     leads and no other process can within so many seconds (a process without leader election always does).
     epoch: another number once leadership was lost: what this process remembers may not be so any more.
-    on_upgrade, on_leaderless: see `UpgradeWatch`. on_metrics: what metrics show of regular backups;
-    on_cluster_metrics, on_restore_metrics, on_restore_end: of EtcdClusters and EtcdRestores.
+    on_upgrade, on_leaderless: see `UpgradeWatch`. on_metrics, on_restore_end: see `object_metrics`.
     own_image: the operator's, see `OwnImage`. pv_provisioner: of the StorageClass for backups.
     ask_tool, clean_up_tool, ask_restorable, ask_progress, ask_survivor, submit_inquiry: see `Inquiries`.
     """
@@ -65,9 +64,7 @@ class Wiring:
     resync: float
     on_upgrade: Seconds
     on_leaderless: Seconds
-    on_metrics: OnBackupMetrics
-    on_cluster_metrics: OnClusterMetrics
-    on_restore_metrics: OnRestoreMetrics
+    on_metrics: OnMetrics
     on_restore_end: OnRestoreEnd
     own_image: Callable[[], str]
     pv_provisioner: str = ""

@@ -1,6 +1,7 @@
-"""What the status of a cluster reports about its backup tool: `status.backup` and BackupHealthy."""
+"""What is known of the backups of a cluster: `status.backup`, the condition BackupHealthy, metrics."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -10,6 +11,7 @@ from etcd_operator.api.meta import Condition, condition_of
 from etcd_operator.controllers.backup_tool.decide.state import ToolPodState, ToolState
 from etcd_operator.controllers.etcd_backup.decide.result import LONGEST_MESSAGE, REASONS, without_flags
 from etcd_operator.controllers.etcd_cluster.decide.backup_health import HEALTHY
+from etcd_operator.object_metrics import HEALTH, BackupMetrics
 from etcd_operator.pods.tool_report import LastFailure, ToolReport
 
 OVERDUE_INTERVALS = 2
@@ -170,4 +172,23 @@ def _condition(status: Literal["True", "False", "Unknown"], why: Problem, genera
         reason=why.reason,
         message=why.message,
         observed_generation=generation,
+    )
+
+
+def tool_metrics(
+    cluster: str, facts: ToolFacts, stored: ClusterBackupStatus | None, condition: Condition, now: datetime
+) -> BackupMetrics:
+    """The metrics of a cluster's backups, from what its status reports: `stored`, and BackupHealthy.
+
+    The tool does not restore what it stores, so no backup counts as verified.
+    """
+    newest = stored if stored is not None and stored.time else ClusterBackupStatus()
+    since = facts.since_success
+    return BackupMetrics(
+        cluster=cluster,
+        last_success=now.timestamp() - since if since is not None else None,
+        took=newest.took or None,
+        size=newest.size or None,
+        failures=facts.report.failures if facts.report is not None else None,
+        is_healthy=HEALTH.get(condition.status),
     )

@@ -8,8 +8,7 @@ import pytest
 from etcd_operator.api.backup_schedules import ScheduleStatus
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
-from etcd_operator.controllers.backup_tool.decide import metrics as tool
-from etcd_operator.controllers.backup_tool.decide.health import ToolFacts
+from etcd_operator.controllers.backup_tool.decide.health import ToolFacts, tool_metrics
 from etcd_operator.controllers.etcd_backup_schedule.decide.health import Verdict
 from etcd_operator.controllers.etcd_backup_schedule.decide.metrics import (
     ScheduleMemory,
@@ -129,4 +128,4 @@ def test_the_figures_of_a_cluster(
     sight: ToolFacts, stored: ClusterBackupStatus | None, status: str, expected: BackupMetrics
 ) -> None:
     condition = Condition(type="BackupHealthy", status=status, reason="R")  # type: ignore[arg-type]
-    assert tool.tool_metrics("c", sight, stored, condition, at("22 12:30")) == expected
+    assert tool_metrics("c", sight, stored, condition, at("22 12:30")) == expected
