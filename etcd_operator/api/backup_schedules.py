@@ -22,50 +22,6 @@ SCHEDULED_ANNOTATION = f"{GROUP}/scheduled-time"
 PRUNE_ANNOTATION = f"{GROUP}/prune-request"
 """On the Job that removes old backups: the retention, and the backup after which it is applied."""
 
-MACROS = {
-    "@hourly": "0 * * * *",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@weekly": "0 0 * * 0",
-    "@monthly": "0 0 1 * *",
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-}
-"""Short forms of schedules."""
-
-_STEP = "(/0*[1-9][0-9]*)?"
-_GAP = " +"
-
-
-def _field(one: str, others: str = "") -> str:
-    """The pattern of a field: a list of `*`, values and ranges, each with a step or not; and `others`."""
-    item = rf"([*]|({one})(-({one}))?){_STEP}{others}"
-    return f"({item})(,({item}))*"
-
-
-_MONTHS = "JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC"
-_DAYS = "SUN|MON|TUE|WED|THU|FRI|SAT"
-_FIELDS = (
-    _field("[0-5]?[0-9]"),
-    _field("[01]?[0-9]|2[0-3]"),
-    _field("0?[1-9]|[12][0-9]|3[01]", "|LW?"),
-    _field(f"0?[1-9]|1[0-2]|{_MONTHS}"),
-    _field(f"[0-7]|{_DAYS}", f"|[0-7]L|([0-7]|{_DAYS})#[1-5]"),
-)
-
-# Patterns match a whole text; Python's `re` and RE2 read them alike.
-SCHEDULE_PATTERN = f" *((?i:{_GAP.join(_FIELDS)})|{'|'.join(MACROS)}) *"
-"""What `cronsim` accepts, except for ranges in the wrong order and days that no month has."""
-
-TIME_ZONE_PATTERN = "[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*"
-FIXED_PLACE_PATTERN = (
-    "[a-z0-9]+://([^/{]|[{][{] *[.]Namespace *[}][}])*/[^?]*([?]([^{]|[{][{] *[.]Namespace *[}][}])*)?"
-)
-"""A template whose bucket and options are the same for each EtcdBackup of a schedule."""
-
-DIFFERS_PATTERN = "[^?]*[{][{] *[.](Name|UID|CreationTimestamp) *[}][}].*"
-"""A template that stands for another object for each EtcdBackup of a schedule."""
-
 SUCCESSFUL_KEPT, FAILED_KEPT = 3, 1
 """The default limits of finished EtcdBackups, as those of a CronJob for its Jobs."""
 

@@ -19,20 +19,10 @@ UID_LABEL = f"{GROUP}/backup-uid"
 PLACEHOLDERS = ("Name", "Namespace", "UID", "CreationTimestamp")
 """Fields of the EtcdBackup itself; nothing in a template is executed."""
 
-S3_OPTIONS = ("region", "endpoint", "s3ForcePathStyle", "disableSSL", "sse", "sseKMSKeyID")
-"""The query of `s3://`, as `storage.urls` reads it."""
-
 # Patterns match a whole text; Python's `re` and RE2 read them alike.
 PLACEHOLDER_PATTERN = f"[{{][{{] *[.]({'|'.join(PLACEHOLDERS)}) *[}}][}}]"
 TEMPLATE_PATTERN = f"([^{{}}]|{PLACEHOLDER_PATTERN})*"
 ANY_PLACEHOLDER_PATTERN = "[{][^}]*[}]*|[}]+"
-SCHEME_PATTERN = "(s3|gs|file)://.*"
-CREDENTIALS_PATTERN = "[a-z0-9]+://([^/?#]*|[^?]*[?](.*&)?endpoint=[^&#]*)@.*"
-OBJECT_PATTERN = "(s3|gs)://[^/?#:]+/([^/?#]+/)*[^/?#]+([?].*)?|file:///[^/?#]+([?].*)?"
-DOTS_PATTERN = ".*/[.][.]?([/?].*)?|[^?]*%2[EeFf].*"
-_OPTION = f"({'|'.join(S3_OPTIONS)})=[^&#]*"
-OPTIONS_PATTERN = f"[^?]*|s3://[^?]*[?]{_OPTION}(&{_OPTION})*"
-CLUSTER_URL_PATTERN = r"http://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?"
 
 
 class BackupSource(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -27,14 +27,6 @@ MOST_BACKUPS = 10_000
 LARGEST_VOLUME = 1 << 30
 """MiB: a PiB."""
 
-# Patterns match a whole text; Python's `re` and RE2 read them alike.
-BUCKET_PATTERN = "[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]"
-_FOLDER = "[A-Za-z0-9_-][A-Za-z0-9._-]*"
-PREFIX_PATTERN = f"{_FOLDER}(/{_FOLDER})*/?"
-CLUSTER_PATTERN = "[a-z]([-a-z0-9]*[a-z0-9])?"
-REGION_PATTERN = "[a-z0-9-]+"
-ENDPOINT_PATTERN = r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?"
-
 
 class BackupPolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a cluster is backed up."""

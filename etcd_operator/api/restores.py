@@ -34,10 +34,6 @@ UID_ANNOTATION = UID_LABEL
 RESTORED_FROM_LABEL = f"{GROUP}/restored-from"
 """On the claims and the EtcdCluster: the name of the EtcdRestore."""
 
-# Patterns match a whole text; Python's `re` and RE2 read them alike.
-BUCKET_PATTERN = "(s3|gs)://[^/?#:@]+/?([?].*)?"
-OBJECT_PATH_PATTERN = "([^/?#]+/)*[^/?#]+"
-
 
 class OptionalSecretKey(SecretKey, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A key of a Secret that may be missing."""

@@ -5,6 +5,8 @@ In CEL, `self` is the value at the rule's path and `oldSelf` the stored one. A r
 evaluated only on updates.
 """
 
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -35,6 +37,31 @@ class Validation:
         if self.field:
             entry["fieldPath"] = self.field
         return entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """The form of a text: a rule, and the same check for objects that were stored before the rule."""
+
+    name: str
+    pattern: str  # matches a whole text; Python's `re` and RE2 read it alike
+    message: str
+    forbids: bool = False  # whether the texts that match are the invalid ones
+    unless: str = ""  # CEL before `||`, for texts about which other rules report more
+
+    def rule(self, at: str) -> Validation:
+        """The rule for the field at this path."""
+        holds = f"{self.unless}{'!' if self.forbids else ''}{whole(self.pattern)}"
+        return Validation(name=self.name, at=at, holds=holds, message=self.message)
+
+    def fits(self, text: str) -> bool:
+        """Whether a text is valid."""
+        return (re.fullmatch(self.pattern, text) is None) is self.forbids
+
+
+def misfits(text: str, forms: Iterable[Form]) -> Iterator[str]:
+    """The messages of the forms that a text does not have."""
+    return (form.message for form in forms if not form.fits(text))
 
 
 def whole(pattern: str, text: str = "self") -> str:

@@ -3,23 +3,33 @@
 `decide.policy` has the same rules in Python, for objects stored under another definition.
 """
 
-from etcd_operator.api.coreos_backup import (
-    BUCKET_PATTERN,
-    CLUSTER_PATTERN,
-    ENDPOINT_PATTERN,
-    PREFIX_PATTERN,
-    REGION_PATTERN,
-)
-from etcd_operator.api.definitions.cel import Validation, whole
+from etcd_operator.api.definitions.cel import Form, Validation
 from etcd_operator.api.definitions.limits import LONGEST_BACKED_UP_NAME
 
 VOLUME_SIZE = "volumeSizeInMB is missing: set the size of the volume for backups, like 1024"
 S3_FITS = "s3 belongs to storageType S3: set it for that type, and only for it"
-BUCKET = "must be the name of a bucket: letters, digits, '-', '.' and '_'"
-PREFIX = "must consist of folders like backups/etcd, without '.' or '/' at the beginning"
-REGION = "must be the name of a region, like eu-west-1"
-ENDPOINT = "must be the URL of an S3 service without credentials, like https://s3.example.com:9000"
-CLUSTER = "must be the name of an EtcdCluster: lower-case letters, digits and '-'"
+BUCKET = Form(
+    name="bucket",
+    pattern="[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]",
+    message="must be the name of a bucket: letters, digits, '-', '.' and '_'",
+)
+_FOLDER = "[A-Za-z0-9_-][A-Za-z0-9._-]*"
+PREFIX = Form(
+    name="prefix",
+    pattern=f"{_FOLDER}(/{_FOLDER})*/?",
+    message="must consist of folders like backups/etcd, without '.' or '/' at the beginning",
+)
+REGION = Form(name="region", pattern="[a-z0-9-]+", message="must be the name of a region, like eu-west-1")
+ENDPOINT = Form(
+    name="endpoint",
+    pattern=r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?",
+    message="must be the URL of an S3 service without credentials, like https://s3.example.com:9000",
+)
+CLUSTER = Form(
+    name="restore-name",
+    pattern="[a-z]([-a-z0-9]*[a-z0-9])?",
+    message="must be the name of an EtcdCluster: lower-case letters, digits and '-'",
+)
 RESTORE_S3 = (
     "storageType S3 needs spec.backup with storageType S3: backups are restored from the bucket that it names"
 )
@@ -53,18 +63,11 @@ BACKUP_POLICY = (
         holds="has(self.s3) == (has(self.storageType) && self.storageType == 'S3')",
         message=S3_FITS,
     ),
-    Validation(name="bucket", at="spec.backup.s3.s3Bucket", holds=whole(BUCKET_PATTERN), message=BUCKET),
-    Validation(name="prefix", at="spec.backup.s3.prefix", holds=whole(PREFIX_PATTERN), message=PREFIX),
-    Validation(name="region", at="spec.backup.s3.region", holds=whole(REGION_PATTERN), message=REGION),
-    Validation(
-        name="endpoint", at="spec.backup.s3.endpoint", holds=whole(ENDPOINT_PATTERN), message=ENDPOINT
-    ),
-    Validation(
-        name="restore-name",
-        at="spec.restore.backupClusterName",
-        holds=whole(CLUSTER_PATTERN),
-        message=CLUSTER,
-    ),
+    BUCKET.rule("spec.backup.s3.s3Bucket"),
+    PREFIX.rule("spec.backup.s3.prefix"),
+    REGION.rule("spec.backup.s3.region"),
+    ENDPOINT.rule("spec.backup.s3.endpoint"),
+    CLUSTER.rule("spec.restore.backupClusterName"),
     Validation(
         name="restore-s3",
         at="",

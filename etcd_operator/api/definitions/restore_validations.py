@@ -3,8 +3,8 @@
 `decide.spec` has the same rules in Python, for objects that were stored under another definition.
 """
 
-from etcd_operator.api.definitions.backup_validations import CREDENTIALS_FIT, of_access, of_url
-from etcd_operator.api.definitions.cel import Validation, final, name_length, one_affinity, whole
+from etcd_operator.api.definitions.backup_validations import CREDENTIALS_FIT, of_access, url_forms
+from etcd_operator.api.definitions.cel import Form, Validation, final, name_length, one_affinity, whole
 from etcd_operator.api.definitions.limits import (
     LONGEST_IMPROBABLE_NAME,
     LONGEST_LABEL,
@@ -14,15 +14,24 @@ from etcd_operator.api.definitions.limits import (
 )
 from etcd_operator.api.definitions.validations import reserved_names, storage_size
 from etcd_operator.api.definitions.version_validations import EXPLAINED, SUPPORTED
-from etcd_operator.api.restores import BUCKET_PATTERN, OBJECT_PATH_PATTERN
 
 ONE_SOURCE = "bucket, objectURL and backupName are alternatives: set exactly one of them"
-BUCKET_URL = "must name a bucket only, like gs://my-bucket or s3://my-bucket?region=eu-west-1"
-OBJECT_PATH = "must be the path of an object in the bucket, like backups/my-backup.db"
-OBJECT = (
-    "must name a bucket and an object in it, like s3://my-bucket/my-backup.db, or a file, like file:///my.db"
+BUCKET_URL = Form(
+    name="bucket-url",
+    pattern="(s3|gs)://[^/?#:@]+/?([?].*)?",
+    message="must name a bucket only, like gs://my-bucket or s3://my-bucket?region=eu-west-1",
 )
-NO_CREDENTIALS = "must not contain credentials: remove what is before '@', and set source.credentials"
+OBJECT_PATH = Form(
+    name="object-path",
+    pattern="([^/?#]+/)*[^/?#]+",
+    message="must be the path of an object in the bucket, like backups/my-backup.db",
+)
+_NO_DOTS = f"!{whole('(.*/)?[.][.]?(/.*)?|.*%2[EeFf].*')}"
+URL = url_forms(
+    no_credentials="must not contain credentials: remove what is before '@', and set source.credentials",
+    an_object="must name a bucket and an object in it, like s3://my-bucket/my-backup.db, or a file, like "
+    "file:///my.db",
+)
 ACCESS_OF_URL = "credentials and persistentVolumeClaim belong to objectURL: a bucket has its own credentials"
 CLUSTER_NAME = (
     "must be the name of the new EtcdCluster: it starts with a letter, contains only lower-case letters, "
@@ -46,14 +55,12 @@ _SOURCE = (
         holds="has(self.objectURL) || (!has(self.credentials) && !has(self.persistentVolumeClaim))",
         message=ACCESS_OF_URL,
     ),
+    BUCKET_URL.rule("spec.source.bucket.bucketURL"),
     Validation(
-        name="bucket-url", at="spec.source.bucket.bucketURL", holds=whole(BUCKET_PATTERN), message=BUCKET_URL
-    ),
-    Validation(
-        name="object-path",
+        name=OBJECT_PATH.name,
         at="spec.source.bucket.objectPath",
-        holds=f"{whole(OBJECT_PATH_PATTERN)} && !{whole('(.*/)?[.][.]?(/.*)?|.*%2[EeFf].*')}",
-        message=OBJECT_PATH,
+        holds=f"{whole(OBJECT_PATH.pattern)} && {_NO_DOTS}",
+        message=OBJECT_PATH.message,
     ),
     Validation(
         name="bucket-credentials",
@@ -63,7 +70,7 @@ _SOURCE = (
         "(!has(self.credentials.googleCloud) || self.bucketURL.startsWith('gs://')))",
         message=CREDENTIALS_FIT,
     ),
-    *of_url("spec.source.objectURL", no_credentials=NO_CREDENTIALS, an_object=OBJECT),
+    *(form.rule("spec.source.objectURL") for form in URL),
     *of_access("spec.source", "objectURL", unless="!has(self.objectURL) || "),
 )
 

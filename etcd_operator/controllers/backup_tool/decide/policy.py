@@ -1,6 +1,5 @@
 """What `spec.backup` means: the policy, or what is wrong with it."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -49,12 +48,12 @@ def _problems(policy: BackupPolicy) -> Iterator[str]:
 
 
 def _s3_problems(target: S3Target) -> Iterator[str]:
-    checks = (
-        ("s3Bucket", target.s3_bucket, api.BUCKET_PATTERN, rules.BUCKET),
-        ("prefix", target.prefix or "x", api.PREFIX_PATTERN, rules.PREFIX),
-        ("region", target.region or "x", api.REGION_PATTERN, rules.REGION),
-        ("endpoint", target.endpoint or "http://x", api.ENDPOINT_PATTERN, rules.ENDPOINT),
-    )
-    for field, value, pattern, message in checks:
-        if not re.fullmatch(pattern, value):
-            yield f"spec.backup.s3.{field}: {message}"
+    if not rules.BUCKET.fits(target.s3_bucket):
+        yield f"spec.backup.s3.s3Bucket: {rules.BUCKET.message}"
+    for form, value in (
+        (rules.PREFIX, target.prefix),
+        (rules.REGION, target.region),
+        (rules.ENDPOINT, target.endpoint),
+    ):
+        if value and not form.fits(value):
+            yield f"spec.backup.s3.{form.name}: {form.message}"

@@ -6,19 +6,13 @@ from urllib.parse import urlsplit
 
 from etcd_operator.api.backups import (
     ANY_PLACEHOLDER_PATTERN,
-    CLUSTER_URL_PATTERN,
-    CREDENTIALS_PATTERN,
-    DOTS_PATTERN,
-    OBJECT_PATTERN,
-    OPTIONS_PATTERN,
     PLACEHOLDER_PATTERN,
-    SCHEME_PATTERN,
-    TEMPLATE_PATTERN,
     BackupDestination,
     BackupSource,
     BackupSpec,
 )
 from etcd_operator.api.definitions import backup_validations as rules
+from etcd_operator.api.definitions.cel import misfits
 from etcd_operator.api.definitions.limits import NAME_PATTERN
 from etcd_operator.api.meta import ObjectMeta
 
@@ -65,18 +59,6 @@ def url_in_pod(url: str) -> str:
     return f"{_FILE}{CLAIM_FOLDER}{url.removeprefix(_FILE)}" if url.startswith(_FILE) else url
 
 
-def url_problems(url: str, *, no_credentials: str, an_object: str) -> Iterator[str]:
-    """What is wrong with the URL of an object in a store, with two of the messages."""
-    checks = (
-        (SCHEME_PATTERN, True, rules.SCHEME),
-        (CREDENTIALS_PATTERN, False, no_credentials),
-        (OBJECT_PATTERN, True, an_object),
-        (DOTS_PATTERN, False, rules.DOTS),
-        (OPTIONS_PATTERN, True, rules.OPTIONS),
-    )
-    return (text for pattern, wanted, text in checks if bool(re.fullmatch(pattern, url)) is not wanted)
-
-
 def access_problems(destination: BackupDestination) -> Iterator[str]:
     """What does not fit the URL: the claim, the credentials."""
     url, credentials = destination.object_url_template, destination.credentials
@@ -104,7 +86,7 @@ def _source_problems(source: BackupSource) -> Iterator[str]:
     if bool(source.cluster_url) == bool(source.cluster_name):
         yield rules.ONE_SOURCE
     if source.cluster_url and not _is_client_url(source.cluster_url):
-        yield f"clusterURL {rules.CLUSTER_URL}"
+        yield f"clusterURL {rules.CLUSTER_URL.message}"
     if source.cluster_name and not re.fullmatch(NAME_PATTERN, source.cluster_name):
         yield f"clusterName {rules.CLUSTER_NAME}"
 
@@ -112,17 +94,17 @@ def _source_problems(source: BackupSource) -> Iterator[str]:
 def _is_client_url(url: str) -> bool:
     """The pattern, which the API server has, too, permits ports and addresses that do not exist."""
     try:
-        return re.fullmatch(CLUSTER_URL_PATTERN, url) is not None and urlsplit(url).port != 0
+        return rules.CLUSTER_URL.fits(url) and urlsplit(url).port != 0
     except ValueError:
         return False
 
 
 def _url_problems(url: str) -> Iterator[str]:
-    if not re.fullmatch(TEMPLATE_PATTERN, url):
+    if not rules.KNOWN_PLACEHOLDERS.fits(url):
         wrong = [
             each.group()
             for each in re.finditer(ANY_PLACEHOLDER_PATTERN, url)
             if not re.fullmatch(PLACEHOLDER_PATTERN, each.group())
         ]
-        yield f"{', '.join(wrong)}: {rules.UNKNOWN_PLACEHOLDER}"
-    yield from url_problems(url, no_credentials=rules.NO_CREDENTIALS, an_object=rules.OBJECT)
+        yield f"{', '.join(wrong)}: {rules.KNOWN_PLACEHOLDERS.message}"
+    yield from misfits(url, rules.URL)

@@ -6,15 +6,13 @@ repeated is due at its first occurrence. A schedule whose minute or hour begins 
 that pass.
 """
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from etcd_operator.api.backup_schedules import MACROS, SCHEDULE_PATTERN, TIME_ZONE_PATTERN
-from etcd_operator.api.definitions.schedule_validations import CRON, TIME_ZONE
+from etcd_operator.api.definitions.schedule_validations import CRON, MACROS, TIME_ZONE
 from etcd_operator.errors import InvalidSpec
 
 FINEST = timedelta(minutes=1)
@@ -58,8 +56,8 @@ class Cron:
 
 def cron(schedule: str, time_zone: str) -> Cron:
     """The schedule of a spec. Raises `InvalidSpec` with one sentence."""
-    if not re.fullmatch(SCHEDULE_PATTERN, schedule):
-        raise InvalidSpec(f'spec.schedule: "{schedule}" {CRON}')
+    if not CRON.fits(schedule):
+        raise InvalidSpec(f'spec.schedule: "{schedule}" {CRON.message}')
     fields = MACROS.get(schedule.strip(), schedule)
     try:
         is_ever = next(CronSim(fields, _ANY), None) is not None
@@ -75,8 +73,8 @@ def _zone(name: str) -> tzinfo:
     if not name:
         return UTC
     try:
-        if re.fullmatch(TIME_ZONE_PATTERN, name):
+        if TIME_ZONE.fits(name):
             return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # unknown; not a time zone; a folder of them
         pass
-    raise InvalidSpec(f'spec.timeZone: "{name}" {TIME_ZONE}')
+    raise InvalidSpec(f'spec.timeZone: "{name}" {TIME_ZONE.message}')

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from etcd_operator.api.backup_schedules import FIXED_PLACE_PATTERN, KIND, Retention, ScheduleSpec
+from etcd_operator.api.backup_schedules import KIND, Retention, ScheduleSpec
 from etcd_operator.api.backups import PLACEHOLDER_PATTERN
 from etcd_operator.api.definitions import schedule_validations as rules
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.formats import DURATION_PATTERN
 
 _DIGIT = "[0-9]"
 _VARYING: dict[str, Callable[[str], str]] = {
@@ -50,10 +49,10 @@ def problem(spec: ScheduleSpec) -> str:
         return ""
     if retention.max_count is None and not retention.max_age:
         return f"spec.retention: {rules.RETENTION}"
-    if retention.max_age and not re.fullmatch(DURATION_PATTERN, retention.max_age):
-        return f'spec.retention.maxAge: "{retention.max_age}" {rules.MAX_AGE}'
-    if not re.fullmatch(FIXED_PLACE_PATTERN, spec.backup_template.destination.object_url_template):
-        return f"spec.retention: {rules.FIXED_PLACE}"
+    if retention.max_age and not rules.MAX_AGE.fits(retention.max_age):
+        return f'spec.retention.maxAge: "{retention.max_age}" {rules.MAX_AGE.message}'
+    if not rules.FIXED_PLACE.fits(spec.backup_template.destination.object_url_template):
+        return f"spec.retention: {rules.FIXED_PLACE.message}"
     return ""
 
 
@@ -82,15 +81,15 @@ def place(template: str, metadata: ObjectMeta) -> BackupFolder:
     bucket, *folders = path.split("/")
     fixed = next(number for number, each in enumerate(folders) if re.search(PLACEHOLDER_PATTERN, each))
     folder = "".join(f"{each}/" for each in (bucket, *folders[:fixed]))
-    query = f"?{options}" * bool(options)
+    query = f"?{options}" if options else ""
     names = "/".join(folders[fixed:])
     return BackupFolder(url=f"{scheme}://{folder}{query}", match=_pattern(names, metadata.name))
 
 
 def _pattern(names: str, schedule: str) -> str:
-    """Even parts are text, odd ones the fields of placeholders."""
-    parts = re.split(PLACEHOLDER_PATTERN, names)
-    return "".join(
-        _VARYING[part](schedule) if number % 2 else glob.escape(unquote(part))
-        for number, part in enumerate(parts)
-    )
+    """The pattern of `fnmatch` for the names of a schedule's backups, which may contain placeholders."""
+    pattern, end = "", 0
+    for found in re.finditer(PLACEHOLDER_PATTERN, names):
+        pattern += glob.escape(unquote(names[end : found.start()])) + _VARYING[found[1]](schedule)
+        end = found.end()
+    return pattern + glob.escape(unquote(names[end:]))

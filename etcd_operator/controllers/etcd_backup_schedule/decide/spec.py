@@ -1,9 +1,8 @@
 """What a spec of an EtcdBackupSchedule means: whether it is valid, its times, and names of EtcdBackups."""
 
-import re
 from datetime import UTC, datetime
 
-from etcd_operator.api.backup_schedules import DIFFERS_PATTERN, ScheduleSpec
+from etcd_operator.api.backup_schedules import ScheduleSpec
 from etcd_operator.api.definitions import schedule_validations as rules
 from etcd_operator.api.definitions.limits import LONGEST_LABEL, NAME_LENGTH
 from etcd_operator.controllers.etcd_backup.decide.spec import problem
@@ -20,8 +19,8 @@ def checked(name: str, spec: ScheduleSpec) -> Cron:
     wrong = problem(spec.backup_template, rules.TEMPLATE)
     if wrong:
         raise InvalidSpec(wrong)
-    if not re.fullmatch(DIFFERS_PATTERN, spec.backup_template.destination.object_url_template):
-        raise InvalidSpec(f"{rules.TEMPLATE}.destination.objectURLTemplate: {rules.DIFFERS}")
+    if not rules.DIFFERS.fits(spec.backup_template.destination.object_url_template):
+        raise InvalidSpec(f"{rules.TEMPLATE}.destination.objectURLTemplate: {rules.DIFFERS.message}")
     if wrong := retention.problem(spec):
         raise InvalidSpec(wrong)
     return times

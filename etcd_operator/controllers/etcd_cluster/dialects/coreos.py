@@ -1,6 +1,5 @@
 """`coreos.com/v1`: ephemeral members, each a pod with its own Service."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,7 @@ import msgspec
 from etcd_operator.api import coreos
 from etcd_operator.api.adoption import Adopt
 from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus
-from etcd_operator.api.coreos_backup import CLUSTER_PATTERN, S3
+from etcd_operator.api.coreos_backup import S3
 from etcd_operator.api.definitions.adoption_validations import ALTERNATIVES
 from etcd_operator.api.definitions.coreos_backup_validations import CLUSTER, RESTORE_S3
 from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
@@ -173,8 +172,8 @@ def _restore(spec: ClusterSpec) -> RestoreFrom | None:
     """Raises InvalidSpec for a name that is none, and where no bucket is given."""
     if spec.restore is None:
         return None
-    if not re.fullmatch(CLUSTER_PATTERN, spec.restore.backup_cluster_name):
-        raise InvalidSpec(f"spec.restore.backupClusterName: {CLUSTER}")
+    if not CLUSTER.fits(spec.restore.backup_cluster_name):
+        raise InvalidSpec(f"spec.restore.backupClusterName: {CLUSTER.message}")
     if spec.restore.storage_type != S3:
         return RestoreFrom(cluster=spec.restore.backup_cluster_name)
     policy = wanted(spec.backup).policy

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 import msgspec
 
 from etcd_operator.api.backups import BackupDestination, BackupSource, BackupSpec
-from etcd_operator.api.definitions import restore_validations
+from etcd_operator.api.definitions import restore_validations as rules
+from etcd_operator.api.definitions.cel import misfits
 from etcd_operator.api.definitions.limits import LONGEST_IMPROBABLE_NAME, NAME_PATTERN
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.api.restores import BUCKET_PATTERN, OBJECT_PATH_PATTERN, RestoreSource, RestoreSpec
-from etcd_operator.controllers.etcd_backup.decide.spec import access_problems, url_problems
+from etcd_operator.api.restores import RestoreSource, RestoreSpec
+from etcd_operator.controllers.etcd_backup.decide.spec import access_problems
 from etcd_operator.controllers.etcd_cluster.decide.storage_quantity import bytes_of
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.versions import parse_version
@@ -76,12 +77,12 @@ def url_of(source: RestoreSource) -> str:
 def _problems(spec: RestoreSpec) -> Iterator[str]:
     source, template = spec.source, spec.cluster_template
     if sum(map(bool, (source.bucket, source.object_url, source.backup_name))) != 1:
-        yield f"source: {restore_validations.ONE_SOURCE}"
+        yield f"source: {rules.ONE_SOURCE}"
     yield from (f"source.{text}" for text in _source_problems(source))
     yield from (f"source: {text}" for text in _access_problems(access(spec)))
     name = template.cluster_name
     if not re.fullmatch(NAME_PATTERN, name) or len(name) > LONGEST_IMPROBABLE_NAME:
-        yield f"clusterTemplate.clusterName: {restore_validations.CLUSTER_NAME}"
+        yield f"clusterTemplate.clusterName: {rules.CLUSTER_NAME}"
     try:
         template_version(spec)
     except InvalidSpec as error:
@@ -91,19 +92,17 @@ def _problems(spec: RestoreSpec) -> Iterator[str]:
 
 
 def _source_problems(source: RestoreSource) -> Iterator[str]:
-    if source.bucket is not None and not re.fullmatch(BUCKET_PATTERN, source.bucket.bucket_url):
-        yield f"bucket.bucketURL: {restore_validations.BUCKET_URL}"
-    if source.bucket is not None and not re.fullmatch(OBJECT_PATH_PATTERN, source.bucket.object_path):
-        yield f"bucket.objectPath: {restore_validations.OBJECT_PATH}"
+    if source.bucket is not None and not rules.BUCKET_URL.fits(source.bucket.bucket_url):
+        yield f"bucket.bucketURL: {rules.BUCKET_URL.message}"
+    if source.bucket is not None and not rules.OBJECT_PATH.fits(source.bucket.object_path):
+        yield f"bucket.objectPath: {rules.OBJECT_PATH.message}"
     has_access = bool(source.persistent_volume_claim or source.credentials != type(source.credentials)())
     if has_access and not source.object_url:
-        yield restore_validations.ACCESS_OF_URL
+        yield rules.ACCESS_OF_URL
 
 
 def _access_problems(access: BackupSpec) -> Iterator[str]:
     url = access.destination.object_url_template
     if url:
-        yield from url_problems(
-            url, no_credentials=restore_validations.NO_CREDENTIALS, an_object=restore_validations.OBJECT
-        )
+        yield from misfits(url, rules.URL)
         yield from access_problems(access.destination)
