@@ -1,8 +1,21 @@
-"""The first start of a persistent cluster that is created on claims with data: again, or by an EtcdRestore.
+"""The first start of a cluster: its initial members, or what they resume from.
 
-Its cluster ID is on record at once, but no quorum has answered for this resource yet. That is no loss.
+A persistent cluster may be created on claims with data: again, or by an EtcdRestore. Then its cluster ID is
+on record at once, but no quorum has answered for this resource yet. That is no loss.
 """
 
+from collections.abc import Iterable
+
+from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    Action,
+    CreateMember,
+    Plan,
+    Remember,
+)
+from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
+from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 
 LONG_BOOTSTRAP = 60.0
@@ -33,3 +46,26 @@ def awaited(state: ClusterState) -> str:
     """What is waited for. One sentence for the whole start: a status that changes at each step is a write."""
     names = ", ".join(member.name for member in state.members)
     return f"waiting for a quorum of {names} to serve on the data of their claims"
+
+
+def create(bootstrap: Bootstrap, names: tuple[str, ...]) -> Plan:
+    """Record the bootstrap, then create its members of these names."""
+    persisted = PersistedState(bootstrap=bootstrap, next_ordinal=len(bootstrap.members))
+    return Plan.act(
+        Remember(persisted=persisted),
+        *initial_members(bootstrap, names),
+        reason="Creating",
+        message=bootstrapping(bootstrap),
+        requeue_after=BOOTSTRAP_POLL,
+    )
+
+
+def initial_members(bootstrap: Bootstrap, names: Iterable[str]) -> list[Action]:
+    """The actions that create the initial members of these names."""
+    start = Bootstrapping(members=bootstrap.members, token=bootstrap.token)
+    return [CreateMember(name=name, start=start, version=bootstrap.version) for name in names]
+
+
+def bootstrapping(bootstrap: Bootstrap) -> str:
+    """One sentence for the whole bootstrap: a status that changes at each step is a write at each step."""
+    return f"bootstrapping a cluster of {len(bootstrap.members)}"

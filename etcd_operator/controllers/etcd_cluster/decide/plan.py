@@ -32,9 +32,9 @@ from etcd_operator.controllers.etcd_cluster.decide.rules import (
     scale,
     take_over,
     unhealthy,
+    upgrade,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.upgrade import state_machine
 
 Rule = Callable[[ClusterState], Plan | None]
 
@@ -88,13 +88,13 @@ RULES: tuple[Rule, ...] = (
     budget.before_stop,  # no rule above may wait for a person while evictions are refused
     scale.down,  # a member that is to be removed is not upgraded first
     manual_recovery.offer_beside_upgrade,  # the next one reports an upgrade, and not what else can be done
-    state_machine.roll,  # decides itself where missing members come first (`grows_first`)
+    upgrade.roll,  # decides itself where missing members come first (`grows_first`)
     scale.up,  # needs every voter healthy, and no other change
     # Reports: nothing above could act.
     manual_recovery.offer,  # any rule above may still bring a quorum back
     unhealthy.watch,  # what is unhealthy now is reported before what was refused
     manual_recovery.record_stable,  # all members are healthy
-    state_machine.refused,  # the cluster serves, at another version
+    upgrade.refused,  # the cluster serves, at another version
     manual_recovery.refused,  # the cluster serves, and needs no recovery
     in_place.refused,  # the same, and is not restored
     adopt_again.refused,  # the same, and adopts nothing

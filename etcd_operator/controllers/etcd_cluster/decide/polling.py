@@ -6,8 +6,17 @@ rarely, so that a hundred clusters whose volumes cannot be attached do not use u
 
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 
+STEP = 0.1
+"""Seconds between observations while a member starts or catches up."""
+
+BOOTSTRAP_POLL = 0.15
+"""Seconds between observations of a bootstrap: etcd's first answer causes no event."""
+
+RECHECK = 2.0
+"""Seconds between observations of a cluster that is not healthy, or for which somebody else has to act."""
+
 LONGEST = 2.0
-"""Seconds between observations at most."""
+"""Seconds between observations of a member that starts, at most."""
 
 SHARE = 1 / 40
 """What an observation may come late, as a share of the time for which it was waited."""

@@ -16,7 +16,8 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.first_start import LONG_BOOTSTRAP
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.rules.bootstrap import BOOTSTRAP_POLL, bootstrap
+from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL
+from etcd_operator.controllers.etcd_cluster.decide.rules.bootstrap import bootstrap
 from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,

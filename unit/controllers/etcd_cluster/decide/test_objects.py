@@ -11,9 +11,10 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Stage,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.facts.services import missing_services
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.rules.objects import missing_services, repair
+from etcd_operator.controllers.etcd_cluster.decide.rules.objects import repair
 from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (

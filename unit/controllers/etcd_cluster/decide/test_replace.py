@@ -7,10 +7,11 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import ClearMissing, RecreatePod
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.facts.voters import CRASHES, remounting
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import RemoveMember
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.rules.replace import CRASHES, lost_member, remount
+from etcd_operator.controllers.etcd_cluster.decide.rules.replace import lost_member
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (
     FULL_STORE,
@@ -230,7 +231,7 @@ NOT_REMADE = [
 
 @pytest.mark.parametrize("state", NOT_REMADE)
 def test_a_pod_is_not_recreated(state: ClusterState) -> None:
-    assert remount(state) is None
+    assert remounting(state) is None
 
 
 def test_a_member_that_runs_on_its_data_after_all_is_believed_again() -> None:

@@ -13,6 +13,8 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Stage,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.facts.joining import addition
+from etcd_operator.controllers.etcd_cluster.decide.facts.removal import next_removal as shrink
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
@@ -21,8 +23,7 @@ from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
     RemoveMember,
 )
 from etcd_operator.controllers.etcd_cluster.decide.rules.learner import finish as finish_learner
-from etcd_operator.controllers.etcd_cluster.decide.rules.scale import down as shrink
-from etcd_operator.controllers.etcd_cluster.decide.rules.scale import orphaned_objects, up
+from etcd_operator.controllers.etcd_cluster.decide.rules.scale import orphaned_objects
 from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from unit.controllers.etcd_cluster.decide.builders import (
     AN_ERROR,
@@ -137,7 +138,7 @@ def test_a_claim_that_this_cluster_made_for_a_member_that_never_came_is_removed(
         pytest.param({"cluster_uid": TOKEN, "token": f"{TOKEN}-1"}, id="of another etcd cluster of its own"),
         pytest.param(
             {"cluster_uid": TOKEN, "member_id": "id-db-3", "cluster_id": "another"},
-            id="with the data of an etcd cluster that was given up",
+            id="with the data of an etcd cluster that was given addition",
         ),
     ],
 )
@@ -241,11 +242,13 @@ def test_without_a_quorum_no_membership_changes() -> None:
     left = Member(name="db-3", peer=peer("db-3"))
     state = replace(with_learner(with_members(sized(persistent(), 1), left), "db-4"), has_quorum=False)
 
-    assert [rule(state) for rule in (orphaned_objects, finish_learner, shrink, up)] == [None] * 4
+    assert [rule(state) for rule in (orphaned_objects, finish_learner, shrink, addition)] == [None] * 4
 
 
 def test_nothing_is_left_to_do_at_the_size_that_is_asked() -> None:
-    assert [rule(bootstrapped()) for rule in (orphaned_objects, finish_learner, shrink, up)] == [None] * 4
+    assert [rule(bootstrapped()) for rule in (orphaned_objects, finish_learner, shrink, addition)] == [
+        None
+    ] * 4
 
 
 def test_an_ephemeral_cluster_shrinks_by_the_member_whose_pod_is_just_being_deleted() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Stage
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
-from etcd_operator.controllers.etcd_cluster.decide.rules.unhealthy import RECHECK, watch
+from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK
+from etcd_operator.controllers.etcd_cluster.decide.rules.unhealthy import watch
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import OUT_OF_SPACE
 from unit.controllers.etcd_cluster.decide.builders import (

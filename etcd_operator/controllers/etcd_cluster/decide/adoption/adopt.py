@@ -15,13 +15,16 @@ import msgspec
 from etcd_operator.api.persisted import AdoptedMember, Adoption
 from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.adoption import adoptable
-from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_hold import RECHECK, unhealthy
 from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import (
     after_addition,
     before_removal,
     noted,
     remember,
 )
+from etcd_operator.controllers.etcd_cluster.decide.adoption.obstacles import unhealthy
+from etcd_operator.controllers.etcd_cluster.decide.facts.joining import addition, remove
+from etcd_operator.controllers.etcd_cluster.decide.facts.removal import lead_elsewhere
+from etcd_operator.controllers.etcd_cluster.decide.facts.voters import is_losing_data, pending_learner
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
     MoveLeader,
@@ -29,9 +32,8 @@ from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
     RemoveMember,
 )
 from etcd_operator.controllers.etcd_cluster.decide.observation import listed
+from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
-from etcd_operator.controllers.etcd_cluster.decide.rules import learner, scale
-from etcd_operator.controllers.etcd_cluster.decide.rules.learner import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD
 
@@ -101,9 +103,9 @@ def leave(state: ClusterState) -> Plan | None:
             "external members have been removed already: set spec.adopt.mode to Complete",
             requeue_after=RETRY_HELD,
         )
-    pending = learner.pending(state)
+    pending = pending_learner(state)
     if pending is not None:
-        return learner.remove(state, pending.name, pending.id, f"turning back: removing {pending.name}")
+        return remove(state, pending.name, pending.id, f"turning back: removing {pending.name}")
     if not state.voters:
         return _turned_back()
     return _leave(state, _leaving(state))
@@ -164,7 +166,7 @@ def proceed(state: ClusterState) -> Plan | None:
     if finishing is not None:
         return finishing
     if len(state.voters) < state.desired.size:
-        return scale.up(state) or _await_health(state)
+        return addition(state) or _await_health(state)
     if asked.mode == "Join" and not state.leaving:
         return _joined(state)
     return _remove_external(state, adoption)
@@ -197,7 +199,7 @@ def _finish_removal(state: ClusterState) -> Plan | None:
     """
     leaving = next(iter(state.leaving), None)
     rest = [voter for voter in state.all_voters if voter is not leaving]
-    able = [voter for voter in rest if voter.is_healthy and not learner.is_losing_data(state, voter)]
+    able = [voter for voter in rest if voter.is_healthy and not is_losing_data(state, voter)]
     ours = [voter for voter in able if voter in state.voters]
     if leaving is None or not ours or len(able) < quorum(len(rest)):
         return None
@@ -227,7 +229,7 @@ def _finish(state: ClusterState, adoption: Adoption) -> Plan:
 def _remove_external(state: ClusterState, adoption: Adoption) -> Plan:
     """Remove an external member if ours alone are a quorum of those that are left."""
     ours = list(state.healthy_voters)
-    losing = [voter for voter in ours if learner.is_losing_data(state, voter)]
+    losing = [voter for voter in ours if is_losing_data(state, voter)]
     if len(ours) - len(losing) < quorum(len(state.all_voters) - 1) or len(ours) < len(state.voters):
         return _at_risk(state)
     leaving = min(state.external, key=lambda member: member.is_healthy)
@@ -239,7 +241,7 @@ def _removal(state: ClusterState, leaving: Member, ours: list[Member], *record: 
     """After the leadership is one of ours. record: that the removal begins, which allows no way back."""
     leader = state.leader
     if leader in state.external:
-        return _plan(f"moving the leadership from {leader.name}", *scale.lead_elsewhere(state, leader, ours))
+        return _plan(f"moving the leadership from {leader.name}", *lead_elsewhere(state, leader, ours))
     removal = RemoveExternal(name=leaving.name, member_id=leaving.id)
     return _plan(f"removing {leaving.name}", *record, removal)
 

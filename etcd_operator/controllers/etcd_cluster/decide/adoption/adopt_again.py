@@ -12,12 +12,15 @@ from dataclasses import replace
 
 from etcd_operator.api.persisted import AdoptedMember, Adoption
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
-from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_hold import RECHECK, way_out
 from etcd_operator.controllers.etcd_cluster.decide.adoption.external_again import ids_on_claims
+from etcd_operator.controllers.etcd_cluster.decide.adoption.obstacles import (
+    may_have_adopted,
+    way_out,
+)
 from etcd_operator.controllers.etcd_cluster.decide.desired import Adopt
+from etcd_operator.controllers.etcd_cluster.decide.facts.voters import remounting
+from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
-from etcd_operator.controllers.etcd_cluster.decide.rules.learner import STEP
-from etcd_operator.controllers.etcd_cluster.decide.rules.replace import remount
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD
 
@@ -36,7 +39,7 @@ def known_again(state: ClusterState) -> Plan | None:
         return _record(state, None, "Resuming", "no adoption continues: spec.adopt was removed")
     why = _unclear(state)
     if why:
-        return remount(state) or Plan.hold("AdoptionUnclear", why, requeue_after=RECHECK)
+        return remounting(state) or Plan.hold("AdoptionUnclear", why, requeue_after=RECHECK)
     if not state.external:
         message = "etcd lists no external member: the adoption had ended"
         return _record(state, Adoption(members=(), finished=True), "Adopted", message)
@@ -48,17 +51,6 @@ def known_again(state: ClusterState) -> Plan | None:
 def _record(state: ClusterState, adoption: Adoption | None, reason: str, message: str) -> Plan:
     remember = Remember(persisted=replace(state.persisted, adoption=adoption))
     return Plan.act(remember, reason=reason, message=message, requeue_after=STEP)
-
-
-def may_have_adopted(state: ClusterState) -> bool:
-    """Whether it resumed on claims that record no bootstrap: their cluster may have been adopted.
-
-    The API server accepts spec.adopt for such a resource (see `definitions.adoption_validations`).
-    """
-    bootstrap, recovery = state.persisted.bootstrap, state.persisted.recovery
-    if state.persisted.adoption is not None or (recovery is not None and recovery.replaces):
-        return False
-    return bootstrap is not None and not bootstrap.members
 
 
 def refused(state: ClusterState) -> Plan | None:

@@ -5,12 +5,11 @@ Nothing is done then, not even a recovery: external members may have data that o
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.adoption import adoptable
-from etcd_operator.controllers.etcd_cluster.decide.rules.replace import remount
+from etcd_operator.controllers.etcd_cluster.decide.adoption.obstacles import unhealthy, way_out
+from etcd_operator.controllers.etcd_cluster.decide.facts.voters import remounting
+from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD
-
-RECHECK = 2.0
-"""Seconds between observations while somebody else has to act."""
 
 
 def hold(state: ClusterState) -> Plan | None:
@@ -29,20 +28,8 @@ def hold(state: ClusterState) -> Plan | None:
         )
     if not state.has_quorum or not state.all_healthy_voters:
         message = f"no quorum answers: {_problems(state)}{_disowned(state) or way_out(state)}"
-        return remount(state) or Plan.hold("QuorumLost", message, requeue_after=RECHECK)
+        return remounting(state) or Plan.hold("QuorumLost", message, requeue_after=RECHECK)
     return None
-
-
-def way_out(state: ClusterState) -> str:
-    """What a person can do whose members never come back."""
-    answering = [m for m in (*state.members, *state.external) if m.answer is not None]
-    if not answering or state.follows_one_leader:
-        return ""
-    newest = max(answering, key=lambda voter: voter.answer.committed if voter.answer is not None else 0)
-    return (
-        "; nothing is recovered during an adoption: restart the missing members with their data, or, if "
-        f"their data is lost, restore a snapshot of {newest.name} (`etcdctl snapshot save`) to a new cluster"
-    )
 
 
 def _disowned(state: ClusterState) -> str:
@@ -67,11 +54,3 @@ def _problems(state: ClusterState) -> str:
     rejections = [] if state.external else [rejection.why for _, rejection in state.rejected]
     found = (", ".join(rejections), adoptable.problems_of(state), ", ".join(unhealthy(state)))
     return next(filter(None, found), "no member reports the members")
-
-
-def unhealthy(state: ClusterState) -> list[str]:
-    """The voters that are not healthy, with the reason. Answers at an endpoint may be another process's."""
-    rejections = {member_id: rejection.why for member_id, rejection in state.rejected}
-    return [
-        f"{v.name} ({rejections.get(v.id, v.health.value)})" for v in state.all_voters if not v.is_healthy
-    ]

@@ -12,7 +12,7 @@ import msgspec
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.api.shared_keys import DELETE_CLAIMS, GIVEN_UP_ANNOTATION, RECOVER_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan
-from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_again import may_have_adopted
+from etcd_operator.controllers.etcd_cluster.decide.adoption.obstacles import may_have_adopted
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.automatic import (
     is_due,

@@ -10,7 +10,6 @@ no quorum can have formed; otherwise two empty initial members could form an emp
 the data of a third (docs/architecture.md, "Bootstrap").
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import msgspec
@@ -19,23 +18,23 @@ from etcd_operator.api.persisted import Bootstrap, repeated
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
     ConfirmClaimsLost,
-    CreateMember,
     DropPod,
     Plan,
     Remember,
     ReplaceMember,
 )
-from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
-from etcd_operator.controllers.etcd_cluster.decide.first_start import LONG_BOOTSTRAP
+from etcd_operator.controllers.etcd_cluster.decide.facts.budget import missing_budget
+from etcd_operator.controllers.etcd_cluster.decide.facts.services import missing_services
+from etcd_operator.controllers.etcd_cluster.decide.first_start import (
+    LONG_BOOTSTRAP,
+    bootstrapping,
+    create,
+    initial_members,
+)
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.rules.budget import missing_budget
-from etcd_operator.controllers.etcd_cluster.decide.rules.objects import missing_services
-from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
+from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD, auth_enabled
-
-BOOTSTRAP_POLL = 0.15
-"""Seconds between observations of a bootstrap: etcd's first answer causes no event."""
 
 
 def bootstrap(state: ClusterState) -> Plan | None:
@@ -60,23 +59,6 @@ def _begin(state: ClusterState) -> Plan:
     names = state.desired.initial_member_names
     bootstrap = Bootstrap(members=names, token=state.desired.uid, version=state.desired.version)
     return create(bootstrap, names)
-
-
-def create(bootstrap: Bootstrap, names: tuple[str, ...]) -> Plan:
-    """Record the bootstrap, then create its members of these names."""
-    persisted = PersistedState(bootstrap=bootstrap, next_ordinal=len(bootstrap.members))
-    return Plan.act(
-        Remember(persisted=persisted),
-        *_initial_members(bootstrap, names),
-        reason="Creating",
-        message=_bootstrapping(bootstrap),
-        requeue_after=BOOTSTRAP_POLL,
-    )
-
-
-def _initial_members(bootstrap: Bootstrap, names: Iterable[str]) -> list[Action]:
-    start = Bootstrapping(members=bootstrap.members, token=bootstrap.token)
-    return [CreateMember(name=name, start=start, version=bootstrap.version) for name in names]
 
 
 def _record_cluster_id(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
@@ -125,12 +107,12 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
         without_claims = [member.name for member in state.members if _has_lost_its_claim(state, member)]
         if without_claims:
             return _remake(bootstrap, without_claims)
-    actions = _initial_members(bootstrap, missing)
+    actions = initial_members(bootstrap, missing)
     actions += [*missing_services(state), *missing_budget(state)]
     slow = state.age > LONG_BOOTSTRAP
     poll = 2.0 if slow else BOOTSTRAP_POLL
     if actions:
-        return Plan.act(*actions, reason="Creating", message=_bootstrapping(bootstrap), requeue_after=poll)
+        return Plan.act(*actions, reason="Creating", message=bootstrapping(bootstrap), requeue_after=poll)
     return _await_quorum(state, bootstrap, poll)
 
 
@@ -198,9 +180,4 @@ def _await_quorum(state: ClusterState, bootstrap: Bootstrap, poll: float) -> Pla
         if member.problem is not None:
             problem = member.problem
             return Plan.hold(problem.reason, f"{member.name}: {problem.message}", requeue_after=poll)
-    return Plan.wait("Creating", _bootstrapping(bootstrap), requeue_after=poll)
-
-
-def _bootstrapping(bootstrap: Bootstrap) -> str:
-    """One sentence for the whole bootstrap: a status that changes at each step is a write at each step."""
-    return f"bootstrapping a cluster of {len(bootstrap.members)}"
+    return Plan.wait("Creating", bootstrapping(bootstrap), requeue_after=poll)

@@ -5,7 +5,7 @@ upgrade from its turn, and with it the way back that status advises.
 """
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, ReplaceMember
-from etcd_operator.controllers.etcd_cluster.decide.rules import take_over
+from etcd_operator.controllers.etcd_cluster.decide.facts.former_operator import in_former_pods
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.state_machine import next_step
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import planned
@@ -19,6 +19,6 @@ def restart(state: ClusterState) -> Plan | None:
     member = state.by_name[step.action.name]
     if member not in state.voters or member.is_running or len(state.voters) > state.desired.size:
         return None
-    if state.persisted.is_adopting or take_over.finish(state) is not None:
+    if state.persisted.is_adopting or in_former_pods(state):
         return None
     return planned(state, step)

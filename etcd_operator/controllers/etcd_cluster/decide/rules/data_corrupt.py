@@ -9,11 +9,11 @@ once the member is removed, after another such read. Everything else is left to 
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import before_removal, remember
+from etcd_operator.controllers.etcd_cluster.decide.facts.removal import lead_elsewhere
+from etcd_operator.controllers.etcd_cluster.decide.facts.voters import removable_corrupt
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import DisarmCorrupt, RemoveCorrupt
+from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.replies import ANYBODY
-from etcd_operator.controllers.etcd_cluster.decide.rules.learner import STEP
-from etcd_operator.controllers.etcd_cluster.decide.rules.replace import removable_corrupt
-from etcd_operator.controllers.etcd_cluster.decide.rules.scale import lead_elsewhere
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD, data_corrupt
 

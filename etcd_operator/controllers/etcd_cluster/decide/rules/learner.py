@@ -1,42 +1,29 @@
 """The one learner that may be pending: it is started, promoted, or removed to begin again (I1, I2)."""
 
-from dataclasses import replace
-
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
-    Action,
-    CreateMember,
-    CreateMemberService,
-    DeleteMember,
     Plan,
 )
-from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import (
-    after_addition,
-    before_removal,
-    remember,
+from etcd_operator.controllers.etcd_cluster.decide.facts.joining import join, remove
+from etcd_operator.controllers.etcd_cluster.decide.facts.voters import (
+    is_losing_data,
+    is_lost,
+    may_change,
+    pending_learner,
+    removable,
+    removable_corrupt,
 )
-from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
-from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import Promote, RemoveMember
-from etcd_operator.controllers.etcd_cluster.decide.polling import pause
-from etcd_operator.controllers.etcd_cluster.decide.rules.objects import joining
-from etcd_operator.controllers.etcd_cluster.decide.rules.replace import is_lost, removable, removable_corrupt
+from etcd_operator.controllers.etcd_cluster.decide.membership_actions import Promote
+from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP, pause
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import start_again
-from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import joining_version
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.state_machine import grows_first
-
-STEP = 0.1
-"""Seconds between observations while a member starts or catches up: neither causes an event."""
 
 LONG_SILENCE = 120.0
 """Seconds of silence after which a learner that runs is reported."""
 
 TOO_LONG = 600.0
 """Seconds of silence after which it is removed: the leader has sent some gigabytes by then."""
-
-RECHECK = 2.0
-"""Seconds between observations of a learner that has been silent for long."""
 
 
 def remove_outdated(state: ClusterState) -> Plan | None:
@@ -45,7 +32,7 @@ def remove_outdated(state: ClusterState) -> Plan | None:
     Its flags list the members as they were. etcd compares them with the list before it writes
     anything, and refuses for ever once a member is gone (`member count is unequal`).
     """
-    learner = pending(state)
+    learner = pending_learner(state)
     if learner is None or learner.entry is None or learner.entry.name:
         return None
     if removable(state) is None and removable_corrupt(state) is None:
@@ -57,7 +44,7 @@ def remove_outdated(state: ClusterState) -> Plan | None:
 
 def finish(state: ClusterState) -> Plan | None:
     """Start the pending learner, promote it, or remove it again."""
-    learner = pending(state)
+    learner = pending_learner(state)
     if not may_change(state) or learner is None or learner.entry is None:
         return None
     name, entry = learner.name, learner.entry
@@ -87,20 +74,6 @@ def finish(state: ClusterState) -> Plan | None:
     )
 
 
-def may_change(state: ClusterState) -> bool:
-    """Whether etcd's list is to be trusted, and there is a member to ask for a change of it.
-
-    Without one, as where an alarm names the only voter, other rules report the reason.
-    """
-    return state.persisted.is_bootstrapped and state.has_quorum and bool(state.all_healthy_voters)
-
-
-def is_losing_data(state: ClusterState, voter: Member) -> bool:
-    """Whether its storage is being deleted, although it still serves."""
-    storage = state.kind.storage_of(voter)
-    return storage is not None and storage.is_terminating
-
-
 def _await_answer(state: ClusterState, learner: Member) -> Plan:
     """Wait for a learner that runs; report when that takes long, and begin again when it takes too long.
 
@@ -128,42 +101,3 @@ def _is_wanted_otherwise(state: ClusterState) -> bool:
     versions = {voter.requested_version for voter in state.voters} - {"", state.desired.version}
     is_upgrade_due = bool(versions) and not state.persisted.is_adopting and not grows_first(state)
     return is_upgrade_due or any(not voter.is_healthy for voter in state.voters)
-
-
-def pending(state: ClusterState) -> Member | None:
-    """The learner among our members; None without one."""
-    return next((m for m in state.members if m.entry is not None and m.entry.is_learner), None)
-
-
-def remove(state: ClusterState, name: str, member_id: str, why: str) -> Plan:
-    """Remove a learner: it has no vote, and no data that others lack."""
-    return Plan.act(
-        *remember(state, _with_number_used(before_removal(state, name), state, name)),
-        RemoveMember(name=name, member_id=member_id),
-        DeleteMember(name=name),
-        reason="Removing",
-        message=why,
-        requeue_after=STEP,
-    )
-
-
-def join(state: ClusterState, name: str, first: tuple[Action, ...]) -> Plan:
-    """Create the objects of a member that etcd lists once `first` is done."""
-    actions = [*first, *remember(state, _with_number_used(after_addition(state), state, name))]
-    start = joining(state, name, state.desired.token)
-    actions.append(CreateMember(name=name, start=start, version=joining_version(state)))
-    if state.kind.has_member_services:
-        actions.append(CreateMemberService(name=name))
-    return Plan.act(*actions, reason="ScalingUp", message=f"adding {name}", requeue_after=STEP)
-
-
-def _with_number_used(record: PersistedState, state: ClusterState, name: str) -> PersistedState:
-    """The record with this number used up, where none is used twice.
-
-    Only once etcd lists the name: an add that etcd refuses for now is tried again with the
-    same number, and a crash in between leaves the number in etcd's list.
-    """
-    ordinal = ordinal_of(name)
-    if state.kind.reuses_numbers or ordinal < state.persisted.next_ordinal:
-        return record
-    return replace(record, next_ordinal=ordinal + 1)

@@ -4,16 +4,14 @@ from dataclasses import replace
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
-    CreateClientService,
     CreateMember,
-    CreateMemberService,
     Plan,
     RestoreLabels,
 )
+from etcd_operator.controllers.etcd_cluster.decide.facts.claims import is_copy
+from etcd_operator.controllers.etcd_cluster.decide.facts.joining import joining
+from etcd_operator.controllers.etcd_cluster.decide.facts.services import belongs, missing_services
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import CreateClosedService
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import was_found_to_serve
-from etcd_operator.controllers.etcd_cluster.decide.rules.conflicting_claims import is_copy
 from etcd_operator.controllers.etcd_cluster.decide.starts import Joining, Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import joining_version
@@ -53,38 +51,6 @@ def repair(state: ClusterState) -> Plan | None:
     return Plan.act(*actions, reason="Repairing", message="creating missing objects again")
 
 
-def missing_services(state: ClusterState) -> list[Action]:
-    """The client service and, where members have their own, one for each that has a pod and is kept.
-
-    The pod of a member that was removed from etcd's list is deleted together with its service.
-    """
-    actions: list[Action] = []
-    if not state.has_client_service:
-        actions.append(CreateClosedService() if _gives_up(state) else CreateClientService())
-    if state.kind.has_member_services:
-        actions += [
-            CreateMemberService(name=member.name)
-            for member in state.members
-            if member.pod is not None and not member.has_service and _needs_service(state, member)
-        ]
-    return actions
-
-
-def _needs_service(state: ClusterState, member: Member) -> bool:
-    """Not one that was removed or given up, whose pod may run on where nobody can stop it."""
-    is_going = member.pod is not None and member.pod.is_terminating
-    return _belongs(state, member) and (member.entry is not None or not is_going)
-
-
-def _gives_up(state: ClusterState) -> bool:
-    """Whether a restore in place has passed the point of no return: no client may reach the old members."""
-    recovery = state.persisted.recovery_under_way
-    if recovery is None or not recovery.in_place:
-        return False
-    seed = state.by_name.get(recovery.seed)
-    return seed is not None and was_found_to_serve(seed.claim, recovery)
-
-
 def _missing_peers(state: ClusterState) -> list[Action]:
     return [
         CreateMember(
@@ -93,7 +59,7 @@ def _missing_peers(state: ClusterState) -> list[Action]:
             version=_resumed_version(state, member),
         )
         for member in state.members
-        if member.peer is None and _has_data(state, member) and _belongs(state, member)
+        if member.peer is None and _has_data(state, member) and belongs(state, member)
     ]
 
 
@@ -103,14 +69,6 @@ def _start(state: ClusterState, member: Member) -> Resuming | Joining:
     if entry is None or not entry.is_learner or entry.name:
         return Resuming(token=token)
     return joining(state, member.name, token)
-
-
-def joining(state: ClusterState, name: str, token: str) -> Joining:
-    """How a new member starts: with all that etcd lists, and itself."""
-    others = (m.name for m in state.members if m.entry is not None and m.name != name)
-    entries = (member.entry for member in state.external if member.entry is not None)
-    external = tuple((entry.id, url) for entry in entries for url in entry.peer_urls)
-    return Joining(members=(*others, name), token=token, external=external)
 
 
 def _token(state: ClusterState, member: Member) -> str:
@@ -144,11 +102,3 @@ def _is_known(state: ClusterState, claim: ClaimFacts) -> bool:
     if recovery is not None:
         tokens.add(recovery.token)
     return bool(claim.token) and claim.token in tokens
-
-
-def _belongs(state: ClusterState, member: Member) -> bool:
-    """A member that a quorum no longer lists has been removed: its data is never used again.
-
-    Where members answer only users, nobody reports the list: what was there is created again.
-    """
-    return member.entry is not None or not state.has_quorum or state.requires_user

@@ -11,9 +11,9 @@ from etcd_operator.api.persisted import Adoption, Bootstrap
 from etcd_operator.api.restores import UID_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
+from etcd_operator.controllers.etcd_cluster.decide.facts.claims import conflict
+from etcd_operator.controllers.etcd_cluster.decide.first_start import create
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, quorum
-from etcd_operator.controllers.etcd_cluster.decide.rules.bootstrap import create
-from etcd_operator.controllers.etcd_cluster.decide.rules.conflicting_claims import conflict
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD, of_another_operator
 

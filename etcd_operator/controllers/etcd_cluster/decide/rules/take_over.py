@@ -11,8 +11,9 @@ from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
+from etcd_operator.controllers.etcd_cluster.decide.facts.former_operator import in_former_pods, left_outside
+from etcd_operator.controllers.etcd_cluster.decide.facts.voters import may_change
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
-from etcd_operator.controllers.etcd_cluster.decide.rules.learner import may_change
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD, of_another_operator
 
@@ -40,46 +41,23 @@ def finish(state: ClusterState) -> Plan | None:
 
     Their pods would go on to run after the EtcdPeer of their member was removed or replaced.
     """
-    former = [member.name for member in state.members if _is_in_former_pod(member)]
+    former = in_former_pods(state)
     return _delete_replica_sets(former) if former else None
 
 
 def remains(state: ClusterState) -> Plan | None:
     """Wait for a person where all that is left of removed members is in pods of the other operator."""
-    if not may_change(state):
-        return None
-    former = [member.name for member in state.members if is_outside(state, member)]
+    former = left_outside(state) if may_change(state) else ()
     return _delete_replica_sets(former) if former else None
 
 
-def is_outside(state: ClusterState, member: Member) -> bool:
-    """Whether only a ReplicaSet of the other operator is left of a removed member, by its pod.
-
-    Nothing that this operator may delete ends that pod.
-    """
-    pod, claim = member.pod, member.claim
-    if not state.kind.may_be_taken_over or member.entry is not None:
-        return False
-    if pod is None or pod.is_terminating or pod.is_gated:
-        return False
-    return member.peer is None and (claim is None or claim.is_terminating)
-
-
-def _delete_replica_sets(names: list[str]) -> Plan:
+def _delete_replica_sets(names: tuple[str, ...]) -> Plan:
     return Plan.hold(
         "OtherOperator",
         f"the ReplicaSets {', '.join(names)} were not created by this operator: delete them, each with its "
         "pod, one at a time (docs/migrating.md)",
         requeue_after=RETRY_HELD,
     )
-
-
-def _is_in_former_pod(member: Member) -> bool:
-    """Only pods of this operator have the readiness gate. One that does not serve has other rules."""
-    pod = member.pod
-    if pod is None or pod.is_terminating or pod.is_gated or not member.is_healthy:
-        return False
-    return member.peer is not None and not member.has_replica_set
 
 
 def _is_recorded(claim: ClaimFacts) -> bool:

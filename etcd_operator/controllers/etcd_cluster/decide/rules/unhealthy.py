@@ -10,14 +10,11 @@ from etcd_operator.controllers.etcd_cluster.decide.first_start import (
     is_resuming,
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL, RECHECK
 from etcd_operator.controllers.etcd_cluster.decide.recovery.automatic import when_due
 from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_ending import undeleted_seed
-from etcd_operator.controllers.etcd_cluster.decide.rules.bootstrap import BOOTSTRAP_POLL
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import OUT_OF_SPACE
-
-RECHECK = 2.0
-"""Seconds between observations of a cluster that is not healthy."""
 
 
 def watch(state: ClusterState) -> Plan | None:

@@ -7,6 +7,7 @@ the desired version.
 
 from etcd_operator.api.persisted import Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, ReplaceMember
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.preflight import would_lose_data
@@ -168,7 +169,18 @@ def may_fail_by_version(state: ClusterState, member: Member) -> bool:
 
 
 def is_blocked(state: ClusterState, member: Member) -> bool:
-    """Whether a member does not run at a version that is no longer desired, and may run at the one that is.
+    """Whether it is one of the blocked members."""
+    return member.name in blocked(state)
+
+
+@fact
+def blocked(state: ClusterState) -> frozenset[str]:
+    """The members that do not run at a version that is no longer desired, and may run at the one that is."""
+    return frozenset(member.name for member in state.members if _is_blocked(state, member))
+
+
+def _is_blocked(state: ClusterState, member: Member) -> bool:
+    """Whether the desired version may bring back a member that does not run.
 
     One that this upgrade has restarted may. Any other one only where `_may_be_kept_down` by its version.
     A learner joins at the version that the others run, whose image may be missing by now. It may run any.

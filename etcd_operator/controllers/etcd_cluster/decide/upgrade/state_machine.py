@@ -20,6 +20,7 @@ from dataclasses import replace
 
 from etcd_operator.api.persisted import Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Remember, ReplaceMember
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import MoveLeader
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -29,26 +30,22 @@ from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import skew_refu
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import Step, planned, waiting_for
 
 
+@fact
 def roll(state: ClusterState) -> Plan | None:
     """The next step of the upgrade that is under way or desired."""
     step = next_step(state)
     return planned(state, step) if step is not None else None
 
 
-def refused(state: ClusterState) -> Plan | None:
-    """Report why the desired version is refused. The members are kept at the versions that they run."""
-    why = skew_refusal(state) if state.persisted.is_bootstrapped else ""
-    return Plan.hold("UpgradeRefused", why) if why else None
-
-
+@fact
 def next_step(state: ClusterState) -> Step | None:
     """What the upgrade does next, or waits for, if no other rule comes before it; None if there is none."""
     if not state.persisted.is_bootstrapped or skew_refusal(state):
         return None
     upgrade, upgrading = state.persisted.upgrade, state.upgrading_member
-    blocked = [member for member in state.members if member is not upgrading and is_blocked(state, member)]
-    if blocked:
-        return restart(state, max(blocked, key=lambda member: member.ordinal))
+    stopped = [member for member in state.members if member is not upgrading and is_blocked(state, member)]
+    if stopped:
+        return restart(state, max(stopped, key=lambda member: member.ordinal))
     if upgrade is not None and upgrading is not None:
         return await_upgrading(state, upgrade, upgrading)
     return _go_on(state) if state.has_quorum and state.voters else None

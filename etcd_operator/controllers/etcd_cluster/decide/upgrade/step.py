@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from etcd_operator.api.persisted import Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-
-STEP = 0.1
-"""Seconds between observations while a member restarts or catches up: neither causes an event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

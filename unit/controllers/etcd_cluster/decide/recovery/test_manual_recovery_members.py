@@ -7,13 +7,14 @@ import pytest
 
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember
+from etcd_operator.controllers.etcd_cluster.decide.facts.joining import addition
+from etcd_operator.controllers.etcd_cluster.decide.facts.removal import next_removal
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import AddLearner
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_entry import next_recovery
 from etcd_operator.controllers.etcd_cluster.decide.rules.claims import set_existing_only
 from etcd_operator.controllers.etcd_cluster.decide.rules.objects import repair
-from etcd_operator.controllers.etcd_cluster.decide.rules.scale import down, up
 from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
@@ -75,7 +76,7 @@ def recovered(*numbers: int, size: int = 3) -> ClusterState:
 
 
 def keeping(state: ClusterState, *numbers: int) -> ClusterState:
-    """With claims that the recovery gave up."""
+    """With claims that the recovery gave addition."""
     return replace(state, kept=tuple(old_claim(f"db-{n}", given_up_by=NAME) for n in numbers))
 
 
@@ -94,10 +95,10 @@ def keeping(state: ClusterState, *numbers: int) -> ClusterState:
     ],
 )
 def test_members_join_under_the_lowest_numbers_that_no_claim_has(state: ClusterState, added: str) -> None:
-    made = up(state)
+    made = addition(state)
 
     assert made is None if not added else made is not None and made.actions[0] == AddLearner(name=added)
-    assert down(state) is None
+    assert next_removal(state) is None
 
 
 def test_a_later_recovery_takes_no_number_of_a_kept_claim() -> None:
@@ -111,16 +112,16 @@ def test_a_number_whose_former_member_cannot_go_yet_is_left_for_later() -> None:
     state = recovered(3)
     blocked = [Member(name=f"db-{n}", claim=old_claim(f"db-{n}", is_terminating=True)) for n in (0, 1, 2)]
     some = replace(state, members=(*blocked[:2], *state.members))
-    made = up(some)
+    made = addition(some)
     assert made is not None
     assert made.actions[0] == AddLearner(name="db-2")
 
-    made = up(replace(state, members=(*blocked, *state.members)))
+    made = addition(replace(state, members=(*blocked, *state.members)))
     assert made is not None
     assert (made.actions, made.message) == ((), "waiting until the former db-0 is deleted")
 
     own = Member(name="db-0", claim=old_claim("db-0", cluster_id=NEW_ID, is_terminating=True))
-    made = up(replace(state, members=(own, *state.members)))
+    made = addition(replace(state, members=(own, *state.members)))
     assert made is not None
     assert made.message == "waiting until the former db-0 is deleted"
 

@@ -13,8 +13,9 @@ from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
     MoveLeader,
     RemoveMember,
 )
+from etcd_operator.controllers.etcd_cluster.decide.rules.upgrade import refused
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.upgrade.state_machine import refused, roll
+from etcd_operator.controllers.etcd_cluster.decide.upgrade.state_machine import roll
 from unit.controllers.etcd_cluster.decide.builders import (
     answering,
     bootstrapped,

@@ -4,8 +4,8 @@ import pytest
 from semver import Version
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Stage
+from etcd_operator.controllers.etcd_cluster.decide.rules.upgrade import refused
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import joining_version, refusal
-from etcd_operator.controllers.etcd_cluster.decide.upgrade.state_machine import refused
 from unit.controllers.etcd_cluster.decide.builders import down
 from unit.controllers.etcd_cluster.decide.protected import plan
 from unit.controllers.etcd_cluster.decide.upgrade.upgrade_states import NEW, OLD, to_upgrade

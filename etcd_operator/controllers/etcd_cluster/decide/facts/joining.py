@@ -1,0 +1,112 @@
+"""How the next member joins, and how a learner is removed again (I1, I2)."""
+
+from dataclasses import replace
+
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    Action,
+    CreateMember,
+    CreateMemberService,
+    DeleteMember,
+    Plan,
+)
+from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import (
+    after_addition,
+    before_removal,
+    remember,
+)
+from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
+from etcd_operator.controllers.etcd_cluster.decide.facts.voters import may_change
+from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Numbers
+from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
+    AddLearner,
+    RemoveMember,
+)
+from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP
+from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD
+from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import joining_version
+
+
+def joining(state: ClusterState, name: str, token: str) -> Joining:
+    """How a new member starts: with all that etcd lists, and itself."""
+    others = (m.name for m in state.members if m.entry is not None and m.name != name)
+    entries = (member.entry for member in state.external if member.entry is not None)
+    external = tuple((entry.id, url) for entry in entries for url in entry.peer_urls)
+    return Joining(members=(*others, name), token=token, external=external)
+
+
+def remove(state: ClusterState, name: str, member_id: str, why: str) -> Plan:
+    """Remove a learner: it has no vote, and no data that others lack."""
+    return Plan.act(
+        *remember(state, _with_number_used(before_removal(state, name), state, name)),
+        RemoveMember(name=name, member_id=member_id),
+        DeleteMember(name=name),
+        reason="Removing",
+        message=why,
+        requeue_after=STEP,
+    )
+
+
+def join(state: ClusterState, name: str, first: tuple[Action, ...]) -> Plan:
+    """Create the objects of a member that etcd lists once `first` is done."""
+    actions = [*first, *remember(state, _with_number_used(after_addition(state), state, name))]
+    start = joining(state, name, state.desired.token)
+    actions.append(CreateMember(name=name, start=start, version=joining_version(state)))
+    if state.kind.has_member_services:
+        actions.append(CreateMemberService(name=name))
+    return Plan.act(*actions, reason="ScalingUp", message=f"adding {name}", requeue_after=STEP)
+
+
+def _with_number_used(record: PersistedState, state: ClusterState, name: str) -> PersistedState:
+    """The record with this number used up, where none is used twice.
+
+    Only once etcd lists the name: an add that etcd refuses for now is tried again with the
+    same number, and a crash in between leaves the number in etcd's list.
+    """
+    ordinal = ordinal_of(name)
+    if state.kind.reuses_numbers or ordinal < state.persisted.next_ordinal:
+        return record
+    return replace(record, next_ordinal=ordinal + 1)
+
+
+@fact
+def addition(state: ClusterState) -> Plan | None:
+    """Add one learner, when every voter is healthy; one whose removal has begun is not asked any more."""
+    if not may_change(state) or len(state.voters) >= state.desired.size:
+        return None
+    if any(not voter.is_healthy and voter not in state.leaving for voter in state.all_voters):
+        return None  # upkeep reports which
+    name = _next_name(state)
+    former = state.by_name.get(name)
+    if former is not None and former.claim is not None and not former.claim.is_terminating:
+        return Plan.hold(
+            "ClaimInTheWay",
+            f"the claim {name} holds data of another cluster: delete it, so that a member can be added",
+            requeue_after=RETRY_HELD,
+        )
+    if former is not None:
+        return Plan.wait("ScalingUp", f"waiting until the former {name} is deleted", requeue_after=RECHECK)
+    return join(state, name, (AddLearner(name=name),))
+
+
+def _next_name(state: ClusterState) -> str:
+    numbers = Numbers(
+        size=state.desired.size,
+        taken=frozenset([*(m.ordinal for m in state.voters), *(ordinal_of(c.name) for c in state.kept)]),
+        leaving=frozenset(member.ordinal for member in state.members if _is_given_up(state, member)),
+        known=frozenset(member.ordinal for member in state.members),
+        unused=state.persisted.next_ordinal,
+    )
+    return state.desired.member_name(state.kind.next_ordinal(numbers))
+
+
+def _is_given_up(state: ClusterState, former: Member) -> bool:
+    """Whether this is a member of a lost cluster that is still being deleted."""
+    claim = former.claim
+    if claim is None or not claim.is_terminating:
+        return False
+    return claim.cluster_id not in ("", state.persisted.cluster_id)
