@@ -18,7 +18,7 @@ anything. So each page is noted as if it stood alone, and counts only if it is r
 
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple, Self
@@ -39,6 +39,7 @@ IS_LEAF = 2
 _IS_BUCKET = 1
 _REVISION_SIZES = (17, 18)
 _MAX_ROOT_OVERFLOW = 15
+MAX_PAGE = 1 << 16
 
 META_END = PAGE.size + _META.size
 
@@ -64,6 +65,19 @@ class Meta:
         if (magic, version, checksum) != (_MAGIC, _VERSION, _fnv1a(content)):
             return None
         return cls(page_size=page_size, root=root, pages=pages, transaction=transaction)
+
+
+def newest_meta(read: Callable[[int], bytes]) -> Meta:
+    """The meta page of the last transaction: one of both may not have been written completely.
+
+    read: the bytes at a position, `META_END` or more if the file has them. Raises `Damaged`.
+    """
+    places = (0, *(1 << shift for shift in range(10, MAX_PAGE.bit_length())))
+    first = next(filter(None, (Meta.parse(read(at)) for at in places)), None)
+    if first is None or not 1024 <= first.page_size <= MAX_PAGE or first.page_size & (first.page_size - 1):
+        raise Damaged("this is not a database of etcd: it does not begin with a valid meta page")
+    second = Meta.parse(read(first.page_size))
+    return max(filter(None, (first, second)), key=lambda meta: meta.transaction)
 
 
 def _fnv1a(data: bytes) -> int:

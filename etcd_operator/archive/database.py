@@ -2,17 +2,15 @@
 
 import hashlib
 from dataclasses import dataclass
-from itertools import chain
 
-from etcd_operator.archive.bbolt import META_END, Meta, Pages
+from etcd_operator.archive.bbolt import MAX_PAGE, META_END, Meta, Pages, newest_meta
 from etcd_operator.archive.errors import Damaged
 
 _HASH_SIZE = 32
 _SECTOR = 512
 """Databases are a multiple of this, so a rest of `_HASH_SIZE` is etcd's hash."""
 
-_MAX_PAGE = 1 << 16
-_BEGIN = 2 * _MAX_PAGE
+_BEGIN = 2 * MAX_PAGE
 """With so many bytes both meta pages have come."""
 
 
@@ -98,7 +96,7 @@ class DatabaseScan:
     def _note(self) -> tuple[Meta, Pages]:
         """Note all whole pages that have come."""
         if self._found is None:
-            meta = _valid_meta(self._rest[:_BEGIN])
+            meta = newest_meta(lambda at: self._rest[at : at + META_END])
             self._found = meta, Pages(meta.page_size)
         meta, pages = self._found
         whole = len(self._rest) // meta.page_size * meta.page_size
@@ -121,14 +119,3 @@ class DatabaseScan:
             sha256=self._digest.hexdigest(),
             has_hash=has_hash,
         )
-
-
-def _valid_meta(begin: bytes) -> Meta:
-    """The meta page of the last transaction: one of both may not have been written completely."""
-    sizes = (1 << shift for shift in range(10, _MAX_PAGE.bit_length()))
-    found = (Meta.parse(begin[at : at + META_END]) for at in chain([0], sizes))
-    first = next((meta for meta in found if meta is not None), None)
-    if first is None or not 1024 <= first.page_size <= _MAX_PAGE or first.page_size & (first.page_size - 1):
-        raise Damaged("this is not a database of etcd: it does not begin with a valid meta page")
-    second = Meta.parse(begin[first.page_size : first.page_size + META_END])
-    return max(filter(None, (first, second)), key=lambda meta: meta.transaction)

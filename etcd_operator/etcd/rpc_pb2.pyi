@@ -277,3 +277,31 @@ class AuthenticateResponse(_message.Message):
     header: ResponseHeader
     token: str
     def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., token: _Optional[str] = ...) -> None: ...
+
+class LogRecord(_message.Message):
+    __slots__ = ("type", "crc", "data")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    CRC_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    type: int
+    crc: int
+    data: bytes
+    def __init__(self, type: _Optional[int] = ..., crc: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class LogMetadata(_message.Message):
+    __slots__ = ("node_id", "cluster_id")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    node_id: int
+    cluster_id: int
+    def __init__(self, node_id: _Optional[int] = ..., cluster_id: _Optional[int] = ...) -> None: ...
+
+class HardState(_message.Message):
+    __slots__ = ("term", "vote", "commit")
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    VOTE_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    term: int
+    vote: int
+    commit: int
+    def __init__(self, term: _Optional[int] = ..., vote: _Optional[int] = ..., commit: _Optional[int] = ...) -> None: ...

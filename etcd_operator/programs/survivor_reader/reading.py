@@ -22,10 +22,9 @@ from pathlib import Path
 
 from etcd_operator.archive.database import DatabaseScan
 from etcd_operator.archive.errors import Damaged
-from etcd_operator.archive.listed import listed_members, requires_user
-from etcd_operator.archive.wal import newest_file, read_state
 from etcd_operator.formats import hex_id
-from etcd_operator.pods.survivor_report import ListedVoter, SurvivorReport
+from etcd_operator.pods.survivor_report import SurvivorReport
+from etcd_operator.programs.survivor_reader.files import listed_members, newest_log, read_log, requires_user
 
 QUIET = 1.0
 """Ten times as long as etcd waits at most before it writes what it has applied."""
@@ -115,13 +114,13 @@ class DataReader:
 
     def _files(self) -> tuple[tuple[int, int, int], ...]:
         """Raises OSError, `Damaged`."""
-        found = (file.stat() for file in (self.database, newest_file(self.data_dir / "member" / "wal")))
+        found = (file.stat() for file in (self.database, newest_log(self.data_dir / "member" / "wal")))
         return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
 
     def _read(self) -> tuple[SurvivorReport, Signature]:
         self._await_heartbeat()
         files = self._files()
-        log = read_state(newest_file(self.data_dir / "member" / "wal"))
+        log = read_log(newest_log(self.data_dir / "member" / "wal"))
         page = self._page_now()
         if page.applied < log.committed:
             message = f"it still applies its log: {page.applied} of {log.committed}"
@@ -141,10 +140,7 @@ class DataReader:
             committed=log.committed,
             revision=revision,
             sha256=sha256,
-            members=tuple(
-                ListedVoter(id=hex_id(m.id), name=m.name, peer_urls=m.peer_urls, is_learner=m.is_learner)
-                for m in members
-            ),
+            members=members,
         )
         return report, before
 

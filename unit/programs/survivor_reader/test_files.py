@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.archive.errors import Damaged
-from etcd_operator.archive.listed import ListedMember, listed_members
-from etcd_operator.archive.wal import LogState, newest_file, read_state
+from etcd_operator.pods.survivor_report import ListedVoter
+from etcd_operator.programs.survivor_reader.files import LogState, listed_members, newest_log, read_log
 from unit.programs.survivor_reader.files import METADATA, STATE, database, log, message, record
 
 
@@ -17,7 +17,7 @@ def written(folder: Path, content: bytes) -> Path:
 
 
 def test_a_log_names_its_member_and_how_far_it_is_committed(tmp_path: Path) -> None:
-    found = read_state(written(tmp_path, log(committed=300)))
+    found = read_log(written(tmp_path, log(committed=300)))
     assert found == LogState(cluster_id=0xC0DE, member_id=0xA1, committed=300)
 
 
@@ -25,7 +25,7 @@ def test_a_log_names_its_member_and_how_far_it_is_committed(tmp_path: Path) -> N
 def test_a_frame_that_was_not_written_completely_ends_the_log(tmp_path: Path, cut: int) -> None:
     whole = record(METADATA, message(1, 2)) + record(STATE, message(1, 1, 5))
     more = record(STATE, message(1, 1, 900000000))
-    assert read_state(written(tmp_path, whole + more[:cut][: len(more) - 1])).committed == 5
+    assert read_log(written(tmp_path, whole + more[:cut][: len(more) - 1])).committed == 5
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_frame_that_was_not_written_completely_ends_the_log(tmp_path: Path, cu
 )
 def test_bytes_that_are_no_record_end_the_log(tmp_path: Path, tail: bytes) -> None:
     whole = record(METADATA, message(1, 2)) + record(STATE, message(1, 1, 5))
-    assert read_state(written(tmp_path, whole + tail)).committed == 5
+    assert read_log(written(tmp_path, whole + tail)).committed == 5
 
 
 @pytest.mark.parametrize(
@@ -47,15 +47,15 @@ def test_bytes_that_are_no_record_end_the_log(tmp_path: Path, tail: bytes) -> No
 )
 def test_what_names_no_member_is_no_log(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(Damaged):
-        read_state(written(tmp_path, content))
+        read_log(written(tmp_path, content))
 
 
 def test_the_newest_file_is_the_last_one(tmp_path: Path) -> None:
     with pytest.raises(Damaged):
-        newest_file(tmp_path)
+        newest_log(tmp_path)
     for name in ("0000000000000001-00000000000000a0.wal", "0000000000000000-0000000000000000.wal", "1.tmp"):
         (tmp_path / name).touch()
-    assert newest_file(tmp_path).name.startswith("0000000000000001")
+    assert newest_log(tmp_path).name.startswith("0000000000000001")
 
 
 @pytest.mark.parametrize("layout", ["inline", "page", "tree"])
@@ -63,8 +63,8 @@ def test_the_members_are_those_in_the_database(tmp_path: Path, layout: str) -> N
     file = tmp_path / "db"
     file.write_bytes(database(layout))
     assert listed_members(file) == (
-        ListedMember(id=0xA1, peer_urls=("http://a:2380",), name="a"),
-        ListedMember(id=0xB2, peer_urls=("http://b:2380",), is_learner=True),
+        ListedVoter(id="a1", peer_urls=("http://a:2380",), name="a"),
+        ListedVoter(id="b2", peer_urls=("http://b:2380",), is_learner=True),
     )
 
 
