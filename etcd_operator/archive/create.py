@@ -22,9 +22,8 @@ from etcd_operator.archive.database import DatabaseScan, DatabaseSummary
 from etcd_operator.archive.errors import BackupError, Damaged, ManifestMissing, SnapshotDamaged, SnapshotOld
 from etcd_operator.archive.keys import EncryptionKey
 from etcd_operator.archive.manifest import SUFFIX, Compression, Manifest, decode, encode, manifest_name
-from etcd_operator.archive.progress import OnProgress, counted, ignore_progress
-from etcd_operator.archive.read_ahead import read_ahead
 from etcd_operator.archive.source import Source
+from etcd_operator.archive.streams import OnProgress, counted, ignore_progress, read_ahead
 from etcd_operator.formats import hex_id
 from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.protocol import Store

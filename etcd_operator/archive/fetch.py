@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from etcd_operator.archive import contents
 from etcd_operator.archive.catalog import load
 from etcd_operator.archive.errors import Damaged, FetchError
 from etcd_operator.archive.keys import KeyRing
 from etcd_operator.archive.manifest import Manifest
-from etcd_operator.archive.progress import OnProgress, counted, ignore_progress
+from etcd_operator.archive.streams import OnProgress, counted, ignore_progress
+from etcd_operator.archive.verify import plain, require, stored
 from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.partial import name_file, sync_folder, write_all
 from etcd_operator.storage.protocol import Store
@@ -44,7 +44,7 @@ def fetch(
     manifest = load(store, name)
     if manifest.encryption:
         keys.find(manifest.key_id)
-    contents.require(store, name, manifest)
+    require(store, name, manifest)
     if os.path.lexists(target):
         raise FetchError(f"{target} exists already: choose another name, or delete it")
     partial = target.with_name(f".{target.name}.{manifest.stored_sha256[:16]}.partial")
@@ -130,7 +130,7 @@ def _append(
             write_all(file.write, chunk)
             yield chunk
 
-    for _ in counted(contents.stored(chunks(), manifest), on_progress):
+    for _ in counted(stored(chunks(), manifest), on_progress):
         pass
 
 
@@ -141,7 +141,7 @@ def _decoded(partial: Path, file: BinaryIO, manifest: Manifest, keys: KeyRing) -
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb", buffering=0) as decoded:
-            for chunk in contents.plain(iter(lambda: file.read(_BLOCK), b""), manifest, keys):
+            for chunk in plain(iter(lambda: file.read(_BLOCK), b""), manifest, keys):
                 write_all(decoded.write, chunk)
             os.fsync(decoded.fileno())
     except BaseException:

@@ -15,7 +15,7 @@ from etcd_operator.archive.database import DatabaseScan, is_whole
 from etcd_operator.archive.errors import Damaged, NotABackup
 from etcd_operator.archive.keys import KeyRing
 from etcd_operator.archive.manifest import Manifest
-from etcd_operator.archive.progress import OnProgress, counted, ignore_progress
+from etcd_operator.archive.streams import OnProgress, counted, ignore_progress
 from etcd_operator.archive.verify import same, snapshot
 from etcd_operator.storage.errors import ObjectMissing
 from etcd_operator.storage.protocol import Store

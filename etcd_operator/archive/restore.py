@@ -23,8 +23,8 @@ from pathlib import Path
 from etcd_operator.archive.errors import ProgramFailed, RestoreError
 from etcd_operator.archive.keys import KeyRing
 from etcd_operator.archive.programs import Etcdutl, last_line, started, time_limit
-from etcd_operator.archive.progress import OnProgress, ignore_progress
 from etcd_operator.archive.restorable import Restorable, Snapshot
+from etcd_operator.archive.streams import OnProgress, ignore_progress
 from etcd_operator.storage.partial import sync_folder
 
 _POLL_SECONDS = 0.2

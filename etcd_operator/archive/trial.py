@@ -7,11 +7,12 @@
     5. compare the HashKV that this etcd computes with the one that etcdutl computes from the snapshot
 
 The scratch directory and the processes are removed however this ends, unless this process is killed by
-SIGKILL. Only this process can connect to the restored etcd.
+SIGKILL. Only this process can connect to the restored etcd, with a certificate of its own.
 """
 
 import contextlib
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -19,16 +20,61 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 
-from etcd_operator.archive.certificates import LOOPBACK, Certificates, make
 from etcd_operator.archive.database import DatabaseScan
 from etcd_operator.archive.errors import BackupError, NotRestorable, ProgramFailed
 from etcd_operator.archive.manifest import Manifest
 from etcd_operator.archive.programs import Programs, last_line, run, started, time_limit
 from etcd_operator.errors import OperatorError
-from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.client import EtcdClient
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The files for the server, and what a client needs."""
+
+    file: Path
+    key: Path
+    client: TlsCredentials
+
+
+def make_certificate(folder: Path) -> Certificate:
+    """Write a certificate for the loopback address to `folder`; the clock may be set back a day.
+
+    It is the CA, and the certificate of server and client. It names the user root: a backup of a cluster with
+    authentication enabled is read with it.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    from cryptography.x509.oid import NameOID
+
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "root")])
+    certificate = (
+        x509.CertificateBuilder(issuer_name=name, subject_name=name, public_key=key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=7))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address(LOOPBACK))]), critical=False)
+        .sign(key, SHA256())
+    )
+    pem = certificate.public_bytes(Encoding.PEM)
+    key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file, key_file = folder / "certificate.pem", folder / "key.pem"
+    for path, data in ((file, pem), (key_file, key_pem)):
+        with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as output:
+            output.write(data)
+    return Certificate(file, key_file, TlsCredentials(ca=pem, certificate=pem, key=key_pem))
+
 
 NAME = "trial"
 _STARTS = 3
@@ -153,13 +199,13 @@ def _hash_of(folder: Path, file: Path, manifest: Manifest, programs: Programs) -
 
 def _serve(folder: Path, manifest: Manifest, programs: Programs) -> tuple[int, int]:
     """Start etcd on the restored data; its revision and its HashKV."""
-    certificates = make(folder)
+    certificate = make_certificate(folder)
     limit = time_limit(manifest.size)
     for attempt in range(1, _STARTS + 1):
         endpoint, peer = _free_addresses()
-        command = _command(folder, manifest, programs, certificates, endpoint, peer)
+        command = _command(folder, manifest, programs, certificate, endpoint, peer)
         log = folder / f"etcd-{attempt}.log"
-        channels = Channels(certificates.client)
+        channels = Channels(certificate.client)
         try:
             with started(command, folder=folder, log=log) as process:
                 client = EtcdClient(channels, endpoint)
@@ -191,7 +237,7 @@ def _command(
     folder: Path,
     manifest: Manifest,
     programs: Programs,
-    certificates: Certificates,
+    certificate: Certificate,
     endpoint: str,
     peer: str,
 ) -> list[str]:
@@ -209,9 +255,9 @@ def _command(
     }
     for prefix in ("", "peer-"):
         flags[f"{prefix}client-cert-auth"] = "true"
-        flags[f"{prefix}trusted-ca-file"] = str(certificates.ca)
-        flags[f"{prefix}cert-file"] = str(certificates.certificate)
-        flags[f"{prefix}key-file"] = str(certificates.key)
+        flags[f"{prefix}trusted-ca-file"] = str(certificate.file)
+        flags[f"{prefix}cert-file"] = str(certificate.file)
+        flags[f"{prefix}key-file"] = str(certificate.key)
     return [str(programs.etcd), *(f"--{flag}={value}" for flag, value in flags.items())]
 
 

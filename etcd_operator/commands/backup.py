@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from etcd_operator.commands import endpoints, keys, outcome, progress
+from etcd_operator.commands import endpoints, flags, outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, STALL_SECONDS, Place, new_name, open_place
 from etcd_operator.formats import bytes_text, counted
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     endpoints.add_arguments(parser)
     parser.add_argument("--compress", action="store_true", help="compress with zstd")
-    keys.add_arguments(
+    flags.add_keys(
         parser,
         "encrypt with AES-256-GCM: a file with one key, or a folder of keys, of which the last by name is "
         "used",
@@ -106,7 +106,7 @@ def _how(options: argparse.Namespace) -> "Options":
 
     if not re.fullmatch(SERIES_PATTERN, options.series):
         raise UsageError("--series: use at most 256 letters, digits, '.', '_', '/' and '-'")
-    key = keys.read(options).newest
+    key = flags.keys(options).newest
     return Options(compression="zstd" if options.compress else "", key=key, series=options.series)
 
 

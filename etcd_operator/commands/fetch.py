@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from etcd_operator.commands import keys, outcome, progress
+from etcd_operator.commands import flags, outcome, progress
 from etcd_operator.commands.outcome import Outcome
 from etcd_operator.commands.places import PLACES, open_backup
 from etcd_operator.formats import bytes_text
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
     parser.add_argument("url", metavar="URL", help="the backup")
     parser.add_argument("file", metavar="FILE", type=Path, help="the file to be written; it must not exist")
-    keys.add_arguments(parser)
+    flags.add_keys(parser)
     outcome.add_arguments(parser)
 
 
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> Outcome:
 
     place = open_backup(options.url)
     store, name = place.store, place.name
-    ring = keys.read(options)
+    ring = flags.keys(options)
     with progress.of(options, "fetching", load(store, name).stored_size) as on_progress:
         manifest = fetch(store, name, options.file, ring, on_progress=on_progress)
     text = f"fetched {options.file}: revision {manifest.revision}, {bytes_text(manifest.size)}"

@@ -1,5 +1,7 @@
 """How a command ends: exit codes, one line for each error, output for people or one JSON document.
 
+SIGINT, SIGTERM and SIGHUP are an exception in the main thread, so that the command cleans up.
+
 0    done
 1    failed
 2    wrong usage
@@ -10,13 +12,15 @@
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from etcd_operator.commands.interrupts import Interrupted, as_exception
 from etcd_operator.errors import OperatorError
 
 FAILED, WRONG_USAGE, DAMAGED = 1, 2, 3
@@ -148,3 +152,37 @@ def _encoded(document: Mapping[str, Any]) -> str:
     import msgspec
 
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(BaseException):
+    """A signal ended the command. Not an `Exception`: nothing that handles failures may hold it back."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.exit_code = 128 + number
+
+
+@contextmanager
+def as_exception() -> Iterator[None]:
+    """Raise `Interrupted` at the first of these signals; later ones do not disturb the cleaning up.
+
+    A signal that is ignored remains ignored: `nohup` and shells do that for commands in the background.
+    """
+    has_come = False
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        nonlocal has_come
+        if not has_come:
+            has_come = True
+            raise Interrupted(number)
+
+    heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,13 +1,21 @@
-"""Progress on stderr: a line that is rewritten on a terminal, a plain line every few seconds elsewhere."""
+"""How far a command is: on stderr for people, and over HTTP for the operator of a command in a pod.
+
+On a terminal a line is rewritten, elsewhere there is a plain line every few seconds. `GET /v1/progress`
+answers with numbers of bytes, which need no protection; a slow client delays neither others nor the command.
+"""
 
 import argparse
 import contextlib
 import sys
 import time
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Any, TextIO
 
+from etcd_operator.commands.outcome import report
 from etcd_operator.formats import bytes_text
+from etcd_operator.pods.http_server import JSON, Handler, ListeningServer, listening_socket
 
 BAR_SECONDS = 0.1
 LINE_SECONDS = 5.0
@@ -106,3 +114,56 @@ class ProgressBar:
 def of(options: argparse.Namespace, verb: str, total: int) -> ProgressBar:
     """The progress that the flags ask for."""
     return ProgressBar(verb, total, is_quiet=options.quiet)
+
+
+CLIENT_SECONDS = 2.0
+
+
+@contextmanager
+def served(port: int, progress: ProgressBar) -> Iterator[ProgressBar]:
+    """Enter `progress`, and serve it at a port of all addresses (0: nowhere)."""
+    with progress as shown:
+        server = _server(port, shown) if port else None
+        if server is None:
+            yield shown
+            return
+        server.start()
+        try:
+            yield shown
+        finally:
+            server.stop()
+
+
+class _Server(ListeningServer):
+    daemon_threads = True
+    poll_seconds = 0.01  # a restore, and whoever waits for it, would wait for the end of this server
+    progress: ProgressBar
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that disconnects is normal."""
+
+
+class ProgressHandler(Handler):
+    """Answers one request."""
+
+    server: _Server
+    timeout = CLIENT_SECONDS
+
+    def do_GET(self) -> None:
+        """Answer, whatever is asked."""
+        import msgspec
+
+        shown = self.server.progress
+        body = {"step": shown.verb, "bytes": shown.done, "totalBytes": shown.total}
+        self.respond(HTTPStatus.OK, JSON, msgspec.json.encode(body))
+
+
+def _server(port: int, progress: ProgressBar) -> _Server | None:
+    """None if there cannot be one: what the command does is more important."""
+    try:
+        server = _Server(listening_socket(port), ProgressHandler)
+    except OSError as error:
+        report(f"warning: progress is not served at port {port}: {error.strerror}")
+        return None
+    server.progress = progress
+    return server

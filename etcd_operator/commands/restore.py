@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from etcd_operator.commands import etcd_programs, keys, members, outcome, progress
+from etcd_operator.commands import flags, members, outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, open_backup
-from etcd_operator.commands.progress_port import served
+from etcd_operator.commands.progress import served
 from etcd_operator.formats import counted
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help="accept only the snapshot with this SHA-256, as --check --json prints it",
     )
-    etcd_programs.add_arguments(parser, "etcdutl")
-    keys.add_arguments(parser)
+    flags.add_programs(parser, "etcdutl")
+    flags.add_keys(parser)
     members.add_arguments(parser)
     outcome.add_arguments_with_report(parser)
 
@@ -104,8 +104,8 @@ def run(options: argparse.Namespace) -> Outcome:
             document={"dataDir": str(options.data_dir), "skipped": True},
         )
     require_absent(options.data_dir)
-    ring = keys.read(options)
-    tool = programs.find_tool(etcd_programs.folder(options))
+    ring = flags.keys(options)
+    tool = programs.find_tool(flags.programs(options))
     place = open_backup(options.url)
     source = find(place.store, place.name, sha256=options.sha256)
     if source.manifest is not None:
@@ -132,7 +132,7 @@ def _check(options: argparse.Namespace) -> Outcome:
     """Read everything, write nothing."""
     from etcd_operator.archive.restorable import find
 
-    ring = keys.read(options)
+    ring = flags.keys(options)
     place = open_backup(options.url)
     source = find(place.store, place.name, sha256=options.sha256)
     with served(options.progress_port, progress.of(options, "checking", source.size)) as shown:

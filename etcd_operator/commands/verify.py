@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from etcd_operator.commands import etcd_programs, keys, outcome, progress
+from etcd_operator.commands import flags, outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, open_backup
 from etcd_operator.formats import counted
@@ -36,14 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--restore", action="store_true", help="also test a restore; requires etcd and etcdutl"
     )
-    etcd_programs.add_arguments(parser, "etcd and etcdutl, of the minor version of the backup or newer")
+    flags.add_programs(parser, "etcd and etcdutl, of the minor version of the backup or newer")
     parser.add_argument(
         "--scratch-dir",
         type=Path,
         metavar="DIR",
         help="where to restore (default: the folder for temporary files)",
     )
-    keys.add_arguments(parser)
+    flags.add_keys(parser)
     outcome.add_arguments_with_report(parser)
 
 
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> Outcome:
         raise UsageError("--etcd-bin and --scratch-dir are for --restore: add it, or remove them")
     place = open_backup(options.url)
     store, name = place.store, place.name
-    ring = keys.read(options)
+    ring = flags.keys(options)
     if options.restore:
         return _restore(options, store, name, ring)
     with progress.of(options, "verifying", load(store, name).size) as on_progress:
@@ -73,7 +73,7 @@ def _restore(options: argparse.Namespace, store: "Store", name: str, ring: "KeyR
 
     begin = time.monotonic()
     manifest = load(store, name)
-    found = programs.find(etcd_programs.folder(options), manifest.etcd_version)
+    found = programs.find(flags.programs(options), manifest.etcd_version)
     with (
         trial.scratch(options.scratch_dir, manifest) as scratch,
         progress.of(options, "verifying", manifest.size) as on_progress,

@@ -16,7 +16,7 @@ import grpc
 from etcd_operator.errors import Conflict, Forbidden, NotFound, Unavailable
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
-from etcd_operator.etcd.channel import Channels, Connection
+from etcd_operator.etcd.channel import Channels, Connection, limit_silence
 from etcd_operator.etcd.errors import (
     MemberNotFound,
     NotForLearner,
@@ -25,7 +25,6 @@ from etcd_operator.etcd.errors import (
     translate,
 )
 from etcd_operator.etcd.methods import Method, Request, Response
-from etcd_operator.etcd.silence import limit_silence
 from etcd_operator.etcd.values import (
     Alarm,
     HashKV,

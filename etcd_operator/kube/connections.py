@@ -1,12 +1,17 @@
 """urllib3 connections that report their socket, so that another thread can end the request on it; what they
 read is limited by the deadline of the request.
 
+The deadline is a total time for reading a response, headers included. The timeout of a socket starts anew
+with every byte, and `http.client` reads whole lines: a server that sends one byte every few seconds would
+keep a thread for hours. So each read of the socket gets only what is left of the total time.
+
 Why not `HTTPResponse.shutdown()`: it needs a response, so it cannot end a request whose response has not
 begun; and on TLS it calls `SSLSocket.shutdown`, which removes the TLS object while another thread reads
 through it. Here the connection reports its socket to the `Abort`, which shuts down the file descriptor only;
 the reader sees the end of the stream.
 """
 
+import io
 import socket
 import threading
 from contextlib import suppress
@@ -17,7 +22,64 @@ from typing import Any
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from etcd_operator.kube.deadline import Deadline, Limited
+from etcd_operator.clock import Clock
+
+
+class Deadline:
+    """When a response must have been read. One thread begins it and reads."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.seconds = float("inf")
+        self._clock = clock
+        self._ends = float("inf")
+
+    def begin(self, seconds: float) -> None:
+        """So many seconds from now; replaces an earlier deadline."""
+        self.seconds, self._ends = seconds, self._clock.monotonic() + seconds
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether nothing may be read any more."""
+        return self._clock.monotonic() >= self._ends
+
+    def limit(self, sock: socket.socket) -> None:
+        """Have the next read of `sock` end in time. TimeoutError if nothing is left."""
+        left = self._ends - self._clock.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"it took longer than {self.seconds:g} s")
+        timeout = sock.gettimeout()
+        if left < (float("inf") if timeout is None else timeout):
+            sock.settimeout(left)
+
+
+class Limited:
+    """A socket as `http.client` reads a response from it: each read is limited by the deadline."""
+
+    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
+        self._sock = sock
+        self._deadline = deadline
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """The bytes that come, buffered."""
+        return io.BufferedReader(_Reader(self._sock, self._deadline))
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
+        self._sock = sock
+        self._raw = sock.makefile("rb", buffering=0)
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._deadline.limit(self._sock)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()  # releases the socket
+        super().close()
 
 
 class Abort:

@@ -2,7 +2,7 @@
 
 Promises
 - Nothing waits without bound: connecting, each read, and a whole response have deadlines of their own
-  (a server that sends one byte per second exceeds the last one, also within the headers: `deadline`).
+  (a server that sends one byte per second exceeds the last one, also within the headers: `connections`).
 - Only `Unavailable` leaves this module for a request without a complete response. For a write it reports
   `maybe_applied` unless no connection was established: once bytes may have left, nobody on this side can
   know.
@@ -24,8 +24,7 @@ from urllib3.response import BaseHTTPResponse
 
 from etcd_operator.clock import Clock, SystemClock
 from etcd_operator.errors import Unavailable
-from etcd_operator.kube.connections import POOLS, Abort, InFlight, in_flight
-from etcd_operator.kube.deadline import Deadline
+from etcd_operator.kube.connections import POOLS, Abort, Deadline, InFlight, in_flight
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 

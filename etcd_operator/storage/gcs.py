@@ -12,8 +12,8 @@ from etcd_operator.storage.errors import AccessDenied, MissingSDK, NameTaken, Ob
 from etcd_operator.storage.gcs_errors import translated
 from etcd_operator.storage.gcs_upload import Upload
 from etcd_operator.storage.names import check_name, check_prefix
+from etcd_operator.storage.parts import PAGE_OBJECTS, Page, blocks, paged
 from etcd_operator.storage.protocol import Stored
-from etcd_operator.storage.reading import PAGE_OBJECTS, Page, blocks, paged
 from etcd_operator.storage.retries import Attempts, quiet
 
 Result = TypeVar("Result")

@@ -13,10 +13,9 @@ from itertools import chain
 from typing import Any
 
 from etcd_operator.storage import failures
-from etcd_operator.storage.body import Body
 from etcd_operator.storage.errors import ObjectMissing, StoreError
 from etcd_operator.storage.gcs_errors import answered, translated
-from etcd_operator.storage.parts import PART_BYTES, Part, cut, transfer
+from etcd_operator.storage.parts import PART_BYTES, Body, Part, cut, transfer
 from etcd_operator.storage.retries import Attempts
 
 _CONTENT = "application/octet-stream"

@@ -1,9 +1,10 @@
-"""A stream in parts of one size, which a store can take one by one."""
+"""What takes several requests: a stream that is sent in parts, an object in blocks, a list in pages."""
 
-from collections.abc import Callable, Iterable, Iterator
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
@@ -67,3 +68,57 @@ def _pieces(chunks: Iterable[bytes], size: int) -> Iterator[memoryview]:
         whole = memoryview(chunk)
         for start in range(0, len(whole), size):
             yield whole[start : start + size]
+
+
+class Body(io.BytesIO):
+    """Bytes to be sent, perhaps by several attempts; calls `moved` for bytes that no attempt sent before.
+
+    A store that takes a part again and again and refuses it makes no progress. HTTP libraries send a file
+    in small blocks with a timeout for each, but bytes with one timeout for all.
+    """
+
+    def __init__(self, data: bytes, moved: Callable[[], None]) -> None:
+        super().__init__(data)
+        self._moved = moved
+        self._sent = 0
+        self._is_sending = False
+
+    def rewind(self, *, sending: bool) -> None:
+        """Start a new attempt. Reads count once they are for sending, not for a signature."""
+        self.seek(0)
+        self._is_sending = sending
+
+    def begin_sending(self) -> None:
+        """From now on reads are sent."""
+        self._is_sending = True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """The next bytes."""
+        data = super().read(size)
+        if self._is_sending and self.tell() > self._sent:
+            self._sent = self.tell()
+            self._moved()
+        return data
+
+
+BLOCK_BYTES = 4 * 1024 * 1024
+PAGE_OBJECTS = 1000
+
+Page = tuple[Sequence[Any], str | None]
+"""Objects, and the token of the next page; none, or an empty one, for the last page."""
+
+
+def blocks(fetch: Callable[[int, int], bytes], offset: int, size: int) -> Iterator[bytes]:
+    """The bytes from `offset` to before `size`. fetch: those from one position to before another."""
+    for begin in range(offset, size, BLOCK_BYTES):
+        yield fetch(begin, min(begin + BLOCK_BYTES, size))
+
+
+def paged(fetch: Callable[[str | None], Page]) -> Iterator[Any]:
+    """The objects of all pages. fetch: the page with that token, None for the first one."""
+    token = None
+    while True:
+        page, token = fetch(token)
+        yield from page
+        if not token:
+            return

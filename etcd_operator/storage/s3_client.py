@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from etcd_operator.storage.body import Body
 from etcd_operator.storage.errors import InvalidURL, MissingSDK
+from etcd_operator.storage.parts import Body
 from etcd_operator.storage.retries import Attempts, quiet
 
 _DEFAULT_REGION = "us-east-1"  # stores that are compatible with S3 sign for some region, mostly for this one

@@ -15,9 +15,8 @@ from itertools import chain
 from typing import Any
 
 from etcd_operator.storage import failures
-from etcd_operator.storage.body import Body
 from etcd_operator.storage.errors import AccessDenied, BucketMissing, ObjectMissing, StoreError, StoreFull
-from etcd_operator.storage.parts import PART_BYTES, Part, cut, transfer
+from etcd_operator.storage.parts import PART_BYTES, Body, Part, cut, transfer
 from etcd_operator.storage.retries import Attempts
 from etcd_operator.storage.s3_errors import DigestRequired, Unsupported, expect, translated
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from etcd_operator.archive.order import Stamp, newest_first
+from etcd_operator.archive.retention import Stamp, newest_first
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 Given = tuple[str, int, float]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from etcd_operator.archive.read_ahead import read_ahead
+from etcd_operator.archive.streams import read_ahead
 from etcd_operator.errors import Unavailable
 
 

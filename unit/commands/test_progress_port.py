@@ -6,9 +6,7 @@ import time
 
 import pytest
 
-from etcd_operator.commands import progress_port
-from etcd_operator.commands.progress import ProgressBar
-from etcd_operator.commands.progress_port import served
+from etcd_operator.commands.progress import ProgressBar, ProgressHandler, served
 from etcd_operator.pods import client
 from etcd_operator.pods.client import NoReport, progress
 from etcd_operator.pods.progress_report import Progress
@@ -35,7 +33,7 @@ def test_the_operator_reads_how_far_a_restore_is() -> None:
 
 
 def test_a_client_that_sends_nothing_delays_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_port.ProgressHandler, "timeout", 4 * client.DEADLINE)
+    monkeypatch.setattr(ProgressHandler, "timeout", 4 * client.DEADLINE)
     port = free_port()
     with served(port, shown()), socket.create_connection(("127.0.0.1", port)):
         assert progress(("127.0.0.1", port)).total_bytes == 100

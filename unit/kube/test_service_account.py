@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.errors import OperatorError, Unavailable
-from etcd_operator.kube import auth, service_account
+from etcd_operator.kube import auth
 from unit.fakes.clock import FakeClock
 
 
@@ -16,7 +16,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The files and variables of a service account."""
     (tmp_path / "token").write_text("one\n")
     (tmp_path / "ca.crt").write_text("certificate")
-    monkeypatch.setattr(service_account, "FOLDER", tmp_path)
+    monkeypatch.setattr(auth, "FOLDER", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     for name in ("http_proxy", "https_proxy", "all_proxy"):
@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_token_is_read_again_every_minute(folder: Path) -> None:
     clock = FakeClock()
-    transport = service_account.load(pool_size=1, clock=clock)
+    transport = auth.service_account(pool_size=1, clock=clock)
     assert transport._headers() == {"Authorization": "Bearer one"}
     (folder / "token").write_text("two")
     clock.advance(59.9)
@@ -73,8 +73,8 @@ def test_what_is_missing_is_one_clear_line(folder: Path, name: str, is_there: bo
 def test_the_big_package_is_not_imported(folder: Path) -> None:
     """It would double the time that a start takes."""
     code = (
-        "import sys; from pathlib import Path; from etcd_operator.kube import auth, service_account;"
-        f"service_account.FOLDER = Path({str(folder)!r}); auth.load(); assert 'kubernetes' not in sys.modules"
+        "import sys; from pathlib import Path; from etcd_operator.kube import auth;"
+        f"auth.FOLDER = Path({str(folder)!r}); auth.load(); assert 'kubernetes' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).resolve().parents[2])
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from etcd_operator.archive.order import Stamp, newest_first
+from etcd_operator.archive.retention import Stamp, newest_first
 from etcd_operator.controllers.etcd_cluster.decide.members import FetchedBackup
 from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import ToolBackups, revision_named
 from etcd_operator.formats import timestamp

@@ -181,7 +181,7 @@ class Cases:
         case.reset()
         for module in _PUTTING:
             self._monkeypatch.setattr(f"etcd_operator.storage.{module}.PART_BYTES", case.part)
-        self._monkeypatch.setattr("etcd_operator.storage.reading.BLOCK_BYTES", case.part // 2)
+        self._monkeypatch.setattr("etcd_operator.storage.parts.BLOCK_BYTES", case.part // 2)
         if case.server is not None:
             case.server.faults, case.server.seen = [], []
         return case

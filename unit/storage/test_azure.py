@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from etcd_operator.storage.azure import Azure
-from etcd_operator.storage.azure_client import connect
+from etcd_operator.storage.azure import Azure, connect
 from etcd_operator.storage.errors import AccessDenied, MissingSDK
 from etcd_operator.storage.retries import Attempts
 from unit.storage.cases import PART, Case, Cases

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from etcd_operator.storage.body import Body
 from etcd_operator.storage.errors import AccessDenied, Stalled
+from etcd_operator.storage.parts import Body
 from etcd_operator.storage.retries import Attempts, Transient, reason
 
 

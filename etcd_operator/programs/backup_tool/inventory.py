@@ -4,17 +4,35 @@ One name can have belonged to several etcd clusters. The one that runs now comes
 the rest see `archive.order`.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from etcd_operator.archive.catalog import Entry, State, entries
 from etcd_operator.archive.manifest import Manifest
-from etcd_operator.archive.order import Stamp, newest_first
-from etcd_operator.archive.retention import AHEAD
-from etcd_operator.programs.backup_tool.names import Name, parse
+from etcd_operator.archive.retention import AHEAD, Stamp, newest_first
 from etcd_operator.storage.errors import AccessDenied
 from etcd_operator.storage.protocol import Store
+
+_NAME = re.compile(r"([0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*)_([0-9a-f]{16})_etcd\.backup")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name in its parts: `<etcd version>_<revision, 16 hex digits>_etcd.backup`."""
+
+    etcd_version: str
+    revision: int  # etcd's at the moment of the snapshot
+
+    def __str__(self) -> str:
+        return f"{self.etcd_version}_{self.revision:016x}_etcd.backup"
+
+
+def parse_name(text: str) -> Name | None:
+    """The parts of a name; None if it is not one of these. A manifest shows whether there is such a backup."""
+    found = _NAME.fullmatch(text)
+    return Name(found[1], int(found[2], 16)) if found is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +151,7 @@ def _ordered(backups: Iterable[ToolBackup], *, latest: datetime, running: str) -
 
 
 def _name(entry: Entry, folder: str) -> Name | None:
-    return parse(entry.name.removeprefix(f"{folder}/"))
+    return parse_name(entry.name.removeprefix(f"{folder}/"))
 
 
 def _backup(entry: Entry, folder: str) -> ToolBackup | None:

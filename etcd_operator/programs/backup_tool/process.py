@@ -11,11 +11,10 @@ import structlog
 from etcd_operator.clock import Clock, SystemClock
 from etcd_operator.errors import OperatorError
 from etcd_operator.process.signals import set_on_signal
-from etcd_operator.programs.backup_tool.api import Api
 from etcd_operator.programs.backup_tool.inventory import Inventory, find, load
 from etcd_operator.programs.backup_tool.restorable_backups import BackupChecker
 from etcd_operator.programs.backup_tool.runner import Runner
-from etcd_operator.programs.backup_tool.server import ApiServer
+from etcd_operator.programs.backup_tool.server import Api, ApiServer
 from etcd_operator.programs.backup_tool.storing import Storing
 from etcd_operator.programs.backup_tool.worker import Worker
 from etcd_operator.storage.protocol import Store

@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -25,11 +26,10 @@ from etcd_operator.archive.prune import remove
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.formats import hex_id
 from etcd_operator.programs.backup_tool import inventory
-from etcd_operator.programs.backup_tool.inventory import Inventory, ToolBackup
-from etcd_operator.programs.backup_tool.members import cluster_id, members
-from etcd_operator.programs.backup_tool.names import Name
+from etcd_operator.programs.backup_tool.inventory import Inventory, Name, ToolBackup
 from etcd_operator.programs.backup_tool.spool import Spool, spooled
 from etcd_operator.programs.backup_tool.storing import Storing
 from etcd_operator.storage.errors import NameTaken
@@ -199,3 +199,31 @@ def _is_removed(store: Store, path: str) -> bool:
 def _remove(store: Store, backup: ToolBackup) -> None:
     remove(store, backup.path)
     log.info("backup_removed", name=str(backup.name))
+
+
+PATIENCE = 5.0
+"""Seconds that etcd may take to answer."""
+
+
+def members(channels: Channels, endpoint: str) -> list[str]:
+    """`host:port` of each voter, with the port of `endpoint`; none if nothing answers there.
+
+    A connection to a Service may end at any member, and the next one at another. So the members are asked by
+    addresses of their own: a client reaches each at the host of its peer URL.
+    """
+    port = endpoint.rpartition(":")[2]
+    try:
+        listed = EtcdClient(channels, endpoint, deadline=PATIENCE).member_list(linearizable=False)
+    except OperatorError:
+        return []
+    urls = [member.peer_urls[0] for member in listed.members if member.peer_urls and not member.is_learner]
+    hosts = [urlsplit(url).netloc.rpartition(":")[0] for url in urls]
+    return list(dict.fromkeys(f"{host}:{port}" for host in hosts if host))
+
+
+def cluster_id(channels: Channels, endpoint: str) -> str:
+    """The ID of the etcd cluster that answers at `endpoint`; empty if nobody does."""
+    try:
+        return hex_id(EtcdClient(channels, endpoint, deadline=PATIENCE).status().cluster_id)
+    except OperatorError:
+        return ""

@@ -17,22 +17,53 @@ Promises:
 - `stop` disconnects all clients and joins their threads.
 """
 
+import hmac
+import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import structlog
 
-from etcd_operator.archive import contents
+from etcd_operator.archive.verify import require, stored
 from etcd_operator.errors import OperatorError
 from etcd_operator.pods.http_server import BYTES, JSON, TEXT, Handler, ListeningServer, listening_socket
-from etcd_operator.programs.backup_tool.api import Api
 from etcd_operator.programs.backup_tool.inventory import ToolBackup
+from etcd_operator.programs.backup_tool.restorable_backups import BackupChecker
+from etcd_operator.programs.backup_tool.worker import Worker
+from etcd_operator.storage.protocol import Store
+
+_BEARER = re.compile(r"[Bb]earer +(\S+) *")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Api:
+    """What the server serves; find and open_store are safe from any thread."""
+
+    worker: Worker
+    checker: BackupChecker
+    find: Callable[[str], ToolBackup | None]
+    """The complete backup of a name, looked up in the store."""
+    open_store: Callable[[], Store]
+    token_file: Path
+    is_alive: Callable[[], bool]
+
+    def allows(self, authorization: str) -> bool:
+        """Whether a request has the token; nobody has it while the file cannot be read, or is empty."""
+        found = _BEARER.fullmatch(authorization)
+        try:
+            token = self.token_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            return False
+        return found is not None and bool(token) and hmac.compare_digest(found[1].encode(), token.encode())
+
 
 MOST_CLIENTS = 32
 MOST_DOWNLOADS = 4
@@ -163,8 +194,8 @@ class _Handler(Handler):
     def _send(self, backup: ToolBackup) -> None:
         """Send the object. The last block waits until all bytes are checked."""
         store = self.server.api.open_store()
-        contents.require(store, backup.path, backup.manifest)
-        checked = contents.stored(store.read(backup.path), backup.manifest)
+        require(store, backup.path, backup.manifest)
+        checked = stored(store.read(backup.path), backup.manifest)
         held = next(checked, b"")  # the store is known to answer before the first header is sent
         self.head(HTTPStatus.OK, BYTES, backup.manifest.stored_size)
         try:

@@ -13,7 +13,6 @@ import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import structlog
 
@@ -22,31 +21,11 @@ from etcd_operator.errors import OperatorError
 from etcd_operator.formats import timestamp
 from etcd_operator.pods.tool_report import LastFailure, NewestBackup, ToolReport
 from etcd_operator.programs.backup_tool.inventory import Inventory
-from etcd_operator.programs.backup_tool.runner import Turn
+from etcd_operator.programs.backup_tool.runner import Runner
 
 RETRY_SECONDS = 30.0
 
 log = structlog.get_logger()
-
-
-class Turns(Protocol):
-    """What the thread does: see `runner.Runner`."""
-
-    def running(self) -> str:
-        """The ID of the etcd cluster that answers now; empty if none does."""
-        ...
-
-    def load(self, running: str) -> Inventory:
-        """What is stored, the backups of this etcd cluster first. Raises `OperatorError`."""
-        ...
-
-    def turn(self) -> Turn:
-        """Store a backup if there is something new. Raises `OperatorError`."""
-        ...
-
-    def clean(self) -> Inventory:
-        """Remove all backups; what is left. Raises `OperatorError`."""
-        ...
 
 
 @dataclass(eq=False)
@@ -61,8 +40,8 @@ class _Cleanup:
 class Worker:
     """Takes backups until `stop`; `run` is the body of its thread."""
 
-    def __init__(self, turns: Turns, *, interval: float, clock: Clock) -> None:
-        self._turns = turns
+    def __init__(self, runner: Runner, *, interval: float, clock: Clock) -> None:
+        self._runner = runner
         self._interval = interval
         self._clock = clock
         self._changed = threading.Condition()
@@ -150,8 +129,8 @@ class Worker:
                 self._clock.wait(self._changed, self._retry)
 
     def _load(self) -> None:
-        running = self._turns.running()
-        found = self._turns.load(running)
+        running = self._runner.running()
+        found = self._runner.load(running)
         newest = found.newest_of(running)
         with self._changed:
             self._inventory = found
@@ -167,7 +146,7 @@ class Worker:
         with self._changed:
             self._is_backing_up = True
         try:
-            done = self._turns.turn()
+            done = self._runner.turn()
         finally:
             with self._changed:
                 self._is_backing_up = False
@@ -181,7 +160,7 @@ class Worker:
         """Remove all; the cluster is deleted, so that nothing more is to be stored."""
         with self._changed:
             self._interval = math.inf
-        found = self._turns.clean()
+        found = self._runner.clean()
         with self._changed:
             self._inventory, self._success = found, None
             self._due = math.inf

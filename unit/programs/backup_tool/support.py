@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from etcd_operator.archive.create import Origin, create
-from etcd_operator.programs.backup_tool.names import Name
+from etcd_operator.programs.backup_tool.inventory import Name
 from etcd_operator.programs.backup_tool.process import Config, running
 from etcd_operator.programs.backup_tool.server import ApiServer
 from etcd_operator.programs.backup_tool.worker import Worker

@@ -8,8 +8,7 @@ import pytest
 
 from etcd_operator.archive.manifest import manifest_name
 from etcd_operator.formats import hex_id
-from etcd_operator.programs.backup_tool.inventory import Inventory, load
-from etcd_operator.programs.backup_tool.names import Name, parse
+from etcd_operator.programs.backup_tool.inventory import Inventory, Name, load, parse_name
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import AccessDenied
 from unit.archive.samples import FaultyStore, folder
@@ -31,7 +30,7 @@ def revisions(found: Inventory) -> list[int]:
     "text", ["3.6.16_000000000000000a_etcd.backup", "3.7.0-rc.1_ffffffffffffffff_etcd.backup"]
 )
 def test_a_name_is_read_as_it_is_written(text: str) -> None:
-    assert str(parse(text)) == text
+    assert str(parse_name(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -43,7 +42,7 @@ def test_a_name_is_read_as_it_is_written(text: str) -> None:
     ],
 )  # fmt: skip
 def test_other_names_are_left_alone(text: str) -> None:
-    assert parse(text) is None
+    assert parse_name(text) is None
 
 
 def test_revisions_are_numbers_not_text(store: Directory) -> None:

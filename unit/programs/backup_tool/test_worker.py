@@ -10,8 +10,7 @@ import pytest
 from etcd_operator.archive.create import Origin
 from etcd_operator.archive.manifest import Manifest
 from etcd_operator.errors import OperatorError
-from etcd_operator.programs.backup_tool.inventory import Inventory, ToolBackup
-from etcd_operator.programs.backup_tool.names import Name
+from etcd_operator.programs.backup_tool.inventory import Inventory, Name, ToolBackup
 from etcd_operator.programs.backup_tool.runner import Turn
 from etcd_operator.programs.backup_tool.worker import RETRY_SECONDS, Worker
 from etcd_operator.storage.errors import Unreachable
@@ -100,7 +99,7 @@ def start(clock: FakeClock, script: Script) -> Iterator[Start]:
     threads: list[tuple[Worker, threading.Thread]] = []
 
     def started() -> Worker:
-        worker = Worker(script, interval=INTERVAL, clock=clock)
+        worker = Worker(script, interval=INTERVAL, clock=clock)  # type: ignore[arg-type]
         thread = threading.Thread(target=worker.run)
         thread.start()
         threads.append((worker, thread))
