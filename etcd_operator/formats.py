@@ -31,7 +31,7 @@ def duration_text(seconds: int) -> str:
 
 def counted(count: int, what: str) -> str:
     """A number of things: 1 key, 2 keys."""
-    return f"{count} {what}{'s' * (count != 1)}"
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 # Durations in flags and specs

@@ -1,25 +1,5 @@
 """What can be wrong with a backup, with the keys that it needs, or with its source.
 
-    BackupError (TerminalError)
-      Damaged            bytes are missing, changed, moved or foreign
-        DamagedManifest  the manifest is not one
-        NotRestorable    etcd does not serve the same data after a restore
-      UnknownFormat      written by a newer operator
-      WrongKey           encrypted with a key that was not given
-      BadKey             a file of keys has no usable key
-      NotABackup         there is no backup of that name
-      ManifestMissing    the object is stored, its manifest is not
-      FetchError         the file cannot be written
-      RestoreError       the data directory cannot be written
-      ProgramMissing     no etcd or etcdutl of a version that can restore
-      ProgramFailed      one of them failed
-    SourceError (OperatorError)
-      NotReachable       no endpoint answers
-      NoQuorum           no endpoint can confirm a read
-      AccessRefused      etcd requires a user, or another one
-      SnapshotDamaged    the snapshot is not what etcd sent
-      SnapshotOld        the snapshot lacks writes that its source had
-
 The message is a sentence that says what to do; it never contains a key.
 """
 

@@ -18,7 +18,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from etcd_operator.archive.errors import Damaged, UnknownFormat
 from etcd_operator.archive.keys import EncryptionKey, KeyRing
@@ -199,28 +199,18 @@ class _Wrong(Exception):
     """A frame that is not as it was written; the message says in which respect."""
 
 
-class _Seal(Protocol):
-    """Ties a payload to its object and its place there."""
+@dataclass(frozen=True, slots=True)
+class _Hashed:
+    """Finds damage in a frame, or that it is not in its place: the tag is a hash."""
+
+    header: bytes  # the hash of the header
 
     def close(self, payload: bytes, index: int, *, is_last: bool) -> bytes:
         """The payload as it is stored, and its tag."""
-        ...
-
-    def open(self, sealed: bytes, index: int, *, is_last: bool) -> bytes:
-        """The payload before it was sealed. Raises `_Wrong` if anything differs."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Hashed:
-    """Finds damage: the tag is a hash. `header` is the hash of the header."""
-
-    header: bytes
-
-    def close(self, payload: bytes, index: int, *, is_last: bool) -> bytes:
         return payload + self._tag(payload, index, is_last)
 
     def open(self, sealed: bytes, index: int, *, is_last: bool) -> bytes:
+        """The payload before it was sealed. Raises `_Wrong` if anything differs."""
         payload = sealed[:-_TAG_SIZE]
         if sealed[-_TAG_SIZE:] != self._tag(payload, index, is_last):
             raise _Wrong("its hash does not match")
@@ -234,9 +224,9 @@ class _Hashed:
 
 @dataclass(frozen=True, slots=True)
 class _Encrypted:
-    """Hides the payload, and finds forgery, too. `header` is the hash of the header."""
+    """The same, but hides the payload, and finds forgery, too."""
 
-    header: bytes
+    header: bytes  # the hash of the header
     cipher: "AESGCM"
 
     def close(self, payload: bytes, index: int, *, is_last: bool) -> bytes:
@@ -255,7 +245,7 @@ def _nonce(index: int) -> bytes:
     return index.to_bytes(12, "little")
 
 
-def _seal(header: Header, key: EncryptionKey | None) -> _Seal:
+def _seal(header: Header, key: EncryptionKey | None) -> _Hashed | _Encrypted:
     digest = hashlib.sha256(bytes(header)).digest()
     return _Encrypted(digest, _cipher(key, header.salt)) if key else _Hashed(digest)
 

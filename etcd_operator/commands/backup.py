@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from etcd_operator.commands import endpoints, flags, outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
-from etcd_operator.commands.places import PLACES, STALL_SECONDS, Place, new_name, open_place
+from etcd_operator.commands.places import PLACES, Place, new_name, open_place
 from etcd_operator.formats import bytes_text, counted
+from etcd_operator.storage.urls import STALL_SECONDS
 
 if TYPE_CHECKING:
     from etcd_operator.archive.create import Options

@@ -69,7 +69,7 @@ def _text(found: Sequence["Entry"], below: int) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     notes = [_shown(f"{entry.name[below:]}: {note}") for entry in found if (note := _note(entry))]
-    return "\n".join([line.rstrip() for line in lines] + [""] * bool(notes) + notes)
+    return "\n".join([*(line.rstrip() for line in lines), *(["", *notes] if notes else [])])
 
 
 def _note(entry: "Entry") -> str:

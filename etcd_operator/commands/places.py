@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from etcd_operator.commands.outcome import UsageError
+from etcd_operator.storage.urls import STALL_SECONDS, open_store
 
 if TYPE_CHECKING:
     from etcd_operator.storage.protocol import Store
@@ -18,9 +19,6 @@ Where backups are stored:
   gs://BUCKET/KEY                Google Cloud Storage
   azblob://CONTAINER/KEY         Azure Blob Storage
 """
-
-STALL_SECONDS = 60.0
-"""How long a store or etcd may make no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +35,6 @@ def open_place(url: str) -> Place:
 
     Raises `StoreError`.
     """
-    from etcd_operator.storage.urls import open_store
-
     if not url.endswith("/") and _is_folder(url):
         url += "/"
     store, name = open_store(url, stall=STALL_SECONDS)
@@ -79,7 +75,8 @@ def new_name(store: "Store", prefix: str, now: datetime, *, is_framed: bool) -> 
     from etcd_operator.archive.manifest import manifest_name
 
     suffix = ".backup" if is_framed else ".db"
-    stem = f"{prefix}/" * bool(prefix) + f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    stem = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    stem = f"{prefix}/{stem}" if prefix else stem
     number, name = 1, stem + suffix
     while store.stat(name) is not None or store.stat(manifest_name(name)) is not None:
         number += 1

@@ -105,10 +105,10 @@ def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> 
 
 def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Unreadable:
     """Log that an object does not fit its type and is skipped; what is known of it: its key may be empty."""
-    origin = _origin(raw)
+    origin = _part(raw, _Original).metadata
     found = Unreadable(
         key=partial(raw).key,
-        labels=_labels(raw),
+        labels=_part(raw, _Labelled).metadata.labels,
         error=str(error),
         uid=origin.uid,
         created=origin.creation_timestamp,
@@ -120,21 +120,11 @@ def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Unread
 
 def partial(raw: msgspec.Raw) -> Partial:
     """What can be read of any object; empty if not even that."""
+    return _part(raw, Partial)
+
+
+def _part(raw: msgspec.Raw, kind: type[T]) -> T:
     try:
-        return read(raw, Partial)
+        return read(raw, kind)
     except msgspec.ValidationError:
-        return Partial()
-
-
-def _labels(raw: msgspec.Raw) -> dict[str, str]:
-    try:
-        return read(raw, _Labelled).metadata.labels
-    except msgspec.ValidationError:
-        return {}
-
-
-def _origin(raw: msgspec.Raw) -> _Origin:
-    try:
-        return read(raw, _Original).metadata
-    except msgspec.ValidationError:
-        return _Origin()
+        return kind()

@@ -108,8 +108,10 @@ class Reflector(Generic[T]):
         self._away = _Backoff(AWAY, clock, random)
         self._refused = _Backoff(REFUSED, clock, random)
         self._position = ""
-        self._begun = self._listed = 0
-        self._last_error: OperatorError | None = None
+        self.lists_begun = self.lists_stored = 0
+        """How many lists were begun, and the number of the last one that is stored."""
+        self.last_error: OperatorError | None = None
+        """Why the store may be out of date; None while a stream is open."""
         self._failing_since: float | None = None
 
     @property
@@ -117,21 +119,6 @@ class Reflector(Generic[T]):
         """For how many seconds `last_error`, or another error, has been there; 0 while a stream is open."""
         since = self._failing_since
         return self._clock.monotonic() - since if since is not None else 0.0
-
-    @property
-    def last_error(self) -> OperatorError | None:
-        """Why the store may be out of date; None while a stream is open."""
-        return self._last_error
-
-    @property
-    def lists_begun(self) -> int:
-        """How many lists were begun."""
-        return self._begun
-
-    @property
-    def lists_stored(self) -> int:
-        """The number of the last list that is stored; 0 before."""
-        return self._listed
 
     def run(self) -> None:
         """List and watch until `stop` is called."""
@@ -155,7 +142,7 @@ class Reflector(Generic[T]):
             self._stream()
 
     def _list(self) -> None:
-        self._begun += 1
+        self.lists_begun += 1
         listing = self._client.list(
             self._selection.resource,
             self._decode,
@@ -164,7 +151,7 @@ class Reflector(Generic[T]):
             abort=self._abort,
         )
         self._store.replace(listing.items, listing.resource_version, unreadable=listing.unreadable)
-        self._position, self._listed = listing.resource_version, self._begun
+        self._position, self.lists_stored = listing.resource_version, self.lists_begun
         self._on_synced()
 
     def _stream(self) -> None:
@@ -178,7 +165,7 @@ class Reflector(Generic[T]):
             abort=self._abort,
         )
         watch.open()
-        self._last_error = self._failing_since = None
+        self.last_error = self._failing_since = None
         began, opened_at = self._clock.monotonic(), self._position
         with closing(iter(watch)) as events:
             for event in events:
@@ -213,7 +200,7 @@ class Reflector(Generic[T]):
 
     def _failed(self, error: OperatorError) -> None:
         """Remember the error, decide where to resume, and wait."""
-        self._last_error = error
+        self.last_error = error
         if self._failing_since is None:
             self._failing_since = self._clock.monotonic()
         if isinstance(error, Gone):

@@ -70,7 +70,7 @@ def _call(what: str, address: tuple[str, int], token: str, deadline: float, kind
         raise TokenRefused("it refuses the token of its Secret")
     if status != HTTPStatus.OK:
         quote = body[:LONGEST_QUOTE].decode("utf-8", "replace").strip()
-        raise NoReport(f"it answered with {status}" + f" ({quote})" * bool(quote))
+        raise NoReport(f"it answered with {status} ({quote})" if quote else f"it answered with {status}")
     try:
         return decoder(kind).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

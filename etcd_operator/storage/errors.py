@@ -1,16 +1,5 @@
 """What a store can refuse or fail to do.
 
-    StoreError        base of all, and what fits none of the others
-      InvalidURL      the URL or the name cannot be used
-      MissingSDK      the Python package of that service is not installed
-      BucketMissing   the bucket, container or folder does not exist
-      AccessDenied    no credentials, wrong ones, or no right to do that
-      NameTaken       an object of that name exists
-      ObjectMissing   no object has that name
-      StoreFull       no space or quota is left
-      Unreachable     no connection to the store within the time limit
-      Stalled         connected, but no progress for the time limit
-
 The text of each is one sentence or two for a person: what failed, for which object, and what to do. No text
 contains a credential, a signed URL or the query of a URL.
 """
@@ -19,7 +8,7 @@ from etcd_operator.errors import OperatorError
 
 
 class StoreError(OperatorError):
-    """A store did not do what was asked."""
+    """A store did not do what was asked: base of all, and what fits none of the others."""
 
 
 class InvalidURL(StoreError):

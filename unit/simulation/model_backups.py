@@ -1,6 +1,6 @@
 """The backups of the model world, and the tool that stores them and reports what can be restored.
 
-Nothing happens but in the methods called. The order of backups is the real one (`archive.order`). The tool
+Nothing happens but in the methods called. The order of backups is the real one (`archive.retention`). The tool
 reads all that is stored when it is asked, and reports what it has found to be whole a question later: what
 happens to a backup after that is noticed only by who uses it.
 

@@ -1,7 +1,7 @@
 """What is stored in the folder of one cluster, the newest first, and what is more than wanted.
 
 One name can have belonged to several etcd clusters. The one that runs now comes first, if it is known; for
-the rest see `archive.order`.
+the rest see `archive.retention`.
 """
 
 import re
@@ -30,7 +30,7 @@ class Name:
 
 
 def parse_name(text: str) -> Name | None:
-    """The parts of a name; None if it is not one of these. A manifest shows whether there is such a backup."""
+    """The parts of a name; None if it is not one of these. Whether that backup exists, its manifest shows."""
     found = _NAME.fullmatch(text)
     return Name(found[1], int(found[2], 16)) if found is not None else None
 

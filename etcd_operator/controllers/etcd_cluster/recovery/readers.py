@@ -95,7 +95,7 @@ def _add(scope: Scope, found: Pod, container: RawObject) -> None:
     has_some = bool(found.spec.ephemeral_containers)
     change: RawObject = {
         "op": "add",
-        "path": "/spec/ephemeralContainers" + "/-" * has_some,
+        "path": "/spec/ephemeralContainers/-" if has_some else "/spec/ephemeralContainers",
         "value": container if has_some else [container],
     }
     scope.objects.change(
