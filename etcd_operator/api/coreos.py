@@ -10,8 +10,8 @@ import msgspec
 
 from etcd_operator.api import persisted
 from etcd_operator.api.adoption import Adopt, SelfHosted
-from etcd_operator.api.coreos_backup import ClusterBackupStatus, RestorePolicy
-from etcd_operator.api.meta import ObjectMeta, RawObject, Value, written_if_zero
+from etcd_operator.api.coreos_backup import BackupPolicy, ClusterBackupStatus, RestorePolicy
+from etcd_operator.api.meta import ObjectMeta, RawObject, SecurityContext, Value, of_schema, written_if_zero
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.recovery import AfterSeconds, RecoveryMode
 
@@ -32,7 +32,7 @@ class PodPolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: The security context of the pods, with the fields of a pod's security context. It replaces the whole
     #: default, which complies with the Pod Security Standard restricted: user, group and fsGroup 65532,
     #: seccomp profile RuntimeDefault.
-    security_context: RawObject | None = None
+    security_context: SecurityContext | None = None
 
 
 class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,7 +49,7 @@ class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pod: PodPolicy = PodPolicy()  #: Settings of the members' pods.
     # Raw: see `api.coreos_backup`.
     #: Regular backups of the cluster. Without this field, or with maxBackups: 0, no backups are taken.
-    backup: RawObject | None = None
+    backup: Annotated[RawObject, of_schema(BackupPolicy)] | None = None
     #: A running etcd cluster to join instead of bootstrapping a new one. The existing (external) members are
     #: removed afterwards, unless the mode is Join or Leave. Cannot be set once the cluster is bootstrapped,
     #: except to continue an adoption.

@@ -10,7 +10,15 @@ import msgspec
 
 from etcd_operator.api import persisted
 from etcd_operator.api.adoption import Adopt
-from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value, written_if_zero
+from etcd_operator.api.meta import (
+    Affinity,
+    Condition,
+    ObjectMeta,
+    RawObject,
+    Value,
+    of_schema,
+    written_if_zero,
+)
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.recovery import AfterSeconds, RecoveryMode
@@ -71,7 +79,7 @@ class Storage(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The claim of each member."""
 
     #: The spec of each member's PersistentVolumeClaim; resources.requests.storage is required.
-    volume_claim_template: RawObject
+    volume_claim_template: Annotated[RawObject, of_schema("PersistentVolumeClaimSpec")]
 
 
 class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,7 +91,7 @@ class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     storage: Storage  #: The storage of each member. Immutable.
     pod_template: PodTemplate = PodTemplate()  #: Settings of the members' pods. Immutable.
     #: An alternative to spec.podTemplate.affinity, from earlier versions of this API.
-    affinity: RawObject = {}
+    affinity: Affinity = {}
     #: A running etcd cluster to join instead of bootstrapping a new one. The existing (external) members are
     #: removed afterwards, unless the mode is Join or Leave. Cannot be set once the cluster is bootstrapped,
     #: except to continue an adoption.

@@ -6,7 +6,7 @@ Only the fields that the operator reads are declared. It never writes back the r
 
 import re
 from collections.abc import Collection, Iterable
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -16,6 +16,17 @@ _NUMBERS = re.compile(r"[0-9a-f.:-]*\d[0-9a-f.:-]*")
 
 RawObject = dict[str, Any]
 """A part of a pod or claim that is passed to Kubernetes unchanged."""
+
+
+def of_schema(schema: str | type) -> msgspec.Meta:
+    """Gives a raw field the schema of a type of Kubernetes, by its name, or of a struct."""
+    return msgspec.Meta(extra={"schema": schema})
+
+
+Affinity = Annotated[RawObject, of_schema("Affinity")]
+SecurityContext = Annotated[RawObject, of_schema("PodSecurityContext")]
+AnyObject = Annotated[RawObject, of_schema("")]
+"""An object whose fields the API server keeps without checking them."""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
+from etcd_operator.api.meta import AnyObject, Condition, ObjectMeta, Value
 
 
 class Bootstrap(Value, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class RestoredBackup(Value, frozen=True, kw_only=True):
     url: str = ""  #: Where the EtcdBackup that is restored stored its backup.
     #: The spec of the EtcdBackup that is restored, which may be deleted meanwhile; it contains the access to
     #: the store.
-    spec: RawObject = {}
+    spec: AnyObject = {}
 
 
 class Recovery(Value, frozen=True, kw_only=True):

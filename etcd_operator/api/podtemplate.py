@@ -1,6 +1,10 @@
 """Settings of members' pods, for both API groups."""
 
-from etcd_operator.api.meta import RawObject, Value
+from typing import Annotated
+
+from etcd_operator.api.meta import Affinity, RawObject, SecurityContext, Value, of_schema
+
+_SpreadConstraint = Annotated[RawObject, of_schema("TopologySpreadConstraint")]
 
 
 class TemplateMetadata(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -15,14 +19,16 @@ class PodTemplate(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     #: Labels and annotations of the pods. Names that begin with etcd.improbable.io/ are reserved.
     metadata: TemplateMetadata = TemplateMetadata()
-    resources: RawObject = {}  #: Requests and limits of the etcd container, as in a pod.
-    affinity: RawObject = {}  #: Node and pod affinity of the pods, as in a pod.
+    #: Requests and limits of the etcd container, as in a pod.
+    resources: Annotated[RawObject, of_schema("ResourceRequirements")] = {}
+    affinity: Affinity = {}  #: Node and pod affinity of the pods, as in a pod.
     node_selector: dict[str, str] = {}  #: Labels of the nodes that the pods may run on.
-    tolerations: tuple[RawObject, ...] = ()  #: Taints that the pods tolerate, as in a pod.
+    #: Taints that the pods tolerate, as in a pod.
+    tolerations: tuple[Annotated[RawObject, of_schema("Toleration")], ...] = ()
     #: How the pods spread over zones and nodes, as in a pod.
-    topology_spread_constraints: tuple[RawObject, ...] = ()
+    topology_spread_constraints: tuple[_SpreadConstraint, ...] = ()
     priority_class_name: str = ""  #: The PriorityClass of the pods.
     #: The security context of the pods, with the fields of a pod's security context. It replaces the whole
     #: default, which complies with the Pod Security Standard restricted: user, group and fsGroup 65532,
     #: seccomp profile RuntimeDefault.
-    security_context: RawObject | None = None
+    security_context: SecurityContext | None = None

@@ -16,7 +16,7 @@ from etcd_operator.api.backups import (
     SecretKey,
 )
 from etcd_operator.api.improbable import GROUP, VERSION, Storage
-from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
+from etcd_operator.api.meta import Affinity, AnyObject, Condition, ObjectMeta, RawObject, Value
 from etcd_operator.api.podtemplate import PodTemplate
 
 API_VERSION = f"{GROUP}/{VERSION}"
@@ -105,7 +105,7 @@ class TemplateSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True)
     #: the version of the backup.
     version: str = ""
     pod_template: PodTemplate = PodTemplate()  #: Settings of the members' pods.
-    affinity: RawObject = {}  #: An alternative to podTemplate.affinity; set one of the two.
+    affinity: Affinity = {}  #: An alternative to podTemplate.affinity; set one of the two.
 
 
 class ClusterTemplate(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -169,7 +169,7 @@ class RecordedBackup(Value, frozen=True, kw_only=True):
     uid: str  #: The UID of the EtcdBackup.
     #: The SHA-256 of the snapshot that the EtcdBackup has stored; empty if it is not recorded.
     sha256: str = ""
-    spec: RawObject = {}  #: The spec of the EtcdBackup; it contains the access to the store.
+    spec: AnyObject = {}  #: The spec of the EtcdBackup; it contains the access to the store.
 
 
 class RestoreStatus(Value, frozen=True, kw_only=True):

@@ -34,6 +34,8 @@ def _declared(kind: Any, path: str) -> Iterator[tuple[str, str]]:
     node = msgspec.inspect.type_info(kind) if isinstance(kind, type) else kind
     if isinstance(node, msgspec.inspect.UnionType):
         (node,) = (t for t in node.types if not isinstance(t, msgspec.inspect.NoneType))
+    if isinstance(node, msgspec.inspect.Metadata):
+        node = node.type
     if isinstance(node, msgspec.inspect.StructType):
         yield path, ""
         for field in node.fields:

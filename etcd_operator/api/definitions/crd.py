@@ -8,7 +8,7 @@ no webhook is needed.
 from collections.abc import Iterable
 from typing import Any
 
-from etcd_operator.api import backups, coreos, coreos_backup, improbable, restores
+from etcd_operator.api import backups, coreos, improbable, restores
 from etcd_operator.api.backup_schedules import EtcdBackupSchedule, ScheduleSpec, ScheduleStatus
 from etcd_operator.api.definitions import (
     backup_validations,
@@ -18,7 +18,7 @@ from etcd_operator.api.definitions import (
 )
 from etcd_operator.api.definitions.cel import Validation
 from etcd_operator.api.definitions.limits import BOUNDS, UNSUPPORTED_FIELDS
-from etcd_operator.api.definitions.schema import Schema, at, described, fields, of_type, piece
+from etcd_operator.api.definitions.schema import Schema, at, described, fields, of_type
 
 Manifest = dict[str, Any]
 
@@ -35,26 +35,18 @@ def crds() -> tuple[Manifest, ...]:
 
 def _improbable_cluster() -> Manifest:
     schema = _with_spec(improbable.EtcdCluster, improbable.ClusterSpec, improbable.ClusterStatus)
-    _fill_storage(schema)
-    _fill_pod_template(schema)
-    _replace(schema, "spec.affinity", piece("Affinity"))
-    _keep_access(schema, "status.recovery.backup")
     return _definition(
         improbable.API_VERSION,
-        _names("EtcdCluster", shortNames=["etcd"]),
+        "EtcdCluster",
         _finished(schema, validations.IMPROBABLE_CLUSTER),
         _column("Replicas", ".spec.replicas", kind="integer"),
         _column("Ready", ".status.readyReplicas", kind="integer"),
         _column("Version", ".status.currentVersion"),
         _column("Status", '.status.conditions[?(@.type=="Available")].reason'),
         _column("Recovery", ".spec.recovery", priority=1),
-        scale=_scale("replicas"),
+        short_name="etcd",
+        scale="replicas",
     )
-
-
-def _keep_access(schema: Schema, backup: str) -> None:
-    """The persisted spec of an EtcdBackup: the API server has checked it as that."""
-    at(schema, f"{backup}.spec")["x-kubernetes-preserve-unknown-fields"] = True
 
 
 def _peer() -> Manifest:
@@ -62,11 +54,9 @@ def _peer() -> Manifest:
     # Stored EtcdPeers of an earlier operator lack these; nobody writes another one.
     at(schema, "spec")["required"].insert(1, "version")
     at(schema, "spec.bootstrap")["required"].append("initialClusterToken")
-    _fill_storage(schema)
-    _fill_pod_template(schema)
     return _definition(
         improbable.API_VERSION,
-        _names("EtcdPeer"),
+        "EtcdPeer",
         _finished(schema, validations.PEER),
         _column("Cluster", ".spec.clusterName"),
         _column("Version", ".status.serverVersion"),
@@ -78,7 +68,7 @@ def _backup() -> Manifest:
     schema = _with_spec(backups.EtcdBackup, backups.BackupSpec, backups.BackupStatus)
     return _definition(
         improbable.API_VERSION,
-        _names(backups.KIND),
+        backups.KIND,
         _finished(schema, backup_validations.BACKUP),
         _column("Phase", ".status.phase"),
         _column("Reason", '.status.conditions[?(@.type=="Complete")].reason'),
@@ -93,7 +83,7 @@ def _schedule() -> Manifest:
     schema = _with_spec(EtcdBackupSchedule, ScheduleSpec, ScheduleStatus)
     return _definition(
         improbable.API_VERSION,
-        _names("EtcdBackupSchedule"),
+        "EtcdBackupSchedule",
         _finished(schema, schedule_validations.SCHEDULE),
         _column("Schedule", ".spec.schedule"),
         _column("Status", '.status.conditions[?(@.type=="Ready")].reason'),
@@ -107,13 +97,9 @@ def _schedule() -> Manifest:
 
 def _restore() -> Manifest:
     schema = _with_spec(restores.EtcdRestore, restores.RestoreSpec, restores.RestoreStatus)
-    _fill_storage(schema, restore_validations.TEMPLATE)
-    _fill_pod_template(schema, restore_validations.TEMPLATE)
-    _replace(schema, f"{restore_validations.TEMPLATE}.affinity", piece("Affinity"))
-    _keep_access(schema, "status.backup")
     return _definition(
         improbable.API_VERSION,
-        _names(restores.KIND),
+        restores.KIND,
         _finished(schema, restore_validations.RESTORE),
         _column("Cluster", ".spec.clusterTemplate.clusterName"),
         _column("Phase", ".status.phase"),
@@ -130,17 +116,12 @@ def _coreos_cluster() -> Manifest:
     schema["properties"]["size"] = at(spec, "size") | {
         "description": "The place of spec.size in the oldest version of this API; spec.size takes precedence."
     }
-    _keep_access(schema, "status.recovery.backup")
-    _replace(spec, "pod.securityContext", piece("PodSecurityContext"))
-    _replace(spec, "backup", of_type(coreos_backup.BackupPolicy))
     for field, kind in UNSUPPORTED_FIELDS.items():
         above, _, name = field.rpartition(".")
         at(spec, above)["properties"][name] = _refused(kind)
     return _definition(
         coreos.API_VERSION,
-        # kubectl finds a resource by its singular and by its kind in lower case. If both groups had the same
-        # singular, `kubectl scale EtcdCluster` would select this one.
-        _names("EtcdCluster", singular="coreosetcdcluster", shortNames=["ec"]),
+        "EtcdCluster",
         _finished(schema, validations.COREOS_CLUSTER),
         _column("Size", ".status.size", kind="integer"),
         _column("Ready", '.status.conditions[?(@.type=="Available")].status'),
@@ -148,7 +129,11 @@ def _coreos_cluster() -> Manifest:
         _column("Phase", ".status.phase"),
         _column("Last backup", ".status.backup.time", kind="date", priority=1),
         _column("Recovery", ".spec.recovery", priority=1),
-        scale=_scale("size"),
+        # kubectl finds a resource by its singular and by its kind in lower case. If both groups had the same
+        # singular, `kubectl scale EtcdCluster` would select this one.
+        singular="coreosetcdcluster",
+        short_name="ec",
+        scale="size",
     )
 
 
@@ -177,33 +162,6 @@ def _object(kind: type, spec: type, status: type) -> Schema:
     return {"type": "object", "properties": parts, "description": described(kind)}
 
 
-def _fill_storage(schema: Schema, spec: str = "spec") -> None:
-    claim = piece("PersistentVolumeClaimSpec")
-    claim["required"] = ["resources"]
-    claim["properties"]["accessModes"]["default"] = ["ReadWriteOnce"]
-    # etcd needs a file system: refuse a raw block device here, not with a pod that never starts.
-    claim["properties"]["volumeMode"] |= {"default": "Filesystem", "enum": ["Filesystem"]}
-    at(claim, "resources")["required"] = ["requests"]
-    at(claim, "resources.requests")["required"] = ["storage"]
-    _replace(schema, f"{spec}.storage.volumeClaimTemplate", claim)
-
-
-def _fill_pod_template(schema: Schema, spec: str = "spec") -> None:
-    template = at(schema, f"{spec}.podTemplate")
-    _replace(template, "resources", piece("ResourceRequirements"))
-    _replace(template, "affinity", piece("Affinity"))
-    _replace(template, "securityContext", piece("PodSecurityContext"))
-    at(template, "tolerations")["items"] = piece("Toleration")
-    at(template, "topologySpreadConstraints")["items"] = piece("TopologySpreadConstraint")
-
-
-def _replace(schema: Schema, path: str, content: Schema) -> None:
-    """Give a field that is raw in its type another schema, under the description that it has."""
-    above, _, name = path.rpartition(".")
-    siblings = at(schema, above)["properties"]
-    siblings[name] = content | {"description": siblings[name]["description"]}
-
-
 def _finished(schema: Schema, checks: Iterable[Validation]) -> Schema:
     by_type = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
     at(schema, "status.conditions").update(by_type)
@@ -215,51 +173,52 @@ def _finished(schema: Schema, checks: Iterable[Validation]) -> Schema:
     return schema
 
 
-def _names(kind: str, *, singular: str = "", **more: list[str]) -> Manifest:
-    return {
-        "kind": kind,
-        "listKind": f"{kind}List",
-        "singular": singular or kind.lower(),
-        "plural": f"{kind.lower()}s",
-        "categories": [CATEGORY],
-        **more,
-    }
-
-
 def _column(name: str, path: str, *, kind: str = "string", priority: int = 0) -> Manifest:
     column: Manifest = {"name": name, "type": kind, "jsonPath": path}
     return column | {"priority": priority} if priority else column
 
 
-def _scale(field: str) -> Manifest:
-    return {
-        "specReplicasPath": f".spec.{field}",
-        "statusReplicasPath": f".status.{field}",
+def _definition(
+    api_version: str,
+    kind: str,
+    schema: Schema,
+    *columns: Manifest,
+    singular: str = "",
+    short_name: str = "",
+    scale: str = "",
+) -> Manifest:
+    """The definition of a kind. scale: the field for the number of members, if it can be scaled."""
+    group, _, version = api_version.partition("/")
+    plural = f"{kind.lower()}s"
+    names = {
+        "kind": kind,
+        "listKind": f"{kind}List",
+        "singular": singular or kind.lower(),
+        "plural": plural,
+        "categories": [CATEGORY],
+    }
+    paths = {
+        "specReplicasPath": f".spec.{scale}",
+        "statusReplicasPath": f".status.{scale}",
         "labelSelectorPath": ".status.selector",
     }
-
-
-def _definition(
-    api_version: str, names: Manifest, schema: Schema, *columns: Manifest, scale: Manifest | None = None
-) -> Manifest:
-    group, _, version = api_version.partition("/")
     served = {
         "name": version,
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}} | ({"scale": scale} if scale else {}),
+        "subresources": {"status": {}} | ({"scale": paths} if scale else {}),
         "additionalPrinterColumns": [*columns, _AGE],
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{names['plural']}.{group}"},
-        # A definition that was created before Kubernetes 1.16 has the opposite, which excludes defaults.
+        "metadata": {"name": f"{plural}.{group}"},
         "spec": {
             "group": group,
             "scope": "Namespaced",
-            "names": names,
+            "names": names | ({"shortNames": [short_name]} if short_name else {}),
+            # A definition that was created before Kubernetes 1.16 has the opposite, which excludes defaults.
             "preserveUnknownFields": False,
             "versions": [served],
         },

@@ -21,22 +21,12 @@ from etcd_operator.decoding import decoder
 
 Schema = dict[str, Any]
 
-KEPT = ("type", "enum", "minimum", "maximum", "required")
-"""Keys that are copied from msgspec's schema.
-
-Defaults are omitted on purpose: a default in
-a CRD is stored with the object and outlives the operator's own (`crd` adds the few that are
-wanted). `additionalProperties: false` is not allowed beside `properties`;
-the API server reports and drops unknown fields by itself.
-"""
+_SCALARS = {types.StrType: "string", types.BoolType: "boolean", types.FloatType: "number"}
 
 
 def of_type(kind: type) -> Schema:
-    """The structural schema of a struct, all references resolved; its docstring describes it."""
-    (schema,), components = msgspec.json.schema_components((kind,), ref_template="{name}")
-    result = _inline(schema, components)
-    _describe_fields(result, types.type_info(kind))
-    return result | {"description": described(kind)}
+    """The structural schema of a struct; its docstring describes it."""
+    return _schema(types.type_info(kind)) | {"description": described(kind)}
 
 
 def described(kind: type) -> str:
@@ -45,9 +35,19 @@ def described(kind: type) -> str:
 
 
 def piece(name: str) -> Schema:
-    """The schema of one of Kubernetes' own types, such as `Affinity`."""
+    """The schema of one of Kubernetes' own types, such as `Affinity`; "" for any object."""
+    if not name:
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     data = resources.files("etcd_operator.api").joinpath("schemas/core.json").read_bytes()
-    return decoder(dict[str, Schema]).decode(data)[name]
+    schema = decoder(dict[str, Schema]).decode(data)[name]
+    if name == "PersistentVolumeClaimSpec":
+        schema["required"] = ["resources"]
+        schema["properties"]["accessModes"]["default"] = ["ReadWriteOnce"]
+        # etcd needs a file system: refuse a raw block device here, not with a pod that never starts.
+        schema["properties"]["volumeMode"] |= {"default": "Filesystem", "enum": ["Filesystem"]}
+        at(schema, "resources")["required"] = ["requests"]
+        at(schema, "resources.requests")["required"] = ["storage"]
+    return schema
 
 
 def at(schema: Schema, path: str) -> Schema:
@@ -70,41 +70,38 @@ def fields(schema: Schema, path: str = "") -> Iterator[str]:
         yield from fields(schema["items"], f"{path}[]")
 
 
-def _inline(schema: Schema, components: dict[str, Schema]) -> Schema:
-    if "$ref" in schema:
-        return _inline(components[schema["$ref"]], components)
-    if "anyOf" in schema:
-        # A field that may be None is a field that may be absent: the API server drops an explicit
-        # null of a field that is not nullable, so no rule ever sees one.
-        (schema,) = (choice for choice in schema["anyOf"] if choice != {"type": "null"})
-        return _inline(schema, components)
-    result = {key: schema[key] for key in KEPT if schema.get(key) not in (None, [])}
-    if "enum" in schema:
-        result["type"] = "string"
-    if "properties" in schema:
-        result["properties"] = {k: _inline(v, components) for k, v in schema["properties"].items()}
-    if isinstance(schema.get("additionalProperties"), dict):
-        result["additionalProperties"] = _inline(schema["additionalProperties"], components)
-    if "items" in schema:
-        result["items"] = _inline(schema["items"], components)
-    return result
+def _schema(kind: types.Type) -> Schema:
+    """Without the defaults of the types: the API server would store them, and so outlive the operator's own.
 
-
-def _describe_fields(schema: Schema, kind: types.Type) -> None:
+    Unknown fields need no `additionalProperties: false`: the API server reports and drops them by itself.
+    """
+    found: Schema
     match kind:
-        case types.UnionType(types=choices):
-            for choice in choices:
-                _describe_fields(schema, choice)
-        case types.VarTupleType(item_type=item):
-            _describe_fields(schema["items"], item)
-        case types.StructType(cls=struct, fields=fields):
+        case types.StructType(cls=struct, fields=members):
             texts = _comments(struct)
-            for field in fields:
-                part = schema["properties"][field.encode_name]
-                _describe_fields(part, field.type)
-                part["description"] = texts[field.name]
+            properties = {f.encode_name: _schema(f.type) | {"description": texts[f.name]} for f in members}
+            required = [field.encode_name for field in members if field.required]
+            found = {"type": "object", "required": required or None, "properties": properties}
+        case types.Metadata(extra={"schema": name}):
+            found = of_type(name) if isinstance(name, type) else piece(name)
+        case types.UnionType(types=choices):
+            # A field that may be None is a field that may be absent: the API server drops an explicit
+            # null of a field that is not nullable, so no rule ever sees one.
+            (choice,) = (each for each in choices if not isinstance(each, types.NoneType))
+            found = _schema(choice)
+        case types.VarTupleType(item_type=item):
+            found = {"type": "array", "items": _schema(item)}
+        case types.DictType(value_type=value):
+            found = {"type": "object", "additionalProperties": _schema(value) or None}
+        case types.LiteralType(values=values):
+            found = {"enum": sorted(map(str, values)), "type": "string"}
+        case types.IntType(ge=least, le=most):
+            found = {"type": "integer", "minimum": least, "maximum": most}
+        case types.AnyType():
+            found = {}
         case _:
-            pass
+            found = {"type": _SCALARS[type(kind)]}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _comments(struct: type) -> dict[str, str]:
