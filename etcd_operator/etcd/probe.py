@@ -41,33 +41,26 @@ __all__ = ["Answered", "MemberReply", "NoAnswer", "Probe", "Refused", "probe"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """The result of probing a cluster, by endpoint.
-
-    quorum: True is proven. False: a voter was asked and could not prove it in time.
-    None: nobody could be asked.
-    is_cut_short: whether time was over before all calls had ended, and more time might change the result.
-    pages: metrics pages of members; added by the prober, which reads those that a pass needs.
-    silent_for: seconds since a silent member last answered, or was first asked; added by the prober, which
-    remembers.
-    """
+    """The result of probing a cluster, by endpoint."""
 
     replies: Mapping[str, MemberReply]
+    # True: proven; False: a voter was asked and could not prove it in time; None: nobody could be asked
     quorum: bool | None
+    # time was over before all calls had ended, and more time might change the result
     is_cut_short: bool = False
+    # metrics pages, added by the prober, which reads those that a pass needs
     pages: Mapping[str, MetricsPage] = field(default_factory=dict)
+    # seconds since a silent member last answered, or was first asked; added by the prober
     silent_for: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a caller knows that asks all members that there are.
+    """What a caller knows that asks all members that there are."""
 
-    removed: endpoints of those that are no members any more; not waited for once a quorum is proven.
-    proof_patience: seconds for the proof of a quorum by too few voters.
-    """
-
+    # endpoints of no members any more; not waited for once a quorum is proven
     removed: frozenset[str] = frozenset()
-    proof_patience: float = math.inf
+    proof_patience: float = math.inf  # seconds for the proof of a quorum by too few voters
 
 
 NOT_ALL = Known()

@@ -92,11 +92,9 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The member requires a user, or another one: it is alive but reports nothing.
+    """The member requires a user, or another one: it is alive but reports nothing."""
 
-    is_serving: it has just confirmed a linearizable read, as only a voter in touch with a quorum can.
-    """
-
+    # it has just confirmed a linearizable read, as only a voter in touch with a quorum can
     is_serving: bool = False
 
 

@@ -39,15 +39,12 @@ from etcd_operator.keys import Key
 
 @dataclass(frozen=True, kw_only=True)
 class Parts(Generic[Cluster]):
-    """What the groups of clusters do not share.
-
-    answered: called with the key of a cluster once its etcd was queried.
-    """
+    """What the groups of clusters do not share."""
 
     caches: Caches[Cluster]
     dialect: Dialect[Cluster]
     writes: Writes
-    answered: Callable[[Key], None]
+    answered: Callable[[Key], None]  # called with the key of a cluster once its etcd was queried
     readings: Readings
     members: NewMembers
     owns_pod: OwnsPod

@@ -49,13 +49,10 @@ class KeepBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateMember(OnMember):
-    """Make a member's objects: a pod, or an EtcdPeer that makes claim and ReplicaSet.
-
-    version: of etcd; empty for the one in the spec.
-    """
+    """Make a member's objects: a pod, or an EtcdPeer that makes claim and ReplicaSet."""
 
     start: Start
-    version: str = ""
+    version: str = ""  # of etcd; empty for the one in the spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,30 +154,24 @@ Action = MembershipAction | RecoveryAction | KindAction | CommonAction
 
 
 class Stage(Enum):
-    """Where a cluster stands after an observation.
+    """Where a cluster stands after an observation."""
 
-    SETTLED: as desired. WORKING: acting, or waiting for what was begun. HELD: something
-    outside must change first; the reason names it.
-    """
-
-    SETTLED = "settled"
-    WORKING = "working"
-    HELD = "held"
+    SETTLED = "settled"  # as desired
+    WORKING = "working"  # acting, or waiting for what was begun
+    HELD = "held"  # something outside must change first; the reason of the plan names it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to do now, why, and when to observe again at the latest (seconds; None: when something changes).
-
-    is_quiet: a detail of something larger that status already reports; not worth a write of its own.
-    """
+    """What to do now, why, and when to observe again."""
 
     actions: tuple[Action, ...] = ()
     stage: Stage
     reason: str
     message: str
+    # seconds until the next observation at the latest; None: when something changes
     requeue_after: float | None = None
-    is_quiet: bool = False
+    is_quiet: bool = False  # a detail of what status already reports; not worth a write of its own
 
     @classmethod
     def act(cls, *actions: Action, reason: str, message: str, requeue_after: float | None = None) -> "Plan":

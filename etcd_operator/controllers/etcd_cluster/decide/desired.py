@@ -19,20 +19,15 @@ from etcd_operator.versions import image_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistedState:
-    """What the operator remembers about a cluster (see api/persisted.py).
-
-    cluster_id: hexadecimal, recorded once a quorum has answered; empty until then.
-    next_ordinal: the number that the next new ephemeral member takes; it only grows.
-    recovery: the last one, under way or finished; None for a cluster that never had one.
-    upgrade: the one under way. adoption: the one under way or finished.
-    """
+    """What the operator remembers about a cluster (see api/persisted.py)."""
 
     bootstrap: Bootstrap | None = None
-    cluster_id: str = ""
-    next_ordinal: int = 0
+    cluster_id: str = ""  # hexadecimal, recorded once a quorum has answered; empty until then
+    next_ordinal: int = 0  # the number that the next new ephemeral member takes; it only grows
+    # the last one, under way or finished; None for a cluster that never had one
     recovery: Recovery | None = None
-    upgrade: Upgrade | None = None
-    adoption: Adoption | None = None
+    upgrade: Upgrade | None = None  # the one under way
+    adoption: Adoption | None = None  # the one under way or finished
 
     @property
     def is_bootstrapped(self) -> bool:
@@ -91,20 +86,7 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredCluster:
-    """One cluster as its resource declares it.
-
-    problem: why the spec cannot be acted on, in one sentence; empty when it can.
-    repository: of etcd's images, without a tag. version: of etcd, `X.Y.Z` without `v`. kind: of member.
-    recover: the name of the recovery that its user requests; empty for none. restore_in_place: the same of a
-    restore in place.
-    recovers_after: seconds after which a lost quorum is recovered without a person; None for never.
-    adopt: the running cluster that its members join; None for a cluster of its own.
-    restore: what a new cluster begins with; None for nothing. restored_by: the EtcdRestore that created it on
-    claims with data; empty for none.
-    unavailable_since: since when its status reports that (RFC 3339); empty while it is available.
-    available_reason: the reason of Available that its status has, true or not; empty where it has none.
-    cluster_version: etcd's own, as its status last had it; None where the status has no such field.
-    """
+    """One cluster as its resource declares it."""
 
     api_version: str
     namespace: str
@@ -113,23 +95,26 @@ class DesiredCluster:
     generation: int
     created: str
     size: int
-    repository: str
-    version: str
-    kind: Kind
+    repository: str  # of etcd's images, without a tag
+    version: str  # of etcd, `X.Y.Z` without `v`
+    kind: Kind  # of member
     persisted: PersistedState = PersistedState()
     pod_template: PodTemplate = field(default_factory=PodTemplate)
     claim_template: RawObject = field(default_factory=dict)
     is_paused: bool = False
     is_deleting: bool = False
-    problem: str = ""
-    recover: str = ""
+    problem: str = ""  # why the spec cannot be acted on, in one sentence; empty when it can
+    recover: str = ""  # the name of the recovery that its user requests; empty for none
+    # seconds after which a lost quorum is recovered without a person; None for never
     recovers_after: float | None = None
-    restore_in_place: str = ""
-    adopt: Adopt | None = None
-    restore: RestoreFrom | None = None
-    restored_by: str = ""
-    unavailable_since: str = ""
+    restore_in_place: str = ""  # the name of the restore in place that its user requests; empty for none
+    adopt: Adopt | None = None  # the running cluster that its members join; None for a cluster of its own
+    restore: RestoreFrom | None = None  # what a new cluster begins with; None for nothing
+    restored_by: str = ""  # the EtcdRestore that created it on claims with data; empty for none
+    unavailable_since: str = ""  # since when its status reports that (RFC 3339); empty while it is available
+    # the reason of Available that its status has, true or not; empty where it has none
     available_reason: str = ""
+    # etcd's own, as its status last had it; None where the status has no such field
     cluster_version: str | None = None
 
     @property

@@ -35,76 +35,58 @@ class PeerFinding(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodProblem:
-    """Why a pod does not run: a CamelCase reason and one sentence, as Kubernetes reports them or as we do.
+    """Why a pod does not run, in words for people: as Kubernetes reports it, or as we do."""
 
-    They are for people. finding: for decisions, of problems that the pass over an EtcdPeer reports.
-    """
-
-    reason: str
-    message: str
-    finding: PeerFinding | None = None
+    reason: str  # CamelCase
+    message: str  # one sentence
+    finding: PeerFinding | None = None  # for decisions, where the pass over an EtcdPeer reports the problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedBackup:
-    """The backup that a seed has fetched. time: RFC 3339. age: seconds that it was old then."""
+    """The backup that a seed has fetched."""
 
     name: str
-    time: str
+    time: str  # RFC 3339
     revision: int
     sha256: str
-    age: int
+    age: int  # seconds that it was old when it was fetched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFacts:
-    """A member's pod.
-
-    has_run: its etcd has been started at least once. restarts: how often again.
-    is_finished: it will never run again. is_on_lost_node: its node has been silent for too long.
-    node: where it runs, if it was made so long ago that its node may have been silent for too long.
-    is_assigned: the scheduler has chosen its node; without one nothing of it has ever run.
-    creating_for: seconds since then, as long as none of its containers was started and Kubernetes reports no
-    reason; 0 for all others.
-    is_gated: it has the readiness gate. serves: the condition of that gate, None while it is not set.
-    is_existing_only: a new process in it starts from its data only. has_no_data: its last process reported
-    that it found none. has_broken_data: its last process reported that it cannot read what it found.
-    can_never_join: its last process reported that its flags or its data do not let it join.
-    has_fetched: the seed of a recovery has all of its survivor's data, or its backup. fetched: that backup,
-    as far as the pod still shows it. is_final_seed: it was found to serve, and others may have been changed
-    since.
-    started_lately: its process is so young that clients may not have reconnected to it yet.
-    is_routed: the Service for clients selects it.
-    version: of etcd, the one in the pod of an ephemeral member. reader: the last one that was added to it.
-    """
+    """A member's pod."""
 
     name: str
     uid: str
     ip: str = ""
     is_running: bool = False
-    has_run: bool = False
-    restarts: int = 0
+    has_run: bool = False  # its etcd has been started at least once
+    restarts: int = 0  # how often its etcd was started again
     has_restarted: bool = False
-    is_finished: bool = False
-    is_on_lost_node: bool = False
+    is_finished: bool = False  # it will never run again
+    is_on_lost_node: bool = False  # its node has been silent for too long
+    # where it runs, if it was made so long ago that its node may have been silent for too long
     node: str = ""
-    is_assigned: bool = True
+    is_assigned: bool = True  # the scheduler has chosen its node; before that nothing of it has ever run
+    # seconds since its node was chosen, while no container was started and no reason is known; else 0
     creating_for: float = 0.0
     is_terminating: bool = False
-    is_gated: bool = False
-    serves: bool | None = None
-    is_existing_only: bool = False
-    has_no_data: bool = False
-    has_broken_data: bool = False
-    can_never_join: bool = False
-    has_fetched: bool = False
+    is_gated: bool = False  # it has the readiness gate
+    serves: bool | None = None  # the condition of the readiness gate; None while it is not set
+    is_existing_only: bool = False  # a new process in it starts from its data only
+    has_no_data: bool = False  # its last process reported that it found no data
+    has_broken_data: bool = False  # its last process reported that it cannot read the data that it found
+    can_never_join: bool = False  # its last process reported that its flags or its data do not let it join
+    has_fetched: bool = False  # this seed of a recovery has all of its survivor's data, or its backup
+    # the backup that this seed has fetched, as far as the pod still shows it
     fetched: FetchedBackup | None = None
-    is_final_seed: bool = False
-    started_lately: bool = False
-    is_routed: bool = True
+    is_final_seed: bool = False  # this seed was found to serve, and others may have been changed since
+    started_lately: bool = False  # its process is so young that clients may not have reconnected to it yet
+    is_routed: bool = True  # the Service for clients selects it
     problem: PodProblem | None = None
-    version: str = ""
-    reader: ReaderFacts | None = None
+    version: str = ""  # of etcd, the one in an ephemeral member's pod
+    reader: ReaderFacts | None = None  # the last one that was added to it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,86 +100,68 @@ class Unlabelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimFacts:
-    """A persistent member's claim and the annotations of earlier bootstraps (empty without them).
-
-    voters: who voted when that was last written, as `name=ID`; of two the larger voters_revision is newer.
-    given_up_by: the name of the recovery that gave its member up; empty for all others.
-    missing_in: the pod (its UID) that reported that the data is missing; empty since the member runs on it.
-    is_started: whether an initial member may have run on it; None where that is not written.
-    cluster_uid: of the EtcdCluster that it was made for.
-    version: of etcd, the last one that was started on it.
-    is_restored: its data directory is that of a seed. is_for_non_root: made for an etcd that is not root.
-    """
+    """A persistent member's claim, with its annotations; what these do not record is empty."""
 
     name: str
     uid: str
     is_bound: bool = False
     is_lost: bool = False
     is_terminating: bool = False
+    # whether an initial member may have run on it; None where that is not written
     is_started: bool | None = None
-    cluster_uid: str = ""
+    cluster_uid: str = ""  # of the EtcdCluster that it was made for
     token: str = ""
     initial_members: tuple[str, ...] = ()
     cluster_id: str = ""
     member_id: str = ""
-    voters: tuple[str, ...] = ()
-    voters_revision: int = 0
+    voters: tuple[str, ...] = ()  # who voted when that was last written, as `name=ID`
+    voters_revision: int = 0  # of two records of voters the one with the larger revision is newer
+    # the pod (its UID) that reported that the data is missing; empty since the member runs on it
     missing_in: str = ""
-    given_up_by: str = ""
-    version: str = ""
-    is_restored: bool = False
-    is_for_non_root: bool = False
+    given_up_by: str = ""  # the name of the recovery that gave its member up; empty for all others
+    version: str = ""  # of etcd, the last one that was started on it
+    is_restored: bool = False  # its data directory is that of a seed
+    is_for_non_root: bool = False  # made for an etcd that is not root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerFacts:
-    """A persistent member's EtcdPeer.
-
-    is_existing_only: its etcd refuses to start without data. is_for_cleanup: its claim goes with it.
-    """
+    """A persistent member's EtcdPeer."""
 
     name: str
     uid: str
-    is_existing_only: bool = False
-    is_for_cleanup: bool = False
+    is_existing_only: bool = False  # its etcd refuses to start without data
+    is_for_cleanup: bool = False  # its claim goes with it
     is_terminating: bool = False
     version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One member: its objects, its entry in etcd's list, its own answer or its refusal to give one.
-
-    has_replica_set: a persistent initial member that may have been started (see `decide.plan`).
-    has_lost_claim: the pass over its EtcdPeer found its claim lost, and there is no pod.
-    never_led: its only process so far is alive and has never seen a leader.
-    silent_for: seconds since it last answered, or was first asked; 0 while it answers, and where it is not
-    asked.
-    problem: what keeps it from running.
-    snapshots: raft snapshots that its process has saved; None where that was not needed, or not readable.
-    reading: what was read of its data, now that it answers nobody; unreadable: why that cannot be read.
-    followed_a_leader: its reader has found that since the quorum was lost; the operator does not reach it.
-    endpoint: where a member that has no pod of ours serves clients (`host:port`).
-    """
+    """One member: its objects, its entry in etcd's list, its own answer or its refusal to give one."""
 
     name: str
     has_service: bool = False
+    # a persistent initial member that may have been started (see `decide.plan`)
     has_replica_set: bool = False
-    has_lost_claim: bool = False
+    has_lost_claim: bool = False  # the pass over its EtcdPeer found its claim lost, and there is no pod
     peer: PeerFacts | None = None
     claim: ClaimFacts | None = None
     pod: PodFacts | None = None
     entry: EtcdMember | None = None
     answer: Answer | None = None
     refusal: Refusal | None = None
-    never_led: bool = False
+    never_led: bool = False  # its only process so far is alive and has never seen a leader
+    # seconds since it last answered, or was first asked; 0 while it answers, or is not asked
     silent_for: float = 0.0
-    problem: PodProblem | None = None
+    problem: PodProblem | None = None  # what keeps it from running
+    # raft snapshots that its process has saved; None where that was not needed, or not readable
     snapshots: int | None = None
-    reading: Reading | None = None
-    unreadable: str = ""
+    reading: Reading | None = None  # what was read of its data, now that it answers nobody
+    unreadable: str = ""  # why its data cannot be read
+    # its reader has found that since the quorum was lost; the operator does not reach it
     followed_a_leader: bool = False
-    endpoint: str = ""
+    endpoint: str = ""  # where a member that has no pod of ours serves clients (`host:port`)
 
     @property
     def named(self) -> str:

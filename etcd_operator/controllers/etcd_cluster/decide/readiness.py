@@ -14,18 +14,14 @@ from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadinessUpdate:
-    """What is to be written on one member's pod.
-
-    serves: the condition of the readiness gate; reason and message explain it.
-    sets_existing_only: from now on the member refuses to start without its data.
-    """
+    """What is to be written on one member's pod."""
 
     name: str
     pod: PodFacts
-    serves: bool
-    sets_existing_only: bool
-    reason: str
-    message: str
+    serves: bool  # the condition of the readiness gate
+    sets_existing_only: bool  # from now on the member refuses to start without its data
+    reason: str  # of the condition
+    message: str  # of the condition
 
 
 def readiness_updates(state: ClusterState) -> tuple[ReadinessUpdate, ...]:

@@ -8,47 +8,39 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtcdMember:
-    """An entry of etcd's member list; `name` is empty until the member has started."""
+    """An entry of etcd's member list."""
 
     id: str
-    name: str
+    name: str  # empty until the member has started
     peer_urls: tuple[str, ...]
     is_learner: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What one member reports of itself.
-
-    committed: raft index that a quorum holds; right after a static bootstrap it equals the
-    number of initial members, and only a leader that a quorum followed ever raises it.
-    applied: raft index up to which it has applied the log.
-    leader: the member it follows, empty without one. ids are hexadecimal.
-    revision: of the newest change of data that it has applied.
-    errors: etcd's own error messages, for people; an alarm of one member is in every answer.
-    is_out_of_space: the quota of some member is used up (alarm NOSPACE): no put is taken until that is
-    disarmed.
-    corrupt: IDs of the members whose data etcd found to differ (alarm CORRUPT); `ANYBODY` where it
-    does not know whose. etcd refuses puts and deletions until that is disarmed, but neither reads nor changes
-    of members (3.5 to 3.7); to remove the member does not disarm it.
-    has_other_errors: one of the errors is no such alarm.
-    db_size: bytes that its database occupies, which its quota limits.
-    """
+    """What one member reports of itself; IDs are hexadecimal."""
 
     member_id: str
     cluster_id: str
     version: str
-    leader: str
+    leader: str  # the member it follows; empty without one
+    # Raft index that a quorum holds. Right after a static bootstrap it equals the number of initial members,
+    # and only a leader that a quorum followed ever raises it.
     committed: int
-    applied: int = 0
-    revision: int = 0
+    applied: int = 0  # raft index up to which it has applied the log
+    revision: int = 0  # of the newest change of data that it has applied
     is_learner: bool = False
+    # etcd's own error messages, for people; an alarm of one member is in every answer
     errors: tuple[str, ...] = ()
+    # The quota of some member is used up (alarm NOSPACE): no put is taken until that is disarmed.
     is_out_of_space: bool = False
+    # IDs of the members whose data etcd found to differ (alarm CORRUPT); `ANYBODY` where etcd does not know
+    # whose. It refuses puts and deletions until that is disarmed, but neither reads nor changes of members
+    # (3.5 to 3.7); to remove the member does not disarm it.
     corrupt: frozenset[str] = frozenset()
-    has_other_errors: bool = False
+    has_other_errors: bool = False  # one of the errors is no such alarm
     members: tuple[EtcdMember, ...] = ()
-    db_size: int = 0
+    db_size: int = 0  # bytes that its database occupies, which its quota limits
 
     @property
     def is_corrupt(self) -> bool:
@@ -68,19 +60,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The reply of a member that requires a user: it is alive, and reports nothing else.
+    """The reply of a member that requires a user: it is alive, and reports nothing else."""
 
-    is_serving: it confirmed a linearizable read, as only a voter in touch with a quorum can.
-    """
-
-    is_serving: bool = False
+    is_serving: bool = False  # it confirmed a linearizable read, as only a voter in touch with a quorum can
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """No answer came in time. seconds: since the member last answered, or was first asked."""
+    """No answer came in time."""
 
-    seconds: float = 0.0
+    seconds: float = 0.0  # since the member last answered, or was first asked
 
 
 Reply = Answer | Refusal | Silence

@@ -25,14 +25,11 @@ class Resuming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joining:
-    """Start as a member that etcd's list already names: `existing`, with that whole list.
-
-    external: ID and peer URL of the members that the operator did not create; one with two URLs is in it
-    twice.
-    """
+    """Start as a member that etcd's list already names: `existing`, with that whole list."""
 
     token: str
     members: tuple[str, ...]
+    # ID and peer URL of members that the operator did not create, once for each URL
     external: tuple[tuple[str, str], ...] = ()
 
 

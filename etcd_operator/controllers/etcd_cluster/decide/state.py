@@ -32,60 +32,47 @@ class Unseen:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterState:
-    """Everything observed about one cluster at one moment.
-
-    members: every member known to Kubernetes or to etcd, by number.
-    unknown_members: entries of etcd's list that the operator did not make, and that no adoption explains.
-    external: the listed members of a cluster that is being adopted; the operator did not make them.
-    endpoints: what was replied at the endpoints of a cluster that is, or is to be, adopted (`host:port`).
-    rejected: why answers of external members do not count, by ID (see `adoption.external_answers`).
-    clashes: peer URLs of that cluster's members that those of this resource would have, too.
-    unlabelled: pods of its members that lack labels.
-    predecessors: what another operator created for members of a cluster of this name, each as kind and name.
-    kept: claims of members that a recovery gave up. They belong to no member and are kept until a person
-    deletes them; their numbers are not used again.
-    budget: minAvailable of our disruption budget; None if it is missing or not as we made it.
-    conflict: why the resource may not use its names, in one sentence; empty if it may.
-    is_fresh: the caches show our own last writes.
-    unseen: what of the cluster cannot be read, so that what is observed proves no absence; None if nothing.
-    Of a state that is not fresh, set when that has lasted for long.
-    has_quorum: a linearizable read has just passed.
-    age: seconds since the resource was made.
-    unavailable_for: seconds since status reports that no quorum answers; 0 while one does.
-    cluster_version: etcd's own, as it reports it now or as last known; empty while it is not known.
-    is_version_hidden: no page that has it could be read.
-    tool_backups: what its backup tool has; backups: its EtcdBackups. Known only where one may be restored.
-    absence: for how long members have been missed; counted only where that can begin a recovery.
-    awaited_for: seconds for which this process has seen the upgrading member not to serve, at one version.
-    served_for: seconds for which this process has seen a quorum; counted only after a recovery without a
-    person.
-    """
+    """Everything observed about one cluster at one moment."""
 
     desired: DesiredCluster
-    members: tuple[Member, ...] = ()
+    members: tuple[Member, ...] = ()  # every member known to Kubernetes or to etcd, by number
+    # entries of etcd's list that the operator did not make, and no adoption explains
     unknown_members: tuple[EtcdMember, ...] = ()
+    # the listed members of a cluster that is being adopted; the operator did not make them
     external: tuple[Member, ...] = ()
+    # what was replied at the endpoints of a cluster that is, or is to be, adopted (`host:port`)
     endpoints: tuple[tuple[str, Reply], ...] = ()
+    # why answers of external members do not count, by ID (see `adoption.external_answers`)
     rejected: tuple[tuple[str, Rejection], ...] = ()
+    # peer URLs of the members to adopt that members of this resource would have, too
     clashes: tuple[str, ...] = ()
-    unlabelled: tuple[Unlabelled, ...] = ()
+    unlabelled: tuple[Unlabelled, ...] = ()  # pods of its members that lack labels
+    # what another operator created for members of a cluster of this name, each as kind and name
     predecessors: tuple[str, ...] = ()
+    # claims that a recovery gave up, until a person deletes them; their numbers are not used again
     kept: tuple[ClaimFacts, ...] = ()
     has_client_service: bool = False
+    # minAvailable of our disruption budget; None if it is missing or not as we made it
     budget: int | None = None
-    conflict: str = ""
-    is_fresh: bool = True
+    conflict: str = ""  # why the resource may not use its names, in one sentence; empty if it may
+    is_fresh: bool = True  # the caches show our own last writes
+    # what of the cluster cannot be read, or is not fresh for long: no absence is proven; None if nothing
     unseen: Unseen | None = None
-    has_quorum: bool = False
-    age: float = 0.0
-    unavailable_for: float = 0.0
+    has_quorum: bool = False  # a linearizable read has just passed
+    age: float = 0.0  # seconds since the resource was made
+    unavailable_for: float = 0.0  # seconds since status reports that no quorum answers; 0 while one does
+    # etcd's own, as it reports it now or as last known; empty while it is not known
     cluster_version: str = ""
-    is_version_hidden: bool = False
+    is_version_hidden: bool = False  # no page that has the cluster version could be read
+    # what its backup tool has; known only where one may be restored
     tool_backups: ToolBackups = NO_TOOL_BACKUPS
+    # for how long members have been missed; counted only where that can begin a recovery
     absence: Absence = NO_ABSENCE
+    # seconds for which this process has seen the upgrading member not to serve, at one version
     awaited_for: float = 0.0
+    # seconds for which this process has seen a quorum, after a recovery without a person
     served_for: float = 0.0
-    backups: BackupFacts = NO_BACKUPS
+    backups: BackupFacts = NO_BACKUPS  # its EtcdBackups; known only where one may be restored
 
     @property
     def persisted(self) -> PersistedState:

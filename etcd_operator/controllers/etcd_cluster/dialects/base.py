@@ -36,13 +36,10 @@ Cluster_contra = TypeVar("Cluster_contra", bound=ClusterResource, contravariant=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """The settings of the operator that apply to all clusters.
+    """The settings of the operator that apply to all clusters."""
 
-    repository: of etcd's images, without a tag. version: for specs without a version.
-    """
-
-    repository: str
-    version: str
+    repository: str  # of etcd's images, without a tag
+    version: str  # for specs without a version
 
 
 class Dialect(Protocol[Cluster_contra]):

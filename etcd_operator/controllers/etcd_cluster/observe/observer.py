@@ -63,11 +63,7 @@ def no_backups(_cluster: object, _state: ClusterState) -> BackupFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Observer(Generic[Cluster]):
-    """Observes the clusters of one API group.
-
-    tool_backups_of, backups_of: what is known of a cluster's backup tool, and of its EtcdBackups.
-    readings: adds what is read of members that answer nobody.
-    """
+    """Observes the clusters of one API group."""
 
     caches: Caches[Cluster]
     cached: CachedMembers[Cluster]
@@ -80,8 +76,10 @@ class Observer(Generic[Cluster]):
     owns_pod: OwnsPod
     absences: Absences
     awaited: UpgradeWaits
-    readings: Readings
+    readings: Readings  # adds what is read of members that answer nobody
+    # what is known of a cluster's backup tool
     tool_backups_of: Callable[[Cluster, ClusterState], ToolBackups] = no_tool_backups
+    # what is known of a cluster's EtcdBackups
     backups_of: Callable[[Cluster, ClusterState], BackupFacts] = no_backups
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:

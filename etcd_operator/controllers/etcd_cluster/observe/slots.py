@@ -22,31 +22,26 @@ def no_pages(_: Probe) -> frozenset[str]:
 
 @dataclass(slots=True)
 class Slot:
-    """The probes of one cluster: at most one under way, at most one result waiting.
-
-    turn: of what was queued for it, only the last is done. failure: why the last probe failed.
-    answered, voters: of the last result. leaving: endpoints expected to fall silent; removed: of no members.
-    is_distrusted: whether a quorum check was not answered since. unproven_since, fully_probed_at: monotonic.
-    """
+    """The probes of one cluster: at most one under way, at most one result waiting."""
 
     endpoints: frozenset[str]
     channels: Channels
     is_under_way: bool = False
     is_outdated: bool = False
-    turn: int = 0
-    failure: str = ""
+    turn: int = 0  # of what was queued for it, only the last is done
+    failure: str = ""  # why the last probe failed
     result: Probe | None = None
     made_at: float = 0.0
-    answered: frozenset[str] = frozenset()
-    leaving: frozenset[str] = frozenset()
-    removed: frozenset[str] = frozenset()
-    voters: tuple[str, ...] = ()
+    answered: frozenset[str] = frozenset()  # of the last result
+    leaving: frozenset[str] = frozenset()  # endpoints expected to fall silent
+    removed: frozenset[str] = frozenset()  # endpoints of no members
+    voters: tuple[str, ...] = ()  # of the last result
     pages_needed: PagesNeeded = no_pages
     pages_read: frozenset[str] = frozenset()
     has_no_quorum: bool = False
-    is_distrusted: bool = False
-    unproven_since: float = 0.0
-    fully_probed_at: float = -math.inf
+    is_distrusted: bool = False  # whether a quorum check was not answered since
+    unproven_since: float = 0.0  # monotonic
+    fully_probed_at: float = -math.inf  # monotonic
     silent_since: dict[str, float] = field(default_factory=dict)
     epoch: int = 0
 

@@ -19,13 +19,10 @@ from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, EtcdMe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """Why an answer does not count, as status reports it.
-
-    may_be_right: it would be right if somebody else had removed all of our members from etcd.
-    """
+    """Why an answer does not count, as status reports it."""
 
     why: str
-    may_be_right: bool = False
+    may_be_right: bool = False  # it would be right if somebody else had removed all of our members from etcd
 
 
 def endpoints(desired: DesiredCluster) -> tuple[str, ...]:

@@ -8,49 +8,34 @@ from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """The numbers of a cluster's members, from which that of a new member follows.
+    """The numbers of a cluster's members, from which that of a new member follows."""
 
-    size: the desired number of members. taken: of voters, and of claims that a recovery keeps.
-    leaving: of members of a lost cluster that are still being deleted. known: of every member there is.
-    unused: no number from this one on was ever used, as far as status records it.
-    """
-
-    size: int
-    taken: frozenset[int]
-    leaving: frozenset[int]
-    known: frozenset[int]
-    unused: int
+    size: int  # the desired number of members
+    taken: frozenset[int]  # of voters, and of claims that a recovery keeps
+    leaving: frozenset[int]  # of members of a lost cluster that are still being deleted
+    known: frozenset[int]  # of every member there is
+    unused: int  # no number from this one on was ever used, as far as status records it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(ABC):
-    """A kind of member. Pure; the same object for all clusters.
+    """A kind of member. Pure; the same object for all clusters."""
 
-    digits: how many digits the number in a member's name has at least.
-    has_member_services: whether each member has a Service of its own.
-    reuses_numbers: whether a new member may take the number of a former one; if not, status records the
-    next one.
-    can_prove_loss: whether data can be proven to be gone for good, so that a lost quorum needs no person.
-    data_is_as_old_as_pod: whether a pod's first process shows all that a member has ever done.
-    outlives_pod: whether a member has objects that outlive its pod, and record what the pod's data is.
-    may_be_taken_over: whether members that another operator created may become members of ours.
-    opens_seed_last: whether clients reach the seed of a recovery only after its cluster ID is on record.
-    storage_word: what has the data, in messages; plural.
-    kubectl_kinds: what a person deletes of a member to give it up, in this order, as `kubectl` takes it.
-    restarts_in_place: whether an upgrade restarts the container in its pod: it is back before clients try it
-    again.
-    """
-
-    digits: int
-    has_member_services: bool
+    digits: int  # how many digits the number in a member's name has at least
+    has_member_services: bool  # whether each member has a Service of its own
+    # whether a new member may take the number of a former one; if not, status records the next
     reuses_numbers: bool
+    # whether data can be proven to be gone for good, so that a lost quorum needs no person
     can_prove_loss: bool
-    data_is_as_old_as_pod: bool
-    outlives_pod: bool
-    may_be_taken_over: bool
+    data_is_as_old_as_pod: bool  # whether a pod's first process shows all that a member has ever done
+    outlives_pod: bool  # whether a member has objects that outlive its pod, and record what the pod's data is
+    may_be_taken_over: bool  # whether members that another operator created may become members of ours
+    # whether clients reach the seed of a recovery only after its cluster ID is on record
     opens_seed_last: bool
-    storage_word: str
+    storage_word: str  # what has the data, in messages; plural
+    # what a person deletes of a member to give it up, in this order, as `kubectl` takes it
     kubectl_kinds: str
+    # whether an upgrade restarts the container in its pod: it is back before clients retry
     restarts_in_place: bool
 
     @abstractmethod

@@ -14,19 +14,14 @@ from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What an upgrade does next, or waits for.
+    """What an upgrade does next, or waits for."""
 
-    message, reason: as status reports them. action: None while the upgrade waits.
-    member: the upgrading member from this step on; None: the one on record.
-    is_held: something outside must change first. pause: seconds until the next observation.
-    """
-
-    message: str
-    reason: str = "Upgrading"
-    action: Action | None = None
-    member: Member | None = None
-    is_held: bool = False
-    pause: float = STEP
+    message: str  # as status reports it
+    reason: str = "Upgrading"  # as status reports it
+    action: Action | None = None  # None while the upgrade waits
+    member: Member | None = None  # the upgrading member from this step on; None: the one on record
+    is_held: bool = False  # something outside must change first
+    pause: float = STEP  # seconds until the next observation
 
 
 def planned(state: ClusterState, step: Step) -> Plan:
