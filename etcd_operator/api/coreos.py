@@ -9,11 +9,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api import persisted
-from etcd_operator.api.adoption import Adopt, SelfHosted
+from etcd_operator.api.cluster_spec import SharedSpec
 from etcd_operator.api.coreos_backup import BackupPolicy, ClusterBackupStatus, RestorePolicy
 from etcd_operator.api.meta import ObjectMeta, RawObject, SecurityContext, Value, of_schema, written_if_zero
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.api.recovery import AfterSeconds, RecoveryMode
 
 GROUP = "coreos.com"
 VERSION = "v1"
@@ -35,7 +34,13 @@ class PodPolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     security_context: SecurityContext | None = None
 
 
-class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SelfHosted(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The form of `Adopt` for a cluster with one member, in the group coreos.com."""
+
+    boot_member_client_endpoint: str  #: The client URL of the only member of the cluster to join.
+
+
+class ClusterSpec(SharedSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The desired state."""
 
     #: The number of members: 1 for tests, otherwise 3 or 5. Even numbers, and more than 7, cause a warning.
@@ -50,22 +55,10 @@ class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # Raw: see `api.coreos_backup`.
     #: Regular backups of the cluster. Without this field, or with maxBackups: 0, no backups are taken.
     backup: Annotated[RawObject, of_schema(BackupPolicy)] | None = None
-    #: A running etcd cluster to join instead of bootstrapping a new one. The existing (external) members are
-    #: removed afterwards, unless the mode is Join or Leave. Cannot be set once the cluster is bootstrapped,
-    #: except to continue an adoption.
-    adopt: Adopt | None = None
     #: Short form of spec.adopt for a cluster with one member. Mutually exclusive with spec.adopt and
     #: spec.restore.
     self_hosted: SelfHosted | None = None
     restore: RestorePolicy | None = None  #: The backup with which a new cluster begins.
-    #: Manual (the default): members that do not answer are given up only on request. Automatic: if the quorum
-    #: is lost, and stays lost for recoveryAfterSeconds, the operator gives up the members that do not answer,
-    #: and recovers the cluster without a request. Writes that only these members have are then lost.
-    recovery: RecoveryMode = "Manual"
-    #: How many seconds the quorum must be lost, and each member that is given up must be silent, before an
-    #: automatic recovery starts. Default: 600. The count restarts if the operator restarts or cannot reach
-    #: the API server.
-    recovery_after_seconds: AfterSeconds = None
 
 
 class MembersStatus(Value, frozen=True, kw_only=True, omit_defaults=False):

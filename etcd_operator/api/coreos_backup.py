@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from etcd_operator.api.cluster_spec import S3Target
 from etcd_operator.api.meta import Value
-from etcd_operator.api.s3 import S3Target
 
 TOOL_APP = "etcd_backup_tool"
 """The label `app` of all objects of the backup tool."""

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api import persisted
-from etcd_operator.api.adoption import Adopt
+from etcd_operator.api.cluster_spec import PodTemplate, SharedSpec
 from etcd_operator.api.meta import (
     Affinity,
     Condition,
@@ -20,8 +20,6 @@ from etcd_operator.api.meta import (
     written_if_zero,
 )
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.api.recovery import AfterSeconds, RecoveryMode
 
 GROUP = "etcd.improbable.io"
 VERSION = "v1alpha1"
@@ -82,7 +80,7 @@ class Storage(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     volume_claim_template: Annotated[RawObject, of_schema("PersistentVolumeClaimSpec")]
 
 
-class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ClusterSpec(SharedSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The desired state."""
 
     #: The number of members: 1 for tests, otherwise 3 or 5. Even numbers, and more than 7, cause a warning.
@@ -92,18 +90,6 @@ class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pod_template: PodTemplate = PodTemplate()  #: Settings of the members' pods. Immutable.
     #: An alternative to spec.podTemplate.affinity, from earlier versions of this API.
     affinity: Affinity = {}
-    #: A running etcd cluster to join instead of bootstrapping a new one. The existing (external) members are
-    #: removed afterwards, unless the mode is Join or Leave. Cannot be set once the cluster is bootstrapped,
-    #: except to continue an adoption.
-    adopt: Adopt | None = None
-    #: Manual (the default): members that do not answer are given up only on request. Automatic: if the quorum
-    #: is lost, and stays lost for recoveryAfterSeconds, the operator gives up the members that do not answer,
-    #: and recovers the cluster without a request. Writes that only these members have are then lost.
-    recovery: RecoveryMode = "Manual"
-    #: How many seconds the quorum must be lost, and each member that is given up must be silent, before an
-    #: automatic recovery starts. Default: 600. The count restarts if the operator restarts or cannot reach
-    #: the API server.
-    recovery_after_seconds: AfterSeconds = None
 
 
 class MemberStatus(Value, frozen=True, kw_only=True):

@@ -15,9 +15,9 @@ from etcd_operator.api.backups import (
     FileCredentials,
     SecretKey,
 )
+from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.improbable import GROUP, VERSION, Storage
 from etcd_operator.api.meta import Affinity, AnyObject, Condition, ObjectMeta, RawObject, Value
-from etcd_operator.api.podtemplate import PodTemplate
 
 API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "EtcdRestore"

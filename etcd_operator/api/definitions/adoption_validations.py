@@ -1,6 +1,6 @@
 """The rules of `spec.adopt` and `spec.selfHosted`, as the API server applies them (see `definitions.cel`)."""
 
-from etcd_operator.api.adoption import ENDPOINT_FORM
+from etcd_operator.api.cluster_spec import ENDPOINT_FORM
 from etcd_operator.api.definitions.cel import Validation
 
 # Not the whole pattern, which `dialects.base` applies: the API server would estimate its cost as too high.

@@ -5,6 +5,7 @@ One tuple per resource. Each rule has a name, a path, a CEL expression, and a me
 """
 
 from etcd_operator.api import improbable
+from etcd_operator.api.cluster_spec import AUTOMATIC
 from etcd_operator.api.definitions.adoption_validations import COREOS_ADOPTION, IMPROBABLE_ADOPTION
 from etcd_operator.api.definitions.cel import Validation, immutable, name_length, one_affinity, reserved
 from etcd_operator.api.definitions.coreos_backup_validations import BACKUP_POLICY
@@ -17,7 +18,6 @@ from etcd_operator.api.definitions.limits import (
     UNSUPPORTED_FIELDS,
 )
 from etcd_operator.api.definitions.version_validations import SUPPORTED_VERSION, VERSION_CHANGES
-from etcd_operator.api.recovery import RECOVERY
 
 
 def _of_name(name: str, holds: str, message: str) -> Validation:
@@ -70,6 +70,14 @@ def reserved_names(template: str) -> tuple[Validation, ...]:
     )
 
 
+RECOVERY_AFTER = Validation(
+    name="recovery-after",
+    at="spec",
+    field=".recoveryAfterSeconds",
+    holds=f"!has(self.recoveryAfterSeconds) || (has(self.recovery) && self.recovery == '{AUTOMATIC}')",
+    message=f"has an effect only with spec.recovery: {AUTOMATIC}: set that, too, or remove this field",
+)
+
 _CLAIM = "spec.storage.volumeClaimTemplate"
 _HAS_PREFIX = f"k.startsWith('{improbable.RESERVED_PREFIX}')"
 
@@ -81,7 +89,7 @@ IMPROBABLE_CLUSTER = (
     storage_size(_CLAIM),
     *reserved_names("spec.podTemplate"),
     *IMPROBABLE_ADOPTION,
-    *RECOVERY,
+    RECOVERY_AFTER,
     one_affinity("spec", "spec.affinity and spec.podTemplate.affinity are alternatives: set one of them"),
 )
 
@@ -174,7 +182,7 @@ COREOS_CLUSTER = (
     *VERSION_CHANGES,
     *BACKUP_POLICY,
     *COREOS_ADOPTION,
-    *RECOVERY,
+    RECOVERY_AFTER,
     *(
         Validation(
             name=f"unsupported-{field}",

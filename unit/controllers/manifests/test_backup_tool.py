@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.cli import _parser
 from etcd_operator.commands.backup_tool import _config
 from etcd_operator.controllers.backup_tool.manifests import backup_tool

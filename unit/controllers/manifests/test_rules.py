@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
 from etcd_operator.controllers.etcd_cluster.manifests.affinity import (
     PREFERRED,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import RestoredBackup
-from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect, no_image

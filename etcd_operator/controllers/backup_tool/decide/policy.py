@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import msgspec
 
 from etcd_operator.api import coreos_backup as api
+from etcd_operator.api.cluster_spec import S3Target
 from etcd_operator.api.coreos_backup import BackupPolicy
 from etcd_operator.api.definitions import coreos_backup_validations as rules
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.s3 import S3Target
 from etcd_operator.decoding import convert
 
 

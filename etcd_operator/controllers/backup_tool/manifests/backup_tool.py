@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from etcd_operator.api import coreos
+from etcd_operator.api.cluster_spec import S3Target
 from etcd_operator.api.coreos_backup import TOOL_APP, BackupPolicy
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.s3 import S3Target
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests.digest import digest
 from etcd_operator.controllers.etcd_cluster.manifests.security import security

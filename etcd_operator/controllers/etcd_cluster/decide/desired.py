@@ -6,11 +6,9 @@ this value only.
 
 from dataclasses import dataclass, field, replace
 
-from etcd_operator.api.adoption import Mode
+from etcd_operator.api.cluster_spec import Mode, PodTemplate, S3Target
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Adoption, Bootstrap, Recovery, Upgrade
-from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.api.s3 import S3Target
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
 from etcd_operator.controllers.etcd_cluster.decide.member_names import member_name
 from etcd_operator.keys import Key

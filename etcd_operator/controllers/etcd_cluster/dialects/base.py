@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from etcd_operator.api import adoption
+from etcd_operator.api import cluster_spec
 from etcd_operator.api.meta import Condition, HasMetadata, ObjectMeta, RawObject, condition_of
 from etcd_operator.api.persisted import ClusterStatus
 from etcd_operator.api.podkeys import PodKeys
@@ -138,7 +138,7 @@ def parse_spec(raw: dict[str, Any], kind: type[Spec]) -> Spec:
         raise InvalidSpec(f"spec: {error}") from error
 
 
-def adopt_of(spec: adoption.Adopt | None, namespace: str) -> Adopt | None:
+def adopt_of(spec: cluster_spec.Adopt | None, namespace: str) -> Adopt | None:
     """The cluster to be adopted, if any. Raises InvalidSpec for an endpoint that cannot be used."""
     if spec is None:
         return None
@@ -150,8 +150,8 @@ def adopt_of(spec: adoption.Adopt | None, namespace: str) -> Adopt | None:
 
 def _endpoint(url: str, namespace: str) -> str:
     """`host:port`; a name without dots is that of a Service in the namespace of the resource."""
-    if adoption.ENDPOINT.fullmatch(url) is None:
-        raise InvalidSpec(f"spec.adopt: the endpoint {url!r} {adoption.ENDPOINT_FORM}")
+    if cluster_spec.ENDPOINT.fullmatch(url) is None:
+        raise InvalidSpec(f"spec.adopt: the endpoint {url!r} {cluster_spec.ENDPOINT_FORM}")
     host, _, port = urlsplit(url).netloc.rpartition(":")
     is_name = "." not in host and not host.startswith("[")
     return f"{host}.{namespace}.svc:{port}" if is_name else f"{host}:{port}"

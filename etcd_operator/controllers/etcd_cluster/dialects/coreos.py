@@ -6,14 +6,12 @@ from typing import Any
 import msgspec
 
 from etcd_operator.api import coreos
-from etcd_operator.api.adoption import Adopt
+from etcd_operator.api.cluster_spec import Adopt, PodTemplate
 from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus
 from etcd_operator.api.coreos_backup import S3
 from etcd_operator.api.definitions.adoption_validations import ALTERNATIVES
 from etcd_operator.api.definitions.coreos_backup_validations import CLUSTER, RESTORE_S3
 from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
-from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.api.recovery import after_of
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, RestoreFrom
@@ -85,7 +83,7 @@ class CoreosDialect:
             "version": version,
             "is_paused": spec.paused,
             "pod_template": _pod_template(cluster.metadata.name, spec),
-            "recovers_after": after_of(spec.recovery, spec.recovery_after_seconds),
+            "recovers_after": spec.recovers_after,
             "adopt": adopt_of(_adopt(spec, cluster.spec), cluster.metadata.namespace),
             # Nothing reads it later, so nothing that spec.backup is edited to can make it a problem.
             "restore": _restore(spec) if not cluster.status.cluster_id else None,

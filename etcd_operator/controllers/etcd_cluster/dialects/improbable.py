@@ -5,10 +5,9 @@ from typing import Any
 import msgspec
 
 from etcd_operator.api import improbable
+from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.improbable import ClusterSpec, ClusterStatus, EtcdCluster, MemberStatus
 from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
-from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.api.recovery import after_of
 from etcd_operator.api.restores import RESTORED_FROM_LABEL, UID_ANNOTATION
 from etcd_operator.api.shared_keys import PEER_LABEL, RECOVER_ANNOTATION, RESTORE_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
@@ -82,7 +81,7 @@ class ImprobableDialect:
             "recover": _requested(cluster, RECOVER_ANNOTATION),
             "restore_in_place": _requested(cluster, RESTORE_ANNOTATION),
             "restored_by": _restored_by(cluster),
-            "recovers_after": after_of(spec.recovery, spec.recovery_after_seconds),
+            "recovers_after": spec.recovers_after,
             "pod_template": template,
             "adopt": adopt_of(spec.adopt, cluster.metadata.namespace),
             "claim_template": spec.storage.volume_claim_template,

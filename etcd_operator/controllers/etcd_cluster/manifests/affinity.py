@@ -12,8 +12,8 @@ once more, with a label that the pods of the restore have.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.podtemplate import PodTemplate
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

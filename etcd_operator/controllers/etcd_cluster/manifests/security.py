@@ -10,8 +10,8 @@ without that annotation etcd continues to run as root (docs/decisions/016).
 
 from dataclasses import dataclass
 
+from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.podtemplate import PodTemplate
 
 USER = 65532
 """UID and GID of etcd: `nonroot` in the base of etcd's own images. It never changes: volumes contain it."""

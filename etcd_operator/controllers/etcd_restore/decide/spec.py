@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import msgspec
 
 from etcd_operator.api.backups import BackupDestination, BackupSource, BackupSpec
+from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.definitions import restore_validations as rules
 from etcd_operator.api.definitions.cel import misfits
 from etcd_operator.api.definitions.limits import LONGEST_IMPROBABLE_NAME, NAME_PATTERN
-from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.restores import RestoreSource, RestoreSpec
 from etcd_operator.controllers.etcd_backup.decide.spec import access_problems
 from etcd_operator.controllers.etcd_cluster.decide.storage_quantity import bytes_of

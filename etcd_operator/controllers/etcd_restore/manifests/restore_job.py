@@ -12,8 +12,8 @@ their processes: the command finds etcdutl in `/proc/PID/root`.
 from collections.abc import Sequence
 
 from etcd_operator.api.backups import BackupSpec
+from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, KIND, UID_LABEL
 from etcd_operator.controllers.etcd_backup.decide.spec import url_in_pod
 from etcd_operator.controllers.etcd_backup.manifests.backup_job import (

@@ -9,9 +9,9 @@ only shows the disruption budget which members serve (docs/decisions/005).
 import math
 from decimal import Decimal, InvalidOperation
 
+from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.controllers.etcd_cluster.manifests.affinity import members_affinity
 from etcd_operator.controllers.etcd_cluster.manifests.security import Security
 

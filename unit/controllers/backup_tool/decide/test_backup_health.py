@@ -5,9 +5,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from etcd_operator.api.cluster_spec import S3Target
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
-from etcd_operator.api.s3 import S3Target
 from etcd_operator.controllers.backup_tool.decide.health import (
     SETTLING_SECONDS,
     Problem,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.api.cluster_spec import S3Target
 from etcd_operator.api.coreos_backup import BackupPolicy
-from etcd_operator.api.s3 import S3Target
 from etcd_operator.controllers.backup_tool.decide.plan import CLEANUP_SECONDS, Act, plan
 from etcd_operator.controllers.backup_tool.decide.policy import NO_BACKUPS, Wanted
 from etcd_operator.controllers.backup_tool.decide.state import (

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.adoption import Mode
+from etcd_operator.api.cluster_spec import Mode
 from etcd_operator.api.persisted import Bootstrap, RestoredBackup
 from etcd_operator.controllers.etcd_cluster.decide.actions import Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.adoption.adoptable import LARGEST

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from etcd_operator.api.adoption import Mode
+from etcd_operator.api.cluster_spec import Mode
 from etcd_operator.controllers.etcd_cluster.decide.actions import Action, DeleteMember, Remember
 from etcd_operator.controllers.etcd_cluster.decide.adoption import external_answers
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
