@@ -42,7 +42,7 @@ def test_members_that_hang_for_the_time_are_given_up(space: Space, kind: Any) ->
         )
         assert not set(given_up) & selected(space, name), "clients no longer reach who was given up"
     status = space.status(document)
-    assert (status["recovery"]["automatic"], status["recovery"]["replaces"]) == (True, before)
+    assert (status["recovery"]["authority"], status["recovery"]["replaces"]) == ("Automatic", before)
     loss = condition(space.stored(document), "DataLossPossible")["message"]
     assert "started automatically" in loss
     space.wait_settled(document)

@@ -84,12 +84,12 @@ def test_all_pods_deleted_together_are_restored_from_the_newest_backup(space: Sp
 
     status = space.status(document)
     recovery = status["recovery"]
-    assert (recovery["survivor"], recovery["replaces"]) == ("", before)
+    assert (recovery["source"]["type"], recovery["replaces"]) == ("ToolBackup", before)
     assert recovery["revision"] >= revision
     loss = condition(space.stored(document), "DataLossPossible")
     assert (loss["status"], loss["reason"]) == ("True", "RecoveredFromBackup")
-    assert recovery["backup"]["name"] in loss["message"]
-    assert recovery["backup"]["time"] in loss["message"]
+    assert recovery["source"]["name"] in loss["message"]
+    assert recovery["source"]["time"] in loss["message"]
     assert load.judge(space.testbed, space.addresses(document), recovery["revision"]) > 0
     watching.await_compacted()
     warnings = ("QuorumLost", "RecoveryStarted", "Recovered")
@@ -143,7 +143,7 @@ def test_a_new_cluster_begins_with_the_newest_backup_of_a_deleted_one(space: Spa
         if name == "new":
             space.kubectl("delete", "etcdclusters.coreos.com", name)
             wait_until(lambda: not space.names(resources.PODS), LONG, "its pods are gone")
-    assert recovery["backup"]["via"] == "Tool"
+    assert recovery["source"]["type"] == "ToolBackup"
 
 
 @pytest.mark.long

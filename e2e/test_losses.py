@@ -69,9 +69,9 @@ def test_the_newer_of_survivor_and_backup_is_the_source(space: Space, is_survivo
         writes(load)
     recovery = space.status(document)["recovery"]
     if is_survivor_newer:
-        assert (recovery["survivor"], recovery["revision"] > revision) == (survivor, True)
+        assert (recovery["source"]["name"], recovery["revision"] > revision) == (survivor, True)
     else:
-        assert (recovery["survivor"], recovery["revision"] >= revision) == ("", True)
+        assert (recovery["source"]["type"], recovery["revision"] >= revision) == ("ToolBackup", True)
     assert_reported(
         space, document, load, "RecoveredFromSurvivor" if is_survivor_newer else "RecoveredFromBackup"
     )

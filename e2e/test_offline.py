@@ -59,5 +59,5 @@ def test_an_ephemeral_survivor_that_restarted_is_recovered_from_by_itself(space:
     writer.verify()
 
     assert assert_consistent(space, document) != before
-    recovery = space.status(document)["recovery"]
-    assert (recovery["survivor"], bool(recovery["sha256"])) == (names(2)[0], True)
+    source = space.status(document)["recovery"]["source"]
+    assert (source["type"], source["name"]) == ("OfflineSurvivor", names(2)[0])

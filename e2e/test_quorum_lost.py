@@ -134,7 +134,7 @@ def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without
     assert assert_consistent(space, document) != before
     status = space.status(document)
     assert "required revision has been compacted" in watch_from(space, status["recovery"]["revision"])
-    assert status["recovery"]["survivor"] == names(2)[0]
+    assert status["recovery"]["source"]["name"] == names(2)[0]
     assert status["recovery"]["replaces"] == before
     reported = condition(space.stored(document), "DataLossPossible")
     assert (reported["status"], names(2)[0] in reported["message"]) == ("True", True)
@@ -156,7 +156,7 @@ def test_two_of_four_lost_right_after_the_fourth_was_added_are_recovered_from_th
     writer.verify()
 
     assert assert_consistent(space, document) != before
-    assert space.status(document)["recovery"]["survivor"] in names(1, 2)
+    assert space.status(document)["recovery"]["source"]["name"] in names(1, 2)
 
 
 def test_under_load_only_what_the_survivor_had_not_received_is_missing(space: Space) -> None:
@@ -236,7 +236,7 @@ def test_persistent_members_are_given_up_only_by_name_and_their_claims_are_kept(
     space.kubectl("delete", "pvc", "my-cluster-2")
     wait_until(lambda: "keptClaims" not in space.status(document), LONG, "the kept claim is deleted")
     assert_nothing_doubled(space, document, members=[f"my-cluster-{number}" for number in (0, 1, 3)])
-    assert (status["recovery"]["survivor"], status["recovery"]["replaces"]) == ("my-cluster-2", before)
+    assert (status["recovery"]["source"]["name"], status["recovery"]["replaces"]) == ("my-cluster-2", before)
     assert condition(space.stored(document), "DataLossPossible")["status"] == "True"
     space.wait_events("my-cluster", *EVENTS)
     assert_at_rest(space, 10)  # with the annotation still there

@@ -64,7 +64,7 @@ def assert_restored(space: Space, document: Document, before: str) -> Document:
     assert assert_consistent(space, document) != before
     status, stored = space.status(document), status_of(space, "one")
     recovery: Document = status["recovery"]
-    assert (recovery["backup"]["name"], recovery["revision"]) == ("one", stored["revision"])
+    assert (recovery["source"]["name"], recovery["revision"]) == ("one", stored["revision"])
     loss = condition(space.stored(document), "DataLossPossible")
     assert (loss["status"], f"revision {stored['revision']}" in loss["message"]) == ("True", True)
     with Members() as members:
@@ -91,7 +91,7 @@ def test_a_backup_takes_the_place_of_the_data_of_a_cluster_under_load(space: Spa
     assert load.judge(space.testbed, now, recovery["revision"]) > 20
     # Clients that stay connected write until the old members end: these writes are given up, too.
     last = max(load.acknowledged[key] for key in load.lost(recovery["revision"]))
-    assert (recovery["inPlace"], seen < last, seen < recovery["givenUp"]) == (True, True, True)
+    assert (recovery["authority"], seen < last, seen < recovery["givenUp"]) == ("InPlace", True, True)
     assert set(claims) <= set(space.status(document)["keptClaims"]) <= set(space.names(resources.CLAIMS))
     watch = watcher(space, now[0], seen)
     output, _ = watch.communicate(timeout=LONG)
@@ -110,5 +110,5 @@ def test_all_volumes_gone_are_recovered_from_a_backup_by_name(space: Space) -> N
     assert name == f"{before}/backup:one/1"
     annotate(space, RECOVER, name)
     recovery = assert_restored(space, document, before)
-    assert "inPlace" not in recovery
+    assert recovery["authority"] == "Requested"
     assert condition(space.stored(document), "DataLossPossible")["reason"] == "RecoveredFromBackup"

@@ -8,7 +8,7 @@ from etcd_operator.api.improbable import GROUP
 PEER_LABEL = f"{GROUP}/peer-name"
 
 RECOVER_ANNOTATION = f"{GROUP}/recover"
-"""On an EtcdCluster without a quorum: the requested recovery (`recovery.manual_recovery`)."""
+"""On an EtcdCluster without a quorum: the requested recovery (`recovery.requested`)."""
 
 DELETE_CLAIMS = "/delete-claims"
 """Suffix of the name of a recovery in that annotation: the given-up claims are deleted at once."""

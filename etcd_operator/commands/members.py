@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def of(options: argparse.Namespace) -> "NewMember":
     """The member that the flags describe. Raises `UsageError`."""
-    from etcd_operator.api.persisted import REVISION_BUMP
+    from etcd_operator.api.recoveries import REVISION_BUMP
     from etcd_operator.archive.restore import NewMember
 
     advertised = _urls(options.initial_advertise_peer_urls)

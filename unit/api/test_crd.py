@@ -33,13 +33,18 @@ def _declared(kind: Any, path: str) -> Iterator[tuple[str, str]]:
     """Paths of a type as msgspec reports them, independent of the code under test; RAW for raw objects."""
     node = msgspec.inspect.type_info(kind) if isinstance(kind, type) else kind
     if isinstance(node, msgspec.inspect.UnionType):
-        (node,) = (t for t in node.types if not isinstance(t, msgspec.inspect.NoneType))
+        for each in node.types:
+            if not isinstance(each, msgspec.inspect.NoneType):
+                yield from _declared(each, path)
+        return
     if isinstance(node, msgspec.inspect.Metadata):
         node = node.type
     if isinstance(node, msgspec.inspect.StructType):
         yield path, ""
         for field in node.fields:
             yield from _declared(field.type, f"{path}.{field.encode_name}")
+        if node.tag_field is not None:
+            yield f"{path}.{node.tag_field}", ""
     elif isinstance(node, msgspec.inspect.VarTupleType):
         yield path, ""
         yield from ((p, k) for p, k in _declared(node.item_type, f"{path}[]") if p != f"{path}[]" or k)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from e2e.support.keys import KeyClient
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_entry import MOVED_ON
+from etcd_operator.api.recoveries import Survivor
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import MOVED_ON
 from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import no_image
 from etcd_operator.controllers.etcd_cluster.manifests import seed
@@ -20,7 +21,7 @@ from unit.waiting import eventually
 
 def steps(annotations: dict[str, str], changes: dict[str, str], binaries: Path) -> list[list[str]]:
     """The commands of the init containers, as the kubelet would run them, with `changes` of paths."""
-    start = Seeding(survivor="db-0002", token="uid-1-1")
+    start = Seeding(source=Survivor(name="db-0002"), token="uid-1-1")
     pod: dict[str, Any] = seed.pod(PLAIN_EPHEMERAL, "db-0003", start, image=no_image)
     paths = {"/usr/local/bin": str(binaries), **changes}
     found = []

@@ -29,6 +29,56 @@ def _without_last_writes(plan: Object, recorded: tuple[Object, ...]) -> Object:
     return made
 
 
+BACKUPS = {"Tool": "ToolBackup", "Claim": "ClaimBackup", "Bucket": "BucketBackup", "Object": "StoredBackup"}
+
+
+def _typed_backup(made: Object, _: tuple[Object, ...]) -> Object:
+    """A backup by its way to the seed."""
+    name = BACKUPS[made.pop("via")]
+    required = {"url": "", "spec": {}} if name == "StoredBackup" else {}
+    return {**required, **made, "!": name}
+
+
+def _source(made: Object, sha256: str) -> Node:
+    """What a recovery or its seed restores."""
+    survivor = {"!": "Survivor", "name": made.pop("survivor", "")}
+    if sha256:
+        survivor = {"!": "OfflineSurvivor", "name": survivor["name"], "sha256": sha256}
+    return made.pop("backup", None) or survivor
+
+
+def _typed_recovery(made: Object, recorded: tuple[Object, ...]) -> Object:
+    """The entry of a recovery: what is restored, and on whose authority."""
+    old, state = recorded[-1], recorded[0]["state"]
+    source, replaces = _source(made, made.pop("sha256", "")), made["replaces"]
+    is_persistent = state["desired"]["kind"]["name"] == "Persistent"
+    authority = "Requested" if is_persistent else "Proven"
+    if not replaces and source["!"] in ("ToolBackup", "ClaimBackup", "BucketBackup"):
+        authority = "Creation"
+    if made.pop("automatic", False):
+        authority = "Automatic"
+    if made.pop("in_place", False):
+        authority = "InPlace"
+    is_recent = old.get("automatic", False) or old.get("follows_automatic", False)
+    made.pop("follows_automatic", None)
+    if is_recent and not made.pop("stable", False):
+        made["is_unstable"] = True
+    if source == {"!": "Survivor", "name": ""}:
+        # An automatic recovery that ended without a change did not keep its backup.
+        before = state["desired"].get("persisted", {}).get("recovery")
+        if before is not None and before is not old and before["generation"] == old["generation"]:
+            source = converted(before, recorded[:1])["source"]
+    made.pop("stable", None)
+    return {**made, "source": source, "authority": authority}
+
+
+def _typed_seeding(made: Object, _: tuple[Object, ...]) -> Object:
+    """The start of a seed."""
+    offline = made.pop("offline", None) or {}
+    source = _source(made, offline.get("sha256", ""))
+    return {**made, "source": source}
+
+
 RENAMED: dict[str, str] = {}
 """New names of classes, by the old one: `{"Recovery": "RecoveryRecord"}`."""
 
@@ -38,7 +88,12 @@ FIELDS: dict[str, dict[str, str | None]] = {
 }
 """New names of fields, by the old class; None drops one: `{"Recovery": {"seed": "first", "bump": None}}`."""
 
-CONVERSIONS: dict[str, Callable[[Object, tuple[Object, ...]], Node]] = {"Plan": _without_last_writes}
+CONVERSIONS: dict[str, Callable[[Object, tuple[Object, ...]], Node]] = {
+    "Plan": _without_last_writes,
+    "RestoredBackup": _typed_backup,
+    "Recovery": _typed_recovery,
+    "Seeding": _typed_seeding,
+}
 """By the old class, what else becomes of an object: a function of (`converted`, `recorded`).
 
 `converted` is the object of which all that is in it is converted, and itself as `FIELDS` and `RENAMED` say;

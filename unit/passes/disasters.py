@@ -51,7 +51,11 @@ def assert_restored(made: Bench, name: str, *numbers: int) -> None:
     assert members(made) == [f"c-{number:04}" for number in numbers]
     assert made.etcd.etcd.keys[b"key"] == (b"value", 2)
     found = recovery(made)
-    assert (found["survivor"], found["backup"]["name"], found["backup"]["age"]) == ("", name, 60)
+    assert (found["source"]["type"], found["source"]["name"], found["source"]["age"]) == (
+        "ToolBackup",
+        name,
+        60,
+    )
     assert found["replaces"] != made.status(COREOS)["clusterID"]
     loss = made.condition(COREOS, "DataLossPossible")
     assert (loss["status"], loss["reason"]) == ("True", "RecoveredFromBackup")

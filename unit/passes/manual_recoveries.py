@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from etcd_operator.api.persisted import REVISION_BUMP
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_request import SILENCE
+from etcd_operator.api.recoveries import REVISION_BUMP
+from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
 from unit.passes.bench import PEER_LABEL, Bench, bootstrapped
 from unit.passes.bodies import IMPROBABLE, persistent

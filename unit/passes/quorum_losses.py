@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from etcd_operator.api.persisted import REVISION_BUMP
+from etcd_operator.api.recoveries import REVISION_BUMP
 from unit.fakes.apiserver.kinds import PODS
 from unit.passes.bench import Bench
 from unit.passes.bodies import COREOS

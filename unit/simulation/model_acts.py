@@ -37,7 +37,7 @@ from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
     RemoveExternal,
     RemoveMember,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     AddReader,
     CloseClients,
     ConfirmBackup,

@@ -1,8 +1,8 @@
 """The backups of the model world, and the tool that stores them and reports what can be restored.
 
-Nothing happens but in the methods called. The order of backups is the real one (`archive.retention`). The tool
-reads all that is stored when it is asked, and reports what it has found to be whole a question later: what
-happens to a backup after that is noticed only by who uses it.
+Nothing happens but in the methods called. The order of backups is the real one (`archive.retention`). The
+tool reads all that is stored when it is asked, and reports what it has found to be whole a question later:
+what happens to a backup after that is noticed only by who uses it.
 
 Assumed: no backup begins without a quorum that clients reach, and that its clock does not jump.
 """
@@ -14,7 +14,6 @@ from itertools import count
 
 from etcd_operator.archive.retention import Stamp, newest_first
 from etcd_operator.controllers.etcd_cluster.decide.members import FetchedBackup
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import ToolBackups, revision_named
 from etcd_operator.formats import timestamp
 from etcd_operator.pods.tool_report import RestorableBackups, VerifiedBackup
 from unit.simulation.model_disks import Disk, Process
@@ -152,8 +151,8 @@ class Tool:
 
 
 @dataclass(kw_only=True)
-class Inquiry:
-    """What the tool has answered to an operator since it first asked for the loss at hand.
+class Questions:
+    """What the tool has answered to an operator since it was asked anew.
 
     asked: the running cluster's ID in the question that is under way; None while there is none. waited:
     seconds since the tool fell silent.
@@ -164,18 +163,13 @@ class Inquiry:
     problem: str = ""
     asked: str | None = None
 
-    def ask(self, running: str, known_revision: int) -> ToolBackups:
-        """What is known now; a question is under way from then on."""
+    def ask(self, running: str) -> None:
+        """A question is under way from now on."""
         self.asked = running if self.asked is None else self.asked
-        sight = ToolBackups(
-            is_kept=True,
-            report=None if self.problem else self.report,
-            waited=self.waited,
-            problem=self.problem,
-            known_revision=max(known_revision, revision_named(self.report, running)),
-        )
+
+    def wait(self) -> None:
+        """Until the next observation."""
         self.waited = self.waited + STEP if self.problem else 0.0
-        return sight
 
     def hear(self, tool: Tool) -> None:
         """The answer to the question under way, or none."""

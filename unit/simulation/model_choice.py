@@ -6,7 +6,8 @@ could be known, and the status names it and does not hide what it lacks.
 
 from dataclasses import replace
 
-from etcd_operator.api.persisted import Recovery, RestoredBackup
+from etcd_operator.api.recoveries import Backup as Source
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -37,7 +38,7 @@ def judge_choice(world: World, state: ClusterState, before: PersistedState, afte
 
 def _judge_survivor(world: World, state: ClusterState, recovery: Recovery) -> None:
     """No backup that is known, or could be by now, has more of the same etcd cluster."""
-    pod = world.pods.get(recovery.survivor)
+    pod = world.pods.get(recovery.source.name)
     disk = world.disks.get(pod.uid) if pod is not None else None
     revision = disk.revision if disk is not None else recovery.revision
     newer = [b for b in _whole(world) if b.content.cluster_id == recovery.replaces]
@@ -46,15 +47,15 @@ def _judge_survivor(world: World, state: ClusterState, recovery: Recovery) -> No
     is_heard = tool_backups.report is not None and tool_backups.report.is_listed
     is_known = any(backup.content.revision <= tool_backups.known_revision for backup in newer)
     if tool_backups.report is not None and not tool_backups.report.is_listed:
-        world.losses.append(f"{recovery.survivor} is chosen although a backup is being stored")
+        world.losses.append(f"{recovery.source.name} is chosen although a backup is being stored")
     if newer and (is_heard or is_known or tool_backups.waited < PATIENCE):
         names = [backup.name for backup in newer]
         world.losses.append(
-            f"{recovery.survivor} with revision {revision} is chosen although there is {names}"
+            f"{recovery.source.name} with revision {revision} is chosen although there is {names}"
         )
 
 
-def _judge_backup(world: World, recovery: Recovery, source: RestoredBackup) -> None:
+def _judge_backup(world: World, recovery: Recovery, source: Source) -> None:
     """It was found whole, it is what the entry records, and no other one has more that was acknowledged."""
     chosen = world.tool.made[source.name]
     if source.name not in world.tool.reported:

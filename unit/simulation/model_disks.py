@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from etcd_operator.api.persisted import REVISION_BUMP
+from etcd_operator.api.recoveries import REVISION_BUMP
 from unit.simulation.model_versions import KEPT, Log
 
 

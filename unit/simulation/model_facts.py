@@ -1,7 +1,7 @@
 """The objects of the modelled world as the facts that rules read."""
 
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, PeerFacts, PodFacts
-from etcd_operator.controllers.etcd_cluster.decide.recovery.survivor_reader import ReaderFacts
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
 from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember
 from unit.simulation.model import Peer
 from unit.simulation.model_disks import Disk

@@ -6,10 +6,10 @@ given up before the seed serves, nor when the request is withdrawn.
 
 from dataclasses import replace
 
-from etcd_operator.api.persisted import Recovery
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.api.shared_keys import DELETE_CLAIMS
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     CloseClients,
     ConfirmBackup,
     CreateClosedService,
@@ -118,7 +118,7 @@ def _recovery(state: ClusterState) -> Recovery:
 def _name(recovery: Recovery) -> str:
     """As docs/operations.md has it."""
     assert recovery.backup is not None
-    source = recovery.backup.name if recovery.in_place else f"backup:{recovery.backup.name}"
+    source = recovery.backup.name if recovery.authority == "InPlace" else f"backup:{recovery.backup.name}"
     return f"{recovery.replaces}/{source}/{recovery.generation}"
 
 
@@ -127,8 +127,8 @@ def _name(recovery: Recovery) -> str:
 
 def judge_begin(world: World, state: ClusterState, recovery: Recovery) -> None:
     """Add to the losses what is wrong with a recovery of persistent members that begins."""
-    world.to_be_kept = set() if recovery.in_place else world.to_be_kept
-    if not recovery.in_place:
+    world.to_be_kept = set() if recovery.authority == "InPlace" else world.to_be_kept
+    if recovery.authority != "InPlace":
         _judge_survivor(world, recovery, "begins")
     if recovery.backup is None:
         _judge_source(world, state, recovery)
@@ -139,39 +139,34 @@ def judge_begin(world: World, state: ClusterState, recovery: Recovery) -> None:
 
 def _judge_survivor(world: World, recovery: Recovery, what: str) -> None:
     """Neither when a recovery begins nor when its cluster is given up may its survivor follow a leader."""
-    pod = world.pods.get(recovery.survivor)
+    pod = world.pods.get(recovery.source.name)
     process = world.processes.get(pod.uid) if pod is not None else None
     group = world.group_of(process) if process is not None else None
     if group is not None and group.cluster_id == recovery.replaces:
-        world.losses.append(f"a recovery from {recovery.survivor} {what} while it follows a leader")
+        world.losses.append(f"a recovery from {recovery.source.name} {what} while it follows a leader")
 
 
 def _judge_automatic(world: World, state: ClusterState, recovery: Recovery) -> None:
     """None begins by itself where nobody asked for that, too early, or before the last one has stable."""
     resource = world.resource
-    if resource is None or not recovery.automatic:
+    if resource is None or recovery.authority != "Automatic":
         return
     former = resource.persisted.recovery
-    is_second = former is not None and former.replaces and not former.stable and _is_unattended(former)
+    is_second = former is not None and former.replaces and former.is_unstable
     after = resource.recovers_after
     if after is None or is_second or state.absence.seconds < after:
-        world.losses.append(f"a recovery from {recovery.survivor} begins by itself")
-
-
-def _is_unattended(recovery: Recovery) -> bool:
-    """Whether it began without a person, or followed one that did, before that had stable."""
-    return recovery.automatic or recovery.follows_automatic
+        world.losses.append(f"a recovery from {recovery.source.name} begins by itself")
 
 
 def _judge_source(world: World, state: ClusterState, recovery: Recovery) -> None:
     """No EtcdBackup that is known has more of the same etcd cluster."""
-    claim = world.claims.get(recovery.survivor)
+    claim = world.claims.get(recovery.source.name)
     disk = world.disks.get(claim.uid) if claim is not None else None
     revision = disk.revision if disk is not None else recovery.revision
     found = [each for each in state.backups.stored if each.cluster_id == recovery.replaces]
     newer = [each.name for each in found if each.revision > revision]
     if newer:
-        world.losses.append(f"{recovery.survivor} at {revision} is chosen although there is {newer}")
+        world.losses.append(f"{recovery.source.name} at {revision} is chosen although there is {newer}")
 
 
 def _judge_backup(world: World, recovery: Recovery) -> None:
@@ -179,8 +174,8 @@ def _judge_backup(world: World, recovery: Recovery) -> None:
     backup, resource = recovery.backup, world.resource
     assert backup is not None
     assert resource is not None
-    requested = resource.restore_in_place if recovery.in_place else resource.recover
-    if recovery.automatic or requested.removesuffix(DELETE_CLAIMS) != _name(recovery):
+    requested = resource.restore_in_place if recovery.authority == "InPlace" else resource.recover
+    if recovery.authority == "Automatic" or requested.removesuffix(DELETE_CLAIMS) != _name(recovery):
         world.losses.append(f"{_name(recovery)} begins although nobody has named it")
     chosen = world.tool.made[backup.name]
     is_same = (backup.sha256, backup.time) == (chosen.sha256, chosen.report.time)
@@ -190,7 +185,7 @@ def _judge_backup(world: World, recovery: Recovery) -> None:
 
 def judge_end(world: World, recovery: Recovery, group: Group) -> None:
     """The point of no return: what is judged right before the old cluster is given up."""
-    if recovery.in_place:
+    if recovery.authority == "InPlace":
         resource = world.resource
         if resource is None or resource.restore_in_place != _name(recovery):
             world.losses.append(f"{recovery.replaces} is given up although nobody asks for it any more")
@@ -218,7 +213,7 @@ def judge_stored(world: World, before: PersistedState, after: PersistedState) ->
     former, recovery = before.recovery, after.recovery
     if former is None or recovery is None or not isinstance(world, StoredWorld):
         return
-    if former.generation != recovery.generation or not recovery.in_place:
+    if former.generation != recovery.generation or recovery.authority != "InPlace":
         return
     if recovery.given_up < former.given_up:
         world.losses.append(f"revision {former.given_up} was given up, and {recovery.given_up} is reported")

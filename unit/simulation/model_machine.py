@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import ELECTION
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import ELECTION
 from unit.controllers.etcd_cluster.decide.builders import ephemeral, persistent
 from unit.simulation.model import World
 from unit.simulation.model_operator import KINDS, Decision, Operator

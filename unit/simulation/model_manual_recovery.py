@@ -7,9 +7,10 @@ have that were silent when the recovery was confirmed, also those that they take
 
 from dataclasses import replace
 
+from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.api.shared_keys import DELETE_CLAIMS
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmSilence,
     DropSeed,
     OpenSeed,
@@ -17,8 +18,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions imp
     RetireMember,
     SetSeedExistingOnly,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_names import recovery_name
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import is_filled_by_job
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_filled_by_job, recovery_name
 from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.simulation.model import Refused, World
@@ -71,7 +71,7 @@ def _confirm(world: World, state: ClusterState, action: ConfirmSilence) -> None:
 def _assert_may_drop(world: World, state: ClusterState, name: str) -> None:
     """In place a person has withdrawn the request; else a quorum of the old cluster is back."""
     recovery = state.persisted.recovery
-    if recovery is None or not recovery.in_place:
+    if recovery is None or recovery.authority != "InPlace":
         _assert_old_quorum(world, state)
     if recovery is not None and is_filled_by_job(recovery):
         drop_filling(world, state, name)
@@ -103,7 +103,7 @@ def _set_existing_only(world: World, state: ClusterState, action: SetSeedExistin
     peer, claim = world.peers.get(name), world.claims.get(name)
     if recovery is None or member.peer is None or member.claim is None:
         raise Refused(f"{name} has no peer or no claim")
-    if not member.claim.cluster_id and not recovery.in_place:
+    if not member.claim.cluster_id and recovery.authority != "InPlace":
         _assert_leaderless(world, state, name)
     if peer is None or claim is None or (peer.uid, claim.uid) != (member.peer.uid, member.claim.uid):
         raise Refused(f"the objects of {name} are not those that were observed")
@@ -131,12 +131,12 @@ def _assert_leaderless(world: World, state: ClusterState, seed: str) -> None:
             continue
         if process is None or not answers(world, process) or world.group_of(process) is not None:
             raise Refused(f"{member.name} follows a leader again, or does not answer")
-    recovery = state.persisted.recovery
-    found = state.by_name.get(recovery.survivor) if recovery is not None and recovery.sha256 else None
-    if recovery is None or found is None or found.answer is not None or found.pod is None:
+    source = state.persisted.recovery.source if state.persisted.recovery is not None else None
+    found = state.by_name.get(source.name) if isinstance(source, OfflineSurvivor) else None
+    if not isinstance(source, OfflineSurvivor) or found is None or found.answer is not None or not found.pod:
         return
     if found.pod.reader is not None and not found.pod.is_terminating:
-        read_again(world, state, ReadMember(name=found.name, uid=found.pod.uid, sha256=recovery.sha256))
+        read_again(world, state, ReadMember(name=found.name, uid=found.pod.uid, sha256=source.sha256))
 
 
 def _retire(world: World, state: ClusterState, action: RetireMember) -> set[str]:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, RestoreFrom
+from etcd_operator.controllers.etcd_cluster.decide.fact import extended
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts, PodProblem, Unlabelled
@@ -21,26 +22,23 @@ from etcd_operator.controllers.etcd_cluster.decide.metrics_pages import needed
 from etcd_operator.controllers.etcd_cluster.decide.observation import is_own_quorum, observed
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.readiness import readiness_updates, routes
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import missed
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     NO_BACKUPS,
-    NO_TOOL_BACKUPS,
     BackupFacts,
     ToolBackups,
-    revision_named,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.quorum_lost import chooses_source, names_backup
+from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situation
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Refusal, Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
 from etcd_operator.etcd.pages import UNREAD, MetricsPage
-from etcd_operator.pods.tool_report import RestorableBackups
 from unit.simulation.model import Refused, Resource, World
-from unit.simulation.model_absences import Absences
 from unit.simulation.model_acts import apply
-from unit.simulation.model_backups import Inquiry
 from unit.simulation.model_disks import Process
 from unit.simulation.model_facts import claim_facts, list_of, name_at, peer_facts, peer_url_of, pod_facts
 from unit.simulation.model_judge import judge
+from unit.simulation.model_memory import Memory
 from unit.simulation.model_pods import Claim, Pod
 from unit.simulation.model_reading import with_readings
 
@@ -59,10 +57,7 @@ class Operator:
     acted: Counter[str] = field(default_factory=Counter)
     unavailable_for: float = 0.0
     silent: dict[str, tuple[str, float]] = field(default_factory=dict)
-    inquiry: Inquiry | None = None
-    is_named: bool = False
-    outdated: RestorableBackups | None = None
-    absences: Absences = field(default_factory=Absences)
+    memory: Memory = field(default_factory=Memory)
 
     def __post_init__(self) -> None:
         self.restart()
@@ -71,8 +66,7 @@ class Operator:
         """Everything is forgotten; new caches begin with a list, which is never stale."""
         self.awaited.clear()
         self.silent.clear()
-        self.absences = Absences()
-        self._forget_backups()
+        self.memory = Memory()
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -123,41 +117,22 @@ class Operator:
             unavailable_for=self.unavailable_for,
         )
         state = with_readings(self.world, state)
-        state = self.absences.of(state)
-        return replace(
-            state, tool_backups=self._tool_backups(state, resource), backups=self.backups_of(state)
+        state = self.memory.counted(state)
+        tool_backups = (
+            ToolBackups(has_source_tool=not self.world.tool.is_direct)
+            if resource.restores and not state.persisted.is_bootstrapped
+            else self.memory.tool_backups(state, resource)
         )
+        backups = self.backups_of(state)
+        return extended(state, missed, situation, tool_backups=tool_backups, backups=backups)
 
     def backups_of(self, state: ClusterState) -> BackupFacts:
         """What it knows of EtcdBackups: see `model_stored_operator`."""
         return NO_BACKUPS
 
-    def _tool_backups(self, state: ClusterState, resource: Resource) -> ToolBackups:
-        """As `recovery.tool_backups` has it."""
-        if resource.restores and not state.persisted.is_bootstrapped:
-            return ToolBackups(has_source_tool=not self.world.tool.is_direct)
-        chooses = chooses_source(state)
-        if not chooses and not names_backup(state):
-            self._forget_backups()
-            return NO_TOOL_BACKUPS
-        if chooses and self.is_named and self.inquiry is not None:
-            self.outdated = self.inquiry.report or self.outdated
-            self.inquiry = None
-        self.is_named = not chooses
-        if not resource.keeps_backups:
-            return NO_TOOL_BACKUPS
-        self.inquiry = self.inquiry or Inquiry()
-        running = state.persisted.cluster_id
-        known = max(resource.backup_revision, revision_named(self.outdated, running))
-        return self.inquiry.ask(running, known)
-
-    def _forget_backups(self) -> None:
-        self.inquiry, self.is_named, self.outdated = None, False, None
-
     def hear_of_backups(self) -> None:
         """The answer of the backup tool comes, if it was asked."""
-        if self.inquiry is not None:
-            self.inquiry.hear(self.world.tool)
+        self.memory.questions.hear(self.world.tool)
 
     def _desired(self, resource: Resource) -> DesiredCluster:
         return DesiredCluster(

@@ -171,7 +171,7 @@ class Pods(Sources):
 
     def _fetch(self, pod: Pod, start: Seeding, disk: Disk) -> Pod:
         """Take a snapshot or a backup, and restore it."""
-        found = self.backup_of(start.backup) if start.backup is not None else self._survivor_of(start)
+        found = self.found(start.source)
         if found is None or isinstance(found, PodProblem):
             return replace(pod, problem=found, cannot_fetch=found is not None)
         if not disk.is_empty:
@@ -186,11 +186,6 @@ class Pods(Sources):
             self.fetched[cluster_id] = found
             pod = replace(pod, fetched=found.fetched)
         return replace(pod, has_fetched=True, cannot_fetch=False, problem=None)
-
-    def _survivor_of(self, start: Seeding) -> Disk | PodProblem | None:
-        if start.offline is None:
-            return self.snapshot_of(start.survivor)
-        return self.data_of(start.survivor, start.offline.sha256)
 
     def _start(self, pod: Pod, disk: Disk) -> None:
         again = pod.restarts + 1 if pod.has_run else 0

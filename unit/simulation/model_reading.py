@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import AddReader, ReadMember
-from etcd_operator.controllers.etcd_cluster.decide.recovery.survivor_reader import Reading
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import AddReader, ReadMember
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Reading
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.simulation.model import Refused, World

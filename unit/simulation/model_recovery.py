@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import ConfirmClaimsLost
 from etcd_operator.controllers.etcd_cluster.decide.members import quorum
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
     ConfirmNothingLeft,
     OpenSeed,

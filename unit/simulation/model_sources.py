@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from etcd_operator.api.persisted import RestoredBackup
+from etcd_operator.api.recoveries import OfflineSurvivor, Source, Survivor, ToolBackup
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
 from unit.simulation.model_backups import Backup, Tool
 from unit.simulation.model_disks import Disk
@@ -36,10 +36,15 @@ class Sources(Etcd):
             return PodProblem(reason="CrashLoopBackOff", message="what was read is not sent any more")
         return found.disk
 
-    def backup_of(self, source: RestoredBackup) -> Backup | PodProblem | None:
-        """What a seed gets for a backup: by name, else the newest; None while the tool does not answer."""
-        if self.tool.is_silent and source.via == "Tool":
-            return None
+    def found(self, source: Source) -> Disk | Backup | PodProblem | None:
+        """What a seed gets; of backups by name, else the newest; None while nobody answers."""
+        match source:
+            case Survivor():
+                return self.snapshot_of(source.name)
+            case OfflineSurvivor():
+                return self.data_of(source.name, source.sha256)
+            case ToolBackup() if self.tool.is_silent:
+                return None
         return self.tool.served(source.name) or NO_BACKUP
 
     def back_up(self, choose: Callable[[int], int] = lambda _: 0) -> None:

@@ -6,8 +6,8 @@ See `recovery.stored_backups`.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import BackupFacts, CompletedBackup
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import is_filled_by_job
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_filled_by_job
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts, CompletedBackup
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_restore.decide.state import JobState
 from unit.simulation.model_operator import KINDS, Operator

@@ -4,7 +4,7 @@ from etcd_operator.api.shared_keys import DELETE_CLAIMS
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
 from etcd_operator.controllers.etcd_cluster.decide.members import quorum
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_names import recovery_name
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
 from etcd_operator.controllers.etcd_cluster.decide.replies import ANYBODY
 from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -35,7 +35,7 @@ def waits_in_vain(world: World, state: ClusterState, made: Plan) -> bool:
         return False
     if recovery.backup is not None:
         return False
-    return not world.pods[recovery.seed].has_fetched and recovery.survivor not in _responding(world)
+    return not world.pods[recovery.seed].has_fetched and recovery.source.name not in _responding(world)
 
 
 def story(world: World, state: ClusterState, made: Plan) -> str:

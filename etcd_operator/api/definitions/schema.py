@@ -77,18 +77,19 @@ def _schema(kind: types.Type) -> Schema:
     """
     found: Schema
     match kind:
-        case types.StructType(cls=struct, fields=members):
+        case types.StructType(cls=struct, fields=members, tag=tag):
             texts = _comments(struct)
             properties = {f.encode_name: _schema(f.type) | {"description": texts[f.name]} for f in members}
             required = [field.encode_name for field in members if field.required]
+            if isinstance(tag, str):
+                properties["type"], required = {"enum": [tag], "type": "string"}, ["type", *required]
             found = {"type": "object", "required": required or None, "properties": properties}
         case types.Metadata(extra={"schema": name}):
             found = of_type(name) if isinstance(name, type) else piece(name)
         case types.UnionType(types=choices):
             # A field that may be None is a field that may be absent: the API server drops an explicit
             # null of a field that is not nullable, so no rule ever sees one.
-            (choice,) = (each for each in choices if not isinstance(each, types.NoneType))
-            found = _schema(choice)
+            found = _union([each for each in choices if not isinstance(each, types.NoneType)])
         case types.VarTupleType(item_type=item):
             found = {"type": "array", "items": _schema(item)}
         case types.DictType(value_type=value):
@@ -102,6 +103,20 @@ def _schema(kind: types.Type) -> Schema:
         case _:
             found = {"type": _SCALARS[type(kind)]}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _union(choices: list[types.Type]) -> Schema:
+    """One schema for a tagged union: structural schemas have no discriminator."""
+    found, *others = map(_schema, choices)
+    for other in others:
+        found["required"] = [name for name in found["required"] if name in other["required"]]
+        found["properties"] = {**other["properties"], **found["properties"]}
+    structs = [choice for choice in choices if isinstance(choice, types.StructType)]
+    if others:
+        texts = [f"{struct.tag}: {described(struct.cls)}" for struct in structs]
+        tags = [struct.tag for struct in structs]
+        found["properties"]["type"] = {"type": "string", "enum": tags, "description": " ".join(texts)}
+    return found
 
 
 def _comments(struct: type) -> dict[str, str]:

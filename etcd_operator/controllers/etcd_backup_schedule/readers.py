@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.api.persisted import AnyCluster
+from etcd_operator.api.recoveries import StoredBackup
 from etcd_operator.api.restores import EtcdRestore, RestoreSpec
 from etcd_operator.controllers.etcd_restore.decide import spec as specs
 from etcd_operator.controllers.etcd_restore.decide.state import COMPLETED, FAILED
@@ -61,8 +62,8 @@ def _by_clusters(objects: Objects) -> Iterator[Read]:
         recovery = cluster.status.recovery
         if recovery is None or not recovery.is_under_way(cluster.status.cluster_id):
             continue
-        if recovery.backup is not None:
-            yield Read(url=recovery.backup.url, name=recovery.backup.name)
+        if isinstance(recovery.source, StoredBackup):
+            yield Read(url=recovery.source.url, name=recovery.source.name)
 
 
 def _url(name: str, objects: Objects) -> str:

@@ -39,7 +39,7 @@ from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
     RemoveExternal,
     RemoveMember,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import RecoveryAction
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction
 from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect

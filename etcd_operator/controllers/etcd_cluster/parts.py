@@ -8,7 +8,7 @@ from typing import Generic
 
 from etcd_operator.controllers.etcd_cluster.act import Actor
 from etcd_operator.controllers.etcd_cluster.decide.member_names import cluster_of_member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import BackupFacts, ToolBackups
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts, ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.members.cached import CachedMembers, PeerProblem

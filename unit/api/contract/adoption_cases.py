@@ -14,7 +14,8 @@ _RECORDED = {"members": [{"id": "c0de", "endpoint": "10.0.0.1:2379", "peerURLs":
 _BOOTSTRAPPED = {"clusterID": "ada", "bootstrap": {"members": ["c-0"], "token": "token-1"}}
 _RECOVERING = {
     "generation": 1,
-    "survivor": "",
+    "source": {"type": "ClaimBackup", "cluster": "c"},
+    "authority": "Creation",
     "revision": 0,
     "version": "3.6.16",
     "seed": "c-0",

@@ -120,7 +120,7 @@ def test_a_recovery_beside_an_invalid_policy_takes_the_survivor(made: Bench) -> 
     assert "recovery" not in made.status(COREOS)
     made.wait(15.0)
     made.settle()
-    assert made.status(COREOS)["recovery"]["survivor"] == "c-0002"
+    assert made.status(COREOS)["recovery"]["source"]["name"] == "c-0002"
 
 
 def test_a_spec_that_is_wrong_elsewhere_changes_nothing(made: Bench) -> None:

@@ -103,7 +103,7 @@ def test_a_report_from_before_the_last_member_was_given_up_does_not_choose_the_s
         for answer in asked:
             answer()
         made.settle()
-        assert recovery(made)["backup"]["name"] == newer
+        assert recovery(made)["source"]["name"] == newer
 
 
 def test_a_backup_that_was_named_to_a_person_is_not_forgotten_for_a_survivor_that_has_less() -> None:
@@ -119,7 +119,7 @@ def test_a_backup_that_was_named_to_a_person_is_not_forgotten_for_a_survivor_tha
         assert not recovery(made)
         made.tools.problem = ""
         made.settle()
-        assert recovery(made)["backup"]["name"] == named
+        assert recovery(made)["source"]["name"] == named
 
 
 def test_a_report_of_a_former_loss_does_not_choose_the_source_of_a_later_recovery() -> None:
@@ -148,4 +148,4 @@ def test_a_report_of_a_former_loss_does_not_choose_the_source_of_a_later_recover
             if asked and turn > 10:
                 asked.pop(0)()
         assert recovery(made)["generation"] == 2
-        assert recovery(made)["backup"]["name"] == name
+        assert recovery(made)["source"]["name"] == name

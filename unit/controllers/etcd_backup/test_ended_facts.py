@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.survivor_reader import ReaderFacts
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
 from etcd_operator.kube.views import Pod
 from etcd_operator.pods.survivor_report import FOLLOWED_A_LEADER

@@ -28,10 +28,13 @@ def test_what_a_restore_reads_is_kept_until_it_has_ended(made: Made) -> None:
     assert FIRST not in world.names(BACKUPS)
 
 
+SOURCE = {"type": "StoredBackup", "cluster": "c", "url": URL, "spec": {}}
+
+
 @pytest.mark.parametrize("is_under_way", [True, False])
 def test_what_a_recovery_reads_is_kept_until_it_has_ended(made: Made, is_under_way: bool) -> None:
-    recovery = {"generation": 1, "survivor": "", "revision": 7, "version": "3.6.16", "seed": "c-3"}
-    recovery |= {"token": "t", "replaces": "c0de", "backup": {"cluster": "c", "via": "Object", "url": URL}}
+    recovery = {"generation": 1, "authority": "Requested", "revision": 7, "version": "3.6.16", "seed": "c-3"}
+    recovery |= {"token": "t", "replaces": "c0de", "source": SOURCE}
     status = {"recovery": recovery, "clusterID": "c0de" if is_under_way else "c0ffee"}
     world, _ = made
     world.create(*persistent("other"))

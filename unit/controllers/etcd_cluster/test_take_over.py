@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_request import SILENCE
+from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SERVICES
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import COREOS, IMPROBABLE, PEERS, ephemeral, persistent

@@ -4,7 +4,7 @@ from unittest.mock import patch
 
 import pytest
 
-from etcd_operator.api.persisted import REVISION_BUMP
+from etcd_operator.api.recoveries import REVISION_BUMP
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import JOBS
 from unit.passes.bodies import BACKUPS, RESTORES
@@ -174,9 +174,7 @@ def test_all_members_are_raised_alike_by_whichever_operator(made: Restoring, *, 
     if not recorded:
         forget(made, "revisionBump")
     difference = REVISION_BUMP * (2 if recorded else 1)
-    with patch(
-        "etcd_operator.controllers.etcd_cluster.decide.recovery.revision_bump.REVISION_BUMP", difference
-    ):
+    with patch("etcd_operator.controllers.etcd_cluster.decide.revision_bump.REVISION_BUMP", difference):
         made.made.start()
         other = again(made, job)
         assert flag(other, "bump-revision") == flag(job, "bump-revision")

@@ -8,7 +8,7 @@ import msgspec
 from etcd_operator.api.backup_schedules import Retention
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.api.persisted import Recovery, RestoredBackup
+from etcd_operator.api.recoveries import Recovery, StoredBackup
 from etcd_operator.controllers.etcd_backup.decide.spec import problem, rendered_url
 from etcd_operator.controllers.etcd_backup.manifests import backup_job
 from etcd_operator.controllers.etcd_backup_schedule.manifests import prune_job
@@ -73,16 +73,16 @@ def seed_job_of(cluster: DesiredCluster, *, is_root_owned: bool) -> RawObject:
     url = "s3://my-bucket/one.db?region=eu-west-1"
     key = {"secretKeyRef": {"name": "credentials", "key": "file"}}
     access = spec_of(url, credentials={"aws": key}, encryption={"secretName": "keys"})
-    backup = RestoredBackup(cluster=cluster.name, via="Object", name="one", sha256="ab" * 32, url=url)
+    backup = StoredBackup(cluster=cluster.name, name="one", sha256="ab" * 32, url=url, spec={})
     recovery = Recovery(
         generation=2,
-        survivor="",
+        source=backup,
+        authority="Requested",
         revision=9,
         version="3.6.16",
         seed=cluster.member_name(7),
         token="uid-1-2",
         replaces="c0de",
-        backup=backup,
         bump=1_500_000_000,
     )
     return seed_job.job(

@@ -6,11 +6,12 @@ import msgspec
 
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.recoveries import Survivor
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.starts import (
     Bootstrapping,
     Joining,
-    OfflineSurvivor,
+    Reader,
     Resuming,
     Seeding,
     Start,
@@ -62,11 +63,11 @@ INITIAL_MEMBERS = ("db-0", "db-1", "db-2")
 BOOTSTRAPPING: Start = Bootstrapping(members=INITIAL_MEMBERS, token="uid-1")
 RESUMING: Start = Resuming(token="uid-1")
 JOINING: Start = Joining(members=(*INITIAL_MEMBERS, "db-3"), token="uid-1")
-EPHEMERAL_SEEDING = Seeding(survivor="db-0002", token="uid-1-1")
-PERSISTENT_SEEDING = Seeding(survivor="db-2", token="uid-1-1")
-OFFLINE = OfflineSurvivor(sha256="ab" * 32, host="survivor", token="secret")
-EPHEMERAL_OFFLINE = Seeding(survivor="db-0002", token="uid-1-1", offline=OFFLINE)
-PERSISTENT_OFFLINE = Seeding(survivor="db-2", token="uid-1-1", offline=OFFLINE)
+EPHEMERAL_SEEDING = Seeding(source=Survivor(name="db-0002"), token="uid-1-1")
+PERSISTENT_SEEDING = Seeding(source=Survivor(name="db-2"), token="uid-1-1")
+OFFLINE = Reader(sha256="ab" * 32, host="survivor", token="secret")
+EPHEMERAL_OFFLINE = Seeding(source=Survivor(name="db-0002"), token="uid-1-1", reader=OFFLINE)
+PERSISTENT_OFFLINE = Seeding(source=Survivor(name="db-2"), token="uid-1-1", reader=OFFLINE)
 EPHEMERAL_BOOTSTRAPPING = Bootstrapping(members=("db-0000", "db-0001", "db-0002"), token="uid-1")
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.backup_schedules import Retention
-from etcd_operator.api.persisted import RestoredBackup, Via
+from etcd_operator.api.recoveries import BucketBackup, ClaimBackup, Source, ToolBackup
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
 from etcd_operator.controllers.backup_tool.manifests import backup_tool
 from etcd_operator.controllers.etcd_cluster.decide.desired import RestoreFrom
@@ -48,7 +48,11 @@ from unit.controllers.manifests.tools import IN_S3, ON_VOLUME, tool_of
 
 POLICY = wanted(IN_S3).policy
 TARGET = POLICY.s3 if POLICY is not None else None
-VIAS: tuple[Via, ...] = ("Tool", "Claim", "Bucket")
+SOURCES: dict[str, Source] = {
+    "tool": ToolBackup(cluster="old"),
+    "claim": ClaimBackup(cluster="old"),
+    "bucket": BucketBackup(cluster="old"),
+}
 
 MANIFESTS = {
     "backup-job-s3": backup_job_of("s3://my-bucket/{{ .Namespace }}/{{ .Name }}.db?region=eu-west-1"),
@@ -89,13 +93,13 @@ MANIFESTS = {
         persistentVolumeClaim={"claimName": "backups"},
     ),
     **{
-        f"ephemeral-seed-from-{via.lower()}": seed.pod(
+        f"ephemeral-seed-from-{via}": seed.pod(
             replace(PLAIN_EPHEMERAL, restore=RestoreFrom(cluster="old", s3=TARGET)),
             "db-0003",
-            Seeding(token="t", backup=RestoredBackup(cluster="old", via=via)),
+            Seeding(token="t", source=source),
             image=lambda: "localhost/etcd-operator:test",
         )
-        for via in VIAS
+        for via, source in SOURCES.items()
     },
     "backup-of-schedule": backup_of_schedule(
         source={"clusterName": "db"},
@@ -188,6 +192,6 @@ def test_no_golden_file_is_unused() -> None:
 
 
 def test_a_seed_from_a_bucket_needs_the_bucket() -> None:
-    start = Seeding(token="t", backup=RestoredBackup(cluster="old", via="Bucket"))
+    start = Seeding(token="t", source=BucketBackup(cluster="old"))
     with pytest.raises(InvalidSpec, match=r"needs spec\.backup with storageType S3"):
         seed.pod(PLAIN_EPHEMERAL, "db-0003", start, image=lambda: "operator")

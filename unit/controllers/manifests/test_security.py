@@ -8,7 +8,7 @@ import pytest
 
 from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.persisted import RestoredBackup
+from etcd_operator.api.recoveries import ClaimBackup
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect, no_image
@@ -169,7 +169,7 @@ def test_the_image_of_the_operator_works_on_data_as_the_user_of_etcd(
     cluster = replace(PLAIN_PERSISTENT, pod_template=template)
     job = seed_job_of(cluster, is_root_owned=False)
     assert job["spec"]["template"]["spec"]["securityContext"].get("runAsUser") == user
-    start = Seeding(token="t", backup=RestoredBackup(cluster="old", via="Claim"))
+    start = Seeding(token="t", source=ClaimBackup(cluster="old"))
     other = replace(PLAIN_EPHEMERAL, pod_template=template)
     pod = seed.pod(other, "db-0003", start, image=lambda: "operator")
     fetch, restore = pod["spec"]["initContainers"]

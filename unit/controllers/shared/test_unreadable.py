@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_request import SILENCE
+from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
 from unit.controllers.etcd_cluster.observe.test_labels import identities
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS

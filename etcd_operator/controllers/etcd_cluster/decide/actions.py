@@ -10,10 +10,7 @@ from enum import Enum
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Unlabelled
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import MembershipAction, OnMember
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
-    RecoveryAction,
-    RestoreAction,
-)
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction, RestoreAction
 from etcd_operator.controllers.etcd_cluster.decide.starts import Start
 
 

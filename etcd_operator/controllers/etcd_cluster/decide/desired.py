@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from etcd_operator.api.cluster_spec import Mode, PodTemplate, S3Target
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.persisted import Adoption, Bootstrap, Recovery, Upgrade
+from etcd_operator.api.persisted import Adoption, Bootstrap, Upgrade
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
 from etcd_operator.controllers.etcd_cluster.decide.member_names import member_name
 from etcd_operator.keys import Key

@@ -1,8 +1,9 @@
 """What several rules ask about a state is found once for each state: `@fact` on a function of the state."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 
@@ -14,7 +15,7 @@ def fact(find: Callable[[ClusterState], T]) -> Callable[[ClusterState], T]:
 
     Like that of a cached property: it is no field, and a state made from another one has none of its facts.
     """
-    key = f"{find.__module__}.{find.__qualname__}"
+    key = _key(find)
 
     @wraps(find)
     def known(state: ClusterState) -> T:
@@ -24,3 +25,15 @@ def fact(find: Callable[[ClusterState], T]) -> Callable[[ClusterState], T]:
         return kept[key]
 
     return known
+
+
+def extended(state: ClusterState, *facts: Callable[[ClusterState], Any], **fields: Any) -> ClusterState:
+    """The state with what is observed after these facts, which do not depend on it: they are kept."""
+    made = replace(state, **fields)
+    keys = [_key(each) for each in facts]
+    made.__dict__.update({key: state.__dict__[key] for key in keys if key in state.__dict__})
+    return made
+
+
+def _key(find: Callable[[ClusterState], Any]) -> str:
+    return f"{find.__module__}.{find.__qualname__}"

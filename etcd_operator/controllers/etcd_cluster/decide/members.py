@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
-from etcd_operator.controllers.etcd_cluster.decide.recovery.survivor_reader import ReaderFacts, Reading
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, EtcdMember, Refusal
 
 

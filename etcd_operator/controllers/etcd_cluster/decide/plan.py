@@ -10,13 +10,8 @@ from collections.abc import Callable
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.adoption import adopt, adopt_again, adopt_hold
-from etcd_operator.controllers.etcd_cluster.decide.recovery import (
-    in_place,
-    manual_recovery,
-    quorum_lost,
-    recovery_ending,
-    restore,
-)
+from etcd_operator.controllers.etcd_cluster.decide.recovery import in_place
+from etcd_operator.controllers.etcd_cluster.decide.recovery import rules as recovery
 from etcd_operator.controllers.etcd_cluster.decide.rules import (
     awaited_entry,
     bootstrap,
@@ -51,8 +46,8 @@ PRELIMINARY: tuple[Rule, ...] = (
     objects.restore_labels,  # a pod without its labels is in no cache: to all later rules it would be lost
     guard.split,  # with members of two clusters, no later act is right for both
     objects.repair,  # needs neither a user nor a quorum, and may bring a quorum back
-    recovery_ending.reopen,  # the same
-    recovery_ending.created_late,  # before a member gets the name, and the volume, of what was created late
+    recovery.reopen,  # the same
+    recovery.created_late,  # before a member gets the name, and the volume, of what was created late
     guard.locked,  # all that follows reads or changes members, which etcd allows to users only
 )
 """What comes before anything is concluded about members. A plan of these appends no awaited entry."""
@@ -62,15 +57,14 @@ RULES: tuple[Rule, ...] = (
     adopt.begin,  # a cluster that is to be adopted is never bootstrapped
     take_over.take_over,  # members that run come before data on claims
     resume.resume,  # data on the claims of a former cluster comes before an empty cluster
-    restore.restore,  # a backup comes before an empty cluster
+    recovery.restore,  # a backup comes before an empty cluster
     bootstrap.bootstrap,  # no other rule applies to a cluster that has never served
     # Data that may be lost.
     claims.set_existing_only,  # protects data before any rule lets a member restart
     adopt_again.known_again,  # the external members are not unknown ones
     guard.unknown_members,  # from here on rules count members, and an unknown one makes the count wrong
     adopt_hold.hold,  # no recovery below knows of external members
-    quorum_lost.recover,  # without a quorum no rule below can change the members
-    manual_recovery.recover,  # the same where a person requests it
+    recovery.recover,  # without a quorum no rule below can change the members
     in_place.restore,  # what a person requests comes before repairs of what it gives up
     replace.remount,  # loses nothing: it comes before a loss is believed
     learner.remove_outdated,  # can never start once a voter is removed, which comes next
@@ -87,18 +81,18 @@ RULES: tuple[Rule, ...] = (
     take_over.finish,  # the pods of another operator would outlive what is changed below
     budget.before_stop,  # no rule above may wait for a person while evictions are refused
     scale.down,  # a member that is to be removed is not upgraded first
-    manual_recovery.offer_beside_upgrade,  # the next one reports an upgrade, and not what else can be done
+    recovery.offer_beside_upgrade,  # the next one reports an upgrade, and not what else can be done
     upgrade.roll,  # decides itself where missing members come first (`grows_first`)
     scale.up,  # needs every voter healthy, and no other change
     # Reports: nothing above could act.
-    manual_recovery.offer,  # any rule above may still bring a quorum back
+    recovery.offer,  # any rule above may still bring a quorum back
     unhealthy.watch,  # what is unhealthy now is reported before what was refused
-    manual_recovery.record_stable,  # all members are healthy
+    recovery.record_stable,  # all members are healthy
     upgrade.refused,  # the cluster serves, at another version
-    manual_recovery.refused,  # the cluster serves, and needs no recovery
+    recovery.refused,  # the cluster serves, and needs no recovery
     in_place.refused,  # the same, and is not restored
     adopt_again.refused,  # the same, and adopts nothing
-    recovery_ending.report,  # the cluster is as desired, but for what a person has to remove
+    recovery.report,  # the cluster is as desired, but for what a person has to remove
 )
 
 

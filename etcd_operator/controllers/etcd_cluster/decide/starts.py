@@ -5,7 +5,7 @@ token: `--initial-cluster-token`.
 
 from dataclasses import dataclass
 
-from etcd_operator.api.persisted import REVISION_BUMP, RestoredBackup
+from etcd_operator.api.recoveries import REVISION_BUMP, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,30 +34,25 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfflineSurvivor:
-    """A survivor that answers nobody, whose data is fetched from a reader beside it.
+class Reader:
+    """Where the data of a survivor that answers nobody is read."""
 
-    sha256: of the database, as it was read. host, token: of the reader; known when the seed is created.
-    """
-
+    host: str
+    token: str
     sha256: str
-    host: str = ""
-    token: str = ""
+    """Of the database, as it was read when the recovery was decided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seeding:
-    """Start as the only member of a new cluster, from a snapshot of a survivor of the old one, or a backup.
-
-    survivor: empty for a backup. offline: where the survivor answers nobody. bump: how much higher revisions
-    are in the new cluster.
-    """
+    """Start as the only member of a new cluster, from the data of a survivor or a backup."""
 
     token: str
-    survivor: str = ""
-    backup: RestoredBackup | None = None
-    offline: OfflineSurvivor | None = None
+    source: Source
+    reader: Reader | None = None
+    """Beside a survivor that answers nobody; known when the seed is created."""
     bump: int = REVISION_BUMP
+    """How much higher revisions are in the new cluster."""
 
 
 Start = Bootstrapping | Resuming | Joining | Seeding

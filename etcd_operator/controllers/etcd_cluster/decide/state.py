@@ -9,10 +9,11 @@ from etcd_operator.controllers.etcd_cluster.decide.adoption.external_answers imp
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, Unlabelled, quorum
-from etcd_operator.controllers.etcd_cluster.decide.recovery.absence import NO_ABSENCE, Absence
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
+    NO_ABSENCE,
     NO_BACKUPS,
     NO_TOOL_BACKUPS,
+    Absence,
     BackupFacts,
     ToolBackups,
 )

@@ -8,16 +8,12 @@ Degraded, so that `kubectl describe` shows what the operator waits for.
 from collections.abc import Sequence
 
 from etcd_operator.api.meta import Condition, condition
-from etcd_operator.api.persisted import is_recovery_token, is_repeated
+from etcd_operator.api.persisted import is_repeated
+from etcd_operator.api.recoveries import is_recovery_token
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.first_start import CREATING, awaited, is_resuming
 from etcd_operator.controllers.etcd_cluster.decide.members import PeerFinding
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_texts import (
-    ONLY_LOST,
-    missing,
-    origin,
-    source_of,
-)
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import ONLY_LOST, missing, origin, source_of
 from etcd_operator.controllers.etcd_cluster.decide.replies import ANYBODY
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.versions import is_agreed
@@ -170,7 +166,12 @@ def available(state: ClusterState) -> ConditionValue:
 def _serves_still(state: ClusterState) -> bool:
     """Whether clients reach the cluster that a restore in place will give up."""
     recovery = state.persisted.recovery
-    return recovery is not None and recovery.in_place and state.has_quorum and not state.backups.is_closed
+    return (
+        recovery is not None
+        and recovery.authority == "InPlace"
+        and state.has_quorum
+        and not state.backups.is_closed
+    )
 
 
 def is_adopting(state: ClusterState) -> bool:
@@ -183,18 +184,16 @@ def _loss(state: ClusterState) -> ConditionValue | None:
     recovery, bootstrap = state.persisted.recovery, state.persisted.bootstrap
     if recovery is None:
         return _first_loss(state)
-    if recovery.backup is not None and recovery.backup.via != "Object" and not recovery.replaces:
+    if recovery.authority == "Creation":
         return None  # restored on request
-    if not recovery.replaces or (
-        recovery.in_place and _serves_still(state) and state.persisted.is_recovering
-    ):
+    if not recovery.replaces or (_serves_still(state) and state.persisted.is_recovering):
         # Without effect, until now at least; but the cluster itself may be the result of an earlier one.
         if bootstrap is None or not is_recovery_token(state.desired.uid, bootstrap.token):
             return _first_loss(state)
         earlier = f"an earlier recovery recovered the cluster as {bootstrap.members[0]}"
         return True, "RecoveredFromSurvivor", f"{earlier}: {ONLY_LOST}"
     reason = "RecoveredFromSurvivor" if recovery.backup is None else "RecoveredFromBackup"
-    if recovery.in_place:
+    if recovery.authority == "InPlace":
         reason = "RestoredInPlace"
     restored = f"recovery {recovery.generation} restored the data of {source_of(recovery)}"
     return True, reason, f"{restored}: {missing(recovery)}{origin(recovery)}"

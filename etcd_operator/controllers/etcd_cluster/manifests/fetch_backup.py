@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from etcd_operator.api.definitions.coreos_backup_validations import RESTORE_S3
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.persisted import RestoredBackup
+from etcd_operator.api.recoveries import Backup, BucketBackup, ClaimBackup
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import (
     FOLDER,
     TOKEN_FOLDER,
@@ -27,9 +27,9 @@ from etcd_operator.errors import InvalidSpec
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
 
 
-def add_source(spec: RawObject, cluster: DesiredCluster, backup: RestoredBackup, *, image: str) -> RawObject:
+def add_source(spec: RawObject, cluster: DesiredCluster, backup: Backup, *, image: str) -> RawObject:
     """The step; what it reads is added to the volumes of the pod. Raises InvalidSpec without a bucket."""
-    source = _SOURCES[backup.via](cluster, backup)
+    source = _source(cluster, backup)
     spec["volumes"] += [{"name": name, **volume} for name, volume, _ in source.volumes]
     arguments = [*source.arguments, f"--etcd-version={cluster.version}"]
     if backup.name:
@@ -46,34 +46,26 @@ class _Source:
     env: list[RawObject] = field(default_factory=list)
 
 
-def _tool(cluster: DesiredCluster, backup: RestoredBackup) -> _Source:
-    del cluster
+def _source(cluster: DesiredCluster, backup: Backup) -> _Source:
+    folder = folder_of(cluster.namespace, backup.cluster)
+    if isinstance(backup, ClaimBackup):
+        volume = {"persistentVolumeClaim": {"claimName": claim_name(backup.cluster)}}
+        return _Source(
+            arguments=[f"--from=file://{FOLDER}/", f"--folder={folder}"],
+            volumes=[("backups", volume, {"mountPath": FOLDER, "readOnly": True})],
+        )
+    if isinstance(backup, BucketBackup):
+        target = cluster.restore.s3 if cluster.restore is not None else None
+        if target is None:
+            raise InvalidSpec(f"spec.restore: {RESTORE_S3}")
+        return _Source(
+            arguments=[f"--from={s3_url(target)}", f"--folder={folder}"],
+            volumes=list(s3_volumes(target)),
+            env=list(s3_env(target)),
+        )
     name = tool_name(backup.cluster)
     token: PodVolume = ("backup-token", secret_volume(name), {"mountPath": TOKEN_FOLDER, "readOnly": True})
     return _Source(
         arguments=[f"--tool={name}:{BACKUP_TOOL_PORT}", f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}"],
         volumes=[token],
     )
-
-
-def _claim(cluster: DesiredCluster, backup: RestoredBackup) -> _Source:
-    volume = {"persistentVolumeClaim": {"claimName": claim_name(backup.cluster)}}
-    return _Source(
-        arguments=[f"--from=file://{FOLDER}/", f"--folder={folder_of(cluster.namespace, backup.cluster)}"],
-        volumes=[("backups", volume, {"mountPath": FOLDER, "readOnly": True})],
-    )
-
-
-def _bucket(cluster: DesiredCluster, backup: RestoredBackup) -> _Source:
-    target = cluster.restore.s3 if cluster.restore is not None else None
-    if target is None:
-        raise InvalidSpec(f"spec.restore: {RESTORE_S3}")
-    folder = folder_of(cluster.namespace, backup.cluster)
-    return _Source(
-        arguments=[f"--from={s3_url(target)}", f"--folder={folder}"],
-        volumes=list(s3_volumes(target)),
-        env=list(s3_env(target)),
-    )
-
-
-_SOURCES = {"Tool": _tool, "Claim": _claim, "Bucket": _bucket}

@@ -21,7 +21,7 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.starts import (
     Bootstrapping,
     Joining,
-    OfflineSurvivor,
+    Reader,
     Resuming,
     Seeding,
     Start,
@@ -124,9 +124,9 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
             members = (name,)
         case Seeding():
             members = (name,)
-            survivor = member_host(cluster.name, cluster.namespace, start.survivor)
-            if start.offline is not None:
-                reader = SurvivorReader(token=start.offline.token, sha256=start.offline.sha256)
+            survivor = member_host(cluster.name, cluster.namespace, start.source.name)
+            if start.reader is not None:
+                reader = SurvivorReader(token=start.reader.token, sha256=start.reader.sha256)
     hosts = tuple(
         InitialMember(name=member, host=member_host(cluster.name, cluster.namespace, member))
         for member in members
@@ -266,10 +266,9 @@ def _fetch(spec: RawObject, peer: EtcdPeer, own_image: str) -> RawObject | None:
     bootstrap = peer.spec.bootstrap
     if bootstrap.reader is None:
         return None
-    survivor = OfflineSurvivor(
-        sha256=bootstrap.reader.sha256, host=bootstrap.survivor, token=bootstrap.reader.token
-    )
-    return survivor_reader.fetch(spec, survivor, version=peer.spec.version, image=own_image)
+    found = bootstrap.reader
+    reader = Reader(sha256=found.sha256, host=bootstrap.survivor, token=found.token)
+    return survivor_reader.fetch(spec, reader, version=peer.spec.version, image=own_image)
 
 
 def _options(peer: EtcdPeer, host: str, data_dir: str) -> Options:

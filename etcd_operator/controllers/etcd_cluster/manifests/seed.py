@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from etcd_operator.api import coreos
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.recoveries import Backup
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.starts import Joining, Seeding
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, survivor_reader
@@ -28,13 +29,13 @@ def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[
     del metadata["labels"][coreos.APP_LABEL]
     metadata["annotations"] |= RUN_STEPS
     fetch = None
-    if start.backup is not None:
-        fetch = add_source(spec, cluster, start.backup, image=image())
-    elif start.offline is not None:
-        fetch = survivor_reader.fetch(spec, start.offline, version=cluster.version, image=image())
+    if isinstance(start.source, Backup):
+        fetch = add_source(spec, cluster, start.source, image=image())
+    elif start.reader is not None:
+        fetch = survivor_reader.fetch(spec, start.reader, version=cluster.version, image=image())
     add_steps(
         spec,
-        survivor=url(start.survivor, CLIENT_PORT),
+        survivor=url("" if isinstance(start.source, Backup) else start.source.name, CLIENT_PORT),
         name=name,
         host=name,
         data_dir=DATA_DIR,

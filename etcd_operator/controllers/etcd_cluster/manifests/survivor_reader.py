@@ -6,7 +6,7 @@ security context of etcd. It is not removed: Kubernetes allows no removal, so it
 """
 
 from etcd_operator.api.meta import RawObject
-from etcd_operator.controllers.etcd_cluster.decide.starts import OfflineSurvivor
+from etcd_operator.controllers.etcd_cluster.decide.starts import Reader
 from etcd_operator.controllers.etcd_cluster.manifests.fetch_step import fetch_step
 from etcd_operator.controllers.etcd_cluster.manifests.urls import endpoint
 from etcd_operator.controllers.shared.manifests.command import PodVolume, container
@@ -36,7 +36,7 @@ def reader(*, number: int, image: str, folder: str, token: str, security: RawObj
     }
 
 
-def fetch(spec: RawObject, survivor: OfflineSurvivor, *, version: str, image: str) -> RawObject:
+def fetch(spec: RawObject, survivor: Reader, *, version: str, image: str) -> RawObject:
     """The first step of a seed; host and token of `survivor` are known. spec: of its pod."""
     arguments = [
         f"--tool={endpoint(survivor.host, READER_PORT)}",

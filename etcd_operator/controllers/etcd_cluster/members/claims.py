@@ -7,8 +7,8 @@ from etcd_operator.api import improbable
 from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import AnnotateVoters, SetExistingOnly
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_names import recovery_name
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_texts import of_replaced
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.formats import hex_id, timestamp

@@ -76,7 +76,7 @@ class EphemeralMembers:
     def keep_clients_from(self, name: str) -> None:
         """By that label: a pod on a node that is not connected runs on, however it is deleted."""
         recovery, pod = self.scope.state.persisted.recovery, self.scope.member(name).pod
-        if recovery is not None and recovery.automatic and pod is not None and pod.is_routed:
+        if recovery is not None and recovery.authority == "Automatic" and pod is not None and pod.is_routed:
             self.scope.objects.label(resources.PODS, pod, {coreos.APP_LABEL: None})
 
     def reader(self, name: str, *, number: int, image: str, token: str) -> RawObject:

@@ -22,7 +22,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import PeerFacts
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     CloseClients,
     ConfirmBackup,
     CreateClosedService,
@@ -31,7 +31,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions imp
     ReopenClients,
     RetireMember,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_texts import of_replaced
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
 from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.manifests import persistent, survivor_reader
 from etcd_operator.controllers.etcd_cluster.manifests.security import AS_ROOT, security

@@ -9,7 +9,7 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import condition_of
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts, PodProblem
-from etcd_operator.controllers.etcd_cluster.decide.recovery.survivor_reader import ReaderFacts
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
 from etcd_operator.controllers.etcd_cluster.manifests.steps import SKIP_STEPS
 from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import READER
 from etcd_operator.controllers.etcd_cluster.members.step_facts import (

@@ -9,7 +9,7 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.controllers.etcd_cluster.decide.actions import KindAction, ReplaceMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import RetireMember
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RetireMember
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.objects import Objects, RecordEvent
 from etcd_operator.errors import Unavailable

@@ -9,10 +9,10 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.api.persisted import Recovery, RestoredBackup
+from etcd_operator.api.recoveries import Recovery, StoredBackup
 from etcd_operator.api.shared_keys import RESTORE_ANNOTATION, TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_backup.decide.state import COMPLETED
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     CloseClients,
     ConfirmBackup,
     CreateClosedService,
@@ -21,7 +21,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions imp
     ReopenClients,
     RestoreAction,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_names import recovery_name
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
 from etcd_operator.controllers.etcd_cluster.manifests import persistent, seed_job
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.decoding import convert
@@ -92,17 +92,17 @@ class Restoring:
         )
         self.scope.create(resources.JOBS, job, "JobCreated")
 
-    def _recovery(self) -> tuple[Recovery, RestoredBackup]:
+    def _recovery(self) -> tuple[Recovery, StoredBackup]:
         recovery = self.scope.state.persisted.recovery
-        if recovery is None or recovery.backup is None:
+        if recovery is None or not isinstance(recovery.source, StoredBackup):
             raise Conflict("no backup is being restored")
-        return recovery, recovery.backup
+        return recovery, recovery.source
 
     def _drop_filling(self, name: str) -> None:
         """Never where the seed was found to serve: the volume of its data must not be deleted after that."""
         desired, objects = self.scope.desired, self.scope.objects
         recovery = self.scope.state.persisted.recovery
-        if recovery is None or recovery.backup is None:
+        if recovery is None or not isinstance(recovery.source, StoredBackup):
             return
         claim = objects.find(resources.CLAIMS, name, Written)
         found = claim.metadata.annotations if claim is not None else {}

@@ -11,15 +11,18 @@ from typing import Generic
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.adoption import external_answers
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.fact import extended
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.metrics_pages import needed
 from etcd_operator.controllers.etcd_cluster.decide.observation import conflict, is_own_quorum, observed
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import missed
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     NO_BACKUPS,
     NO_TOOL_BACKUPS,
     BackupFacts,
     ToolBackups,
 )
+from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situation
 from etcd_operator.controllers.etcd_cluster.decide.replies import Reply
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
 from etcd_operator.controllers.etcd_cluster.decide.status import named
@@ -124,8 +127,9 @@ class Observer(Generic[Cluster]):
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
         )
         state = self.readings(key, state)
-        state = replace(
+        state = extended(
             state,
+            missed,
             absence=self.absences.missed_for(key, state),
             served_for=self.absences.served_for(key, state),
             awaited_for=self.awaited.seconds(key, state),
@@ -135,8 +139,10 @@ class Observer(Generic[Cluster]):
     def _with_backups(self, cluster: Cluster, state: ClusterState) -> ClusterState:
         """With what is known of its backups; a right that is missing to read them live is reported."""
         try:
-            return replace(
+            return extended(
                 state,
+                missed,
+                situation,
                 tool_backups=self.tool_backups_of(cluster, state),
                 backups=self.backups_of(cluster, state),
             )

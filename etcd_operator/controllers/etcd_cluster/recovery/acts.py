@@ -7,7 +7,7 @@ What is read live is in `recovery.proofs`, what differs between the kinds of mem
 from dataclasses import dataclass
 from typing import assert_never
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     AddReader,
     ConfirmLoss,
     ConfirmNothingLeft,
@@ -20,8 +20,8 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions imp
     RetireMember,
     SetSeedExistingOnly,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_texts import of_replaced
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import is_filled_by_job
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_filled_by_job
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
 from etcd_operator.controllers.etcd_cluster.manifests.steps import SKIP_STEPS
 from etcd_operator.controllers.etcd_cluster.members.protocol import AnnotateSeed, Members, Scope
 from etcd_operator.controllers.etcd_cluster.recovery.proofs import RecoveryProofs
@@ -65,7 +65,12 @@ class Recoverer:
         served = self.proofs.assert_serves(action.name, action.revision)
         recovery, pod = self.scope.state.persisted.recovery, self.scope.pod(action.name)
         outlives_pod = self.scope.state.kind.outlives_pod
-        if not outlives_pod and recovery is not None and recovery.automatic and not pod.is_final_seed:
+        if (
+            not outlives_pod
+            and recovery is not None
+            and recovery.authority == "Automatic"
+            and not pod.is_final_seed
+        ):
             self.proofs.assert_leaderless(action.name)
         self.scope.objects.annotate(resources.PODS, pod, SKIP_STEPS)
         if not outlives_pod:
@@ -86,7 +91,7 @@ class Recoverer:
     @property
     def _is_in_place(self) -> bool:
         recovery = self.scope.state.persisted.recovery
-        return recovery is not None and recovery.in_place
+        return recovery is not None and recovery.authority == "InPlace"
 
     def _drop_seed(self, name: str) -> None:
         """In place no quorum is needed: a person has withdrawn the request, and nothing was given up."""

@@ -2,7 +2,7 @@
 
 No read through a quorum can precede a recovery: there is no quorum. Instead the facts that it rests on
 are read again, live, right before its entry in status is written: the lost pods do not exist, and no
-survivor knows of voters that could still elect a leader (`recovery.quorum_return` explains why that is a
+survivor knows of voters that could still elect a leader (`recovery.proof` explains why that is a
 proof). From then on a linearizable read at the seed precedes each act.
 """
 
@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
+from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.member_names import is_member_name
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
     ConfirmNothingLeft,
     ConfirmSilence,
@@ -202,17 +203,18 @@ class RecoveryProofs:
     def assert_as_read(self) -> None:
         """A survivor that answered nobody still does not: its reader ends when it follows a leader."""
         recovery = self.scope.state.persisted.recovery
-        if recovery is None or not recovery.sha256:
+        source = recovery.source if recovery is not None else None
+        if not isinstance(source, OfflineSurvivor):
             return
-        survivor = self.scope.state.by_name.get(recovery.survivor)
+        survivor = self.scope.state.by_name.get(source.name)
         pod = survivor.pod if survivor is not None and survivor.answer is None else None
         if pod is None or pod.is_terminating:
             return
         if pod.reader is None or not pod.reader.is_running:
             if pod.ip and self._answers(endpoint(pod.ip, CLIENT_PORT)):
-                raise Conflict(f"{recovery.survivor} answers again: not giving up the others")
+                raise Conflict(f"{source.name} answers again: not giving up the others")
             return
-        read = ReadMember(name=recovery.survivor, uid=pod.uid, sha256=recovery.sha256)
+        read = ReadMember(name=source.name, uid=pod.uid, sha256=source.sha256)
         self.readers.ask_again(self.scope, read, self.pod_as_seen(read.name, read.uid))
 
     def _name_of(self, member: MemberEntry) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import ReadMember
-from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding, Start
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ReadMember
+from etcd_operator.controllers.etcd_cluster.decide.starts import Reader, Seeding, Start
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import reader_of
 from etcd_operator.controllers.etcd_cluster.members.protocol import Members, Scope
 from etcd_operator.controllers.shared.inquiries import AskSurvivor
@@ -83,12 +84,13 @@ class Readers:
 
 def located(scope: Scope, start: Start) -> Start:
     """With where the data of a survivor that answers nobody is read now. Raises Conflict if it is not."""
-    if not isinstance(start, Seeding) or start.offline is None:
+    if not isinstance(start, Seeding) or not isinstance(start.source, OfflineSurvivor):
         return start
-    pod = scope.pod(start.survivor)
+    name, sha256 = start.source.name, start.source.sha256
+    pod = scope.pod(name)
     if pod.reader is None or not pod.reader.is_running:
-        raise Conflict(f"the data of {start.survivor} is not read any more: trying again")
-    return replace(start, offline=replace(start.offline, host=pod.ip, token=pod.reader.token))
+        raise Conflict(f"the data of {name} is not read any more: trying again")
+    return replace(start, reader=Reader(host=pod.ip, token=pod.reader.token, sha256=sha256))
 
 
 def _add(scope: Scope, found: Pod, container: RawObject) -> None:

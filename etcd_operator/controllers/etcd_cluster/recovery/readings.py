@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import has_found_leader, kept_from
-from etcd_operator.controllers.etcd_cluster.decide.recovery.survivor_reader import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, EtcdMember
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer

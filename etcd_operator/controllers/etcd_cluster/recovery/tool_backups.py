@@ -1,8 +1,7 @@
 """What the backup tool of a cluster has, asked when a recovery chooses its source, or a person may.
 
-No backup can be begun without a quorum, so what a tool reports since the loss is final. What it has reported
-before, for a message to a person, does not count. A tool is asked on threads of its own; no pass waits for
-it.
+When it is asked, and what counts of its reports, is decided in `recovery.inquiry`. A tool is asked on
+threads of its own; no pass waits for it.
 """
 
 from dataclasses import dataclass, field
@@ -12,13 +11,9 @@ from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.controllers.backup_tool.caches import is_of_tool
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
 from etcd_operator.controllers.backup_tool.tokens import Tokens
-from etcd_operator.controllers.etcd_cluster.decide.recovery.from_backup import ASK_AGAIN
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import (
-    NO_TOOL_BACKUPS,
-    ToolBackups,
-    revision_named,
-)
-from etcd_operator.controllers.etcd_cluster.decide.recovery.quorum_lost import chooses_source, names_backup
+from etcd_operator.controllers.etcd_cluster.decide.recovery.inquiry import Inquiry, inquire, known_backups
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import NO_TOOL_BACKUPS, ToolBackups
+from etcd_operator.controllers.etcd_cluster.decide.recovery.source import ASK_AGAIN
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.caches import Caches
 from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
@@ -35,49 +30,43 @@ NOT_RUNNING = "its pod is not ready"
 
 @dataclass(eq=False, kw_only=True)
 class KnownToolBackups:
-    """Of the clusters of `coreos.com`.
-
-    _named: clusters whose status names a backup to a person. _outdated: what their tools had reported until
-    a source was to be chosen.
-    """
+    """Of the clusters of `coreos.com`."""
 
     caches: Caches[EtcdCluster]
     writes: Writes
     tokens: Tokens
     inquiries: Inquiries[RestorableBackups]
     waits: Waits
-    _named: set[Key] = field(default_factory=set)
-    _outdated: dict[Key, RestorableBackups] = field(default_factory=dict)
+    _memory: dict[Key, Inquiry] = field(default_factory=dict)
 
     def __call__(self, cluster: EtcdCluster, state: ClusterState) -> ToolBackups:
         """What is known now; nothing where no source is chosen or named."""
-        key, restore = cluster.metadata.key, state.desired.restore
+        key, restore, uid = cluster.metadata.key, state.desired.restore, state.desired.uid
         if restore is not None and not state.persisted.is_bootstrapped:
             return ToolBackups(has_source_tool=self._uses_claim(Key(key.namespace, restore.cluster)))
-        chooses = chooses_source(state)
-        if not chooses and not names_backup(state):
-            self._forget(key)
+        memory = self._memory.pop(key, None)
+        last = self.inquiries.last_answer(key, uid).report if memory is not None else None
+        memory, is_anew = inquire(memory, state, last)
+        if is_anew:
+            self.inquiries.forget(key)
+            self.waits.forget(key)
+        if memory is None:
             return NO_TOOL_BACKUPS
-        if not chooses:
-            self._named.add(key)
-        elif key in self._named:
-            self._ask_anew(key, state.desired.uid)
+        self._memory[key] = memory
         asked = wanted(cluster.spec.get("backup"))
         if asked.policy is None and not asked.problem:
             return NO_TOOL_BACKUPS
         problem = asked.problem or self._ask(key, state)
-        answer = self.inquiries.last_answer(key, state.desired.uid)
+        answer = self.inquiries.last_answer(key, uid)
         problem = problem or answer.problem
-        return ToolBackups(
-            is_kept=True,
-            report=answer.report if not (answer.problem or asked.problem) else None,
-            waited=self._waited(key, state.desired.uid, problem),
+        return known_backups(
+            memory,
+            state,
+            answer.report,
+            is_answered=not (answer.problem or asked.problem),
             problem=problem,
-            known_revision=max(
-                _recorded(cluster.status.backup, state),
-                revision_named(answer.report, state.persisted.cluster_id),
-                revision_named(self._outdated.get(key), state.persisted.cluster_id),
-            ),
+            waited=self._waited(key, uid, problem),
+            recorded=_recorded(cluster.status.backup, state),
         )
 
     def _waited(self, key: Key, owner: str, problem: str) -> float:
@@ -98,22 +87,6 @@ class KnownToolBackups:
         found = self.caches.clusters.store.get(key)
         policy = wanted(found.spec.get("backup")).policy if found is not None else None
         return policy is not None and policy.s3 is None
-
-    def _ask_anew(self, key: Key, owner: str) -> None:
-        """A quorum that the operator did not reach may have gone on: newer backups may be stored by now.
-
-        None of those that were named is forgotten.
-        """
-        named = self.inquiries.last_answer(key, owner).report or self._outdated.get(key)
-        self._forget(key)
-        if named is not None:
-            self._outdated[key] = named
-
-    def _forget(self, key: Key) -> None:
-        self._named.discard(key)
-        self._outdated.pop(key, None)
-        self.inquiries.forget(key)
-        self.waits.forget(key)
 
     def _ask(self, key: Key, state: ClusterState) -> str:
         """Have the tool asked when it is time; why it cannot be asked."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
-from etcd_operator.api.persisted import is_recovery_token
+from etcd_operator.api.recoveries import is_recovery_token
 from etcd_operator.controllers.etcd_cluster.decide.member_names import is_member_name
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import reserved_names
 from etcd_operator.controllers.etcd_cluster.manifests import persistent

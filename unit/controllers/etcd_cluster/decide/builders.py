@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from etcd_operator.api.persisted import Bootstrap, Recovery
+from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
@@ -230,7 +231,8 @@ def first_recovery(seed: str, survivor: str = "", **changes: Any) -> Recovery:
     """The entry of the first recovery of a cluster, from revision 7."""
     made = Recovery(
         generation=1,
-        survivor=survivor,
+        source=Survivor(name=survivor),
+        authority="Proven",
         revision=7,
         version=VERSION,
         seed=seed,

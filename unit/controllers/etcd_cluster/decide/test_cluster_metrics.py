@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.api.persisted import Recovery
+from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.cluster_metrics import cluster_metrics
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -27,7 +27,14 @@ def test_whether_a_cluster_serves(state: ClusterState, is_available: bool | None
 
 def test_a_cluster_that_is_being_restored_at_its_creation_has_lost_nothing() -> None:
     recovery = Recovery(
-        generation=1, survivor="", seed="c-0", replaces="", token="t", version="3.6.16", revision=7
+        generation=1,
+        source=Survivor(name=""),
+        authority="Proven",
+        seed="c-0",
+        replaces="",
+        token="t",
+        version="3.6.16",
+        revision=7,
     )
     persisted = replace(LOST.persisted, cluster_id="", recovery=recovery)
     state = replace(LOST, desired=replace(LOST.desired, persisted=persisted))

@@ -12,8 +12,8 @@ from etcd_operator.controllers.etcd_cluster.decide.cluster_metrics import cluste
 from etcd_operator.controllers.etcd_cluster.decide.first_start import LONG_BOOTSTRAP, is_resumed, is_resuming
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.quorum_events import quorum_event
-from etcd_operator.controllers.etcd_cluster.decide.recovery.absence import Absence
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import ConfirmSilence
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ConfirmSilence
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Absence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import available, conditions
 from unit.controllers.etcd_cluster.decide.builders import (

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.persisted import Bootstrap, Recovery
+from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.observation import conflict, is_own_quorum, observed
@@ -197,7 +198,8 @@ def test_where_no_cluster_is_on_record_the_longest_log_is_authoritative() -> Non
 
 RECOVERY = Recovery(
     generation=2,
-    survivor="db-1",
+    source=Survivor(name="db-1"),
+    authority="Proven",
     revision=2,
     version="3.6.16",
     seed="db-3",

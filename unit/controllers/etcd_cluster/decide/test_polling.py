@@ -6,7 +6,7 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.polling import LONGEST, STEP
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import SEED_POLL
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import SEED_POLL
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import persistent, pod
 from unit.controllers.etcd_cluster.decide.recovery import manual_recoveries, quorum_losses

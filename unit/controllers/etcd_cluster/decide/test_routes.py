@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.api.persisted import Recovery
+from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.readiness import readiness_updates, routes
@@ -69,7 +69,14 @@ def test_a_member_that_answers_for_the_right_cluster_gets_clients_back() -> None
 
 
 RECOVERY = Recovery(
-    generation=1, survivor="db-0", revision=1, version="", seed="db-3", token="t", replaces=CLUSTER_ID
+    generation=1,
+    source=Survivor(name="db-0"),
+    authority="Proven",
+    revision=1,
+    version="",
+    seed="db-3",
+    token="t",
+    replaces=CLUSTER_ID,
 )
 
 

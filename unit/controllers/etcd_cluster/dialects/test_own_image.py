@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.api.persisted import RestoredBackup
+from etcd_operator.api.recoveries import ClaimBackup, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.desired import RestoreFrom
 from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from unit.controllers.etcd_cluster.decide.builders import ephemeral
 from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS
 
-FROM_BACKUP = Seeding(token="t", backup=RestoredBackup(cluster="old", via="Claim"))
-FROM_SURVIVOR = Seeding(token="t", survivor="db-0002")
+FROM_BACKUP = Seeding(token="t", source=ClaimBackup(cluster="old"))
+FROM_SURVIVOR = Seeding(token="t", source=Survivor(name="db-0002"))
 CLUSTER = replace(ephemeral(), restore=RestoreFrom(cluster="old"))
 
 

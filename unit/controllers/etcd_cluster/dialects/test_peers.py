@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
-from etcd_operator.api.persisted import AdoptedMember, Adoption, Bootstrap, Recovery
+from etcd_operator.api.persisted import AdoptedMember, Adoption, Bootstrap
+from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.starts import (
     Bootstrapping,
     Joining,
@@ -21,7 +22,14 @@ from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS, META, impr
 
 TOKEN = "uid-0"
 RECOVERY = Recovery(
-    generation=2, survivor="db-0", revision=1, version="3.6.16", seed="db-3", token="uid-1-2", replaces="c0de"
+    generation=2,
+    source=Survivor(name="db-0"),
+    authority="Proven",
+    revision=1,
+    version="3.6.16",
+    seed="db-3",
+    token="uid-1-2",
+    replaces="c0de",
 )
 CLUSTER = improbable_cluster()
 RESUMED = msgspec.structs.replace(
@@ -55,7 +63,7 @@ def stored(body: dict[str, Any]) -> EtcdPeer:
         Joining(members=("db-0", "db-1"), token=TOKEN),
         Resuming(token="uid-1"),
         Resuming(token=TOKEN),
-        Seeding(survivor="db-0", token=RECOVERY.token),
+        Seeding(source=Survivor(name="db-0"), token=RECOVERY.token),
         Joining(members=("db-1",), token=TOKEN, external=(("c0de", "http://old:2380"),)),
         pytest.param(Resuming(token="uid-1-1"), id="a recovery that a later one has replaced"),
     ],

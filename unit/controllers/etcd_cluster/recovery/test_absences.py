@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.absence import NO_ABSENCE
+from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import LONGEST_GAP
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import NO_ABSENCE
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.recovery.absences import LONGEST_GAP, Absences
+from etcd_operator.controllers.etcd_cluster.recovery.absences import Absences
 from etcd_operator.errors import NotFound, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.resources import IMPROBABLE_CLUSTERS
@@ -188,7 +189,9 @@ def test_a_deleted_cluster_is_forgotten() -> None:
 
 def recovered(token: str = "uid-1-1", *, has_quorum: bool = True) -> ClusterState:
     state = bootstrapped(persistent())
-    recovery = msgspec.structs.replace(RECOVERY, replaces="feed", token=token, automatic=True)
+    recovery = msgspec.structs.replace(
+        RECOVERY, replaces="feed", token=token, authority="Automatic", is_unstable=True
+    )
     persisted = replace(state.persisted, recovery=recovery)
     return replace(state, has_quorum=has_quorum, desired=replace(state.desired, persisted=persisted))
 

@@ -75,7 +75,7 @@ def test_members_on_silent_nodes_are_given_up_after_the_time_and_get_no_clients(
         assert "a recovery begins by itself after 16 s" in message(made)
         made.run_until(lambda: made.status(COREOS)["clusterID"] != "c0de")
         recovery = made.status(COREOS)["recovery"]
-        assert (recovery["survivor"], recovery["automatic"]) == ("c-0002", True)
+        assert (recovery["source"]["name"], recovery["authority"]) == ("c-0002", "Automatic")
         assert not {"c-0000", "c-0001"} & selected(made)
         assert {"c-0000", "c-0001"} <= set(made.names(PODS)), "nothing ends them by force"
         made.wait(5.0)
@@ -99,7 +99,7 @@ def test_a_silent_voter_beside_lost_ones_is_given_up_after_the_time() -> None:
         made.wait(AFTER - 5.0)
         assert not has_begun(made)
         made.run_until(lambda: has_begun(made))
-        assert made.status(COREOS)["recovery"]["survivor"] == "c-0004"
+        assert made.status(COREOS)["recovery"]["source"]["name"] == "c-0004"
 
 
 def test_a_quorum_that_comes_back_before_anything_is_changed_ends_it() -> None:

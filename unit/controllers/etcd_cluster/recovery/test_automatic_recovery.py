@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.automatic import STABLE_AFTER
+from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import LONGEST_GAP, STABLE_AFTER
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import CLOCKS, READ_MAJORITY_AFTER
-from etcd_operator.controllers.etcd_cluster.recovery.absences import LONGEST_GAP
 from etcd_operator.controllers.etcd_cluster.recovery.readings import PATIENCE
 from etcd_operator.pods.survivor_report import FOLLOWED_A_LEADER
 from unit.controllers.shared.test_unreadable import restore, spoil
@@ -47,7 +46,7 @@ def test_after_the_time_the_newest_survivor_is_recovered_and_all_claims_are_kept
         assert "a recovery begins by itself after 16 s in which none of this changes" in message(made)
         made.settle()
         assert_recovered(made, (3, 4, 5), ("c-0", "c-1", "c-2"))
-        assert made.status(IMPROBABLE)["recovery"]["automatic"] is True
+        assert made.status(IMPROBABLE)["recovery"]["authority"] == "Automatic"
         loss = made.condition(IMPROBABLE, "DataLossPossible")
         assert loss["message"].endswith("started automatically (spec.recovery: Automatic)")
         (event,) = (e for e in made.events() if e["reason"] == "RecoveryStarted")

@@ -36,7 +36,7 @@ def test_a_survivor_that_has_as_much_is_preferred() -> None:
         store(made)
         lose(made, 0, 1)
         made.settle()
-        assert recovery(made)["survivor"] == "c-0002"
+        assert recovery(made)["source"]["name"] == "c-0002"
         assert "backup" not in recovery(made)
         assert made.condition(COREOS, "DataLossPossible")["reason"] == "RecoveredFromSurvivor"
 
@@ -59,7 +59,7 @@ def test_a_backup_of_an_earlier_etcd_cluster_never_replaces_a_survivor() -> None
         made.tools.restorable = holding(backup(10**9, cluster_id="00000000deadbeef"))
         lose(made, 0, 1)
         made.settle()
-        assert recovery(made)["survivor"] == "c-0002"
+        assert recovery(made)["source"]["name"] == "c-0002"
 
 
 @pytest.mark.parametrize(("damaged", "text"), [((), "there is no backup"), (("x",), "(damaged: x)")])
@@ -114,7 +114,7 @@ def test_a_survivor_is_not_held_for_a_backup_of_a_deleted_cluster_of_its_name() 
         made.tools.problem = "no route to host"
         lose(made, 0, 1)
         made.settle()
-        assert recovery(made)["survivor"] == "c-0002"
+        assert recovery(made)["source"]["name"] == "c-0002"
 
 
 def test_beside_a_survivor_with_all_that_is_known_a_silent_tool_is_waited_for_half_a_minute() -> None:
@@ -127,7 +127,7 @@ def test_beside_a_survivor_with_all_that_is_known_a_silent_tool_is_waited_for_ha
         assert recovery(made) == {}
         made.wait(15.0)
         made.settle()
-        assert recovery(made)["survivor"] == "c-0002"
+        assert recovery(made)["source"]["name"] == "c-0002"
 
 
 def test_a_tool_that_had_more_than_the_survivor_is_waited_for_until_a_person_decides() -> None:
@@ -140,7 +140,7 @@ def test_a_tool_that_had_more_than_the_survivor_is_waited_for_until_a_person_dec
         assert members(made) == ["c-0002"]
         made.edit(COREOS, "c", {"spec": {"backup": None}})
         made.settle()
-        assert recovery(made)["survivor"] == "c-0002"
+        assert recovery(made)["source"]["name"] == "c-0002"
 
 
 def test_a_tool_that_stores_a_backup_is_waited_for_beside_a_survivor() -> None:
@@ -186,7 +186,7 @@ def test_the_half_minute_of_a_silent_tool_begins_with_its_silence() -> None:
         assert recovery(made) == {}
         made.wait(15.0)
         made.settle()
-        assert recovery(made)["survivor"] == "c-0002"
+        assert recovery(made)["source"]["name"] == "c-0002"
 
 
 def test_pods_without_labels_and_owner_keep_a_backup_from_being_restored() -> None:

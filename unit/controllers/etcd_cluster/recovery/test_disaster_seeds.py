@@ -1,6 +1,6 @@
 """The seed of a recovery beside backups: how it starts, and what follows one that is lost."""
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.slow_seed import CREATING
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import CREATING
 from unit.fakes.apiserver.kinds import PODS
 from unit.passes.bodies import COREOS
 from unit.passes.disasters import assert_restored, backed_up, members, recovery, store

@@ -2,8 +2,8 @@
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_request import SILENCE
-from etcd_operator.controllers.etcd_cluster.decide.recovery.slow_seed import CREATING
+from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import CREATING
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
 from unit.passes.bench import PEER_LABEL, bootstrapped

@@ -12,7 +12,7 @@ import pytest
 
 from etcd_operator.api import improbable
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmSilence,
     DropSeed,
     OpenSeed,

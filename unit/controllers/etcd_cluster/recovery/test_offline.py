@@ -75,7 +75,7 @@ def test_an_ephemeral_survivor_that_restarted_is_recovered_from() -> None:
         restart(made, "c-0002")
         made.settle()
         ephemerals.assert_recovered(made, 3, 4, 5)
-        assert made.status(COREOS)["recovery"]["survivor"] == "c-0002"
+        assert made.status(COREOS)["recovery"]["source"]["name"] == "c-0002"
         assert "ReaderAdded" in made.event_reasons()
 
 

@@ -5,11 +5,8 @@ from unittest.mock import Mock
 import msgspec
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
-    AddReader,
-    ConfirmLoss,
-    ReadMember,
-)
+from etcd_operator.api.recoveries import OfflineSurvivor
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import AddReader, ConfirmLoss, ReadMember
 from etcd_operator.controllers.etcd_cluster.recovery import readers
 from etcd_operator.errors import Conflict, NotLeading, Unavailable
 from etcd_operator.etcd.channel import Channels
@@ -158,7 +155,7 @@ def test_one_that_answers_again_after_its_reader_has_ended_keeps_its_cluster(
     made: Bench, channels: Channels
 ) -> None:
     """A reader ends when its member follows a leader, which the last probe may not have seen."""
-    recovery = msgspec.structs.replace(RECOVERY, survivor=NAME, sha256="ab" * 32)
+    recovery = msgspec.structs.replace(RECOVERY, source=OfflineSurvivor(name=NAME, sha256="ab" * 32))
     with pytest.raises(Conflict, match="answers again"):
         Acts(made, channels, recovery).assert_as_read()
     restarted(made)

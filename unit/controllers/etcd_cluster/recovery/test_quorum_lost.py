@@ -133,7 +133,7 @@ def test_a_survivor_that_is_lost_before_its_data_was_fetched_is_replaced_by_anot
     with bootstrapped(*ephemeral(size=5)) as made:
         lose_and_hold(made, "save", 0, 1, 2, seed="c-0005")
         made.wait(5.0)
-        survivor = made.status(COREOS)["recovery"]["survivor"]
+        survivor = made.status(COREOS)["recovery"]["source"]["name"]
         lose(made, int(survivor[-1]))
         let_go(made)
         assert_recovered(made, 6, 7, 8, 9, 10, generation=2)

@@ -5,8 +5,8 @@ from unittest.mock import Mock
 
 import pytest
 
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import CLOCKS
-from etcd_operator.controllers.etcd_cluster.decide.recovery.survivor_reader import ReaderFacts
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.recovery.readings import PATIENCE, REFUSED_SECONDS, Readings
 from etcd_operator.controllers.shared.waits import Waits

@@ -2,8 +2,8 @@
 
 import pytest
 
-from etcd_operator.api.persisted import REVISION_BUMP
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_request import SILENCE
+from etcd_operator.api.recoveries import REVISION_BUMP
+from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
 from unit.fakes.apiserver import Answer
 from unit.fakes.apiserver.faults import Fault, Request, no_fault
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS
@@ -139,7 +139,7 @@ def test_a_backup_that_changes_at_the_last_moment_is_not_restored() -> None:
         made.api.thaw_views()
         made.wait(3.0)
         recovery = made.status(IMPROBABLE)["recovery"]
-        assert recovery["backup"]["sha256"] == "cd" * 32
+        assert recovery["source"]["sha256"] == "cd" * 32
 
 
 WRITES = 14

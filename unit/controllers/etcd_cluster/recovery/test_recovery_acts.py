@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from etcd_operator.api import coreos
-from etcd_operator.api.persisted import REVISION_BUMP, Recovery
+from etcd_operator.api.recoveries import REVISION_BUMP, Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
     DropUnassigned,
     OpenSeed,
@@ -39,7 +39,8 @@ from unit.passes.tools import readers_of
 OLD, NEW = "c0de", "feed"
 RECOVERY = Recovery(
     generation=1,
-    survivor="c-0002",
+    source=Survivor(name="c-0002"),
+    authority="Proven",
     revision=2,
     version="3.6.16",
     seed="c-0003",
@@ -260,7 +261,7 @@ def test_an_automatic_recovery_ends_no_quorum_that_only_a_live_list_shows(
     made: Bench, channels: Channels, recorded: str, refusal: str | None
 ) -> None:
     """All are silent by the caches, which have addresses that the pods had before."""
-    recovery = msgspec.structs.replace(RECOVERY, seed="c-0002", replaces=recorded, automatic=True)
+    recovery = msgspec.structs.replace(RECOVERY, seed="c-0002", replaces=recorded, authority="Automatic")
     acts = Acts(made, channels, recovery, cluster_id=recorded)
     if refusal is None:
         acts.assert_leaderless("c-0002")

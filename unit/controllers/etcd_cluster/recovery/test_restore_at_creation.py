@@ -55,8 +55,8 @@ def assert_restored(made: Bench, *numbers: int) -> None:
     assert made.etcd.etcd.keys[b"key"] == (b"value", 2)
     status = made.status(COREOS)
     recovery = status["recovery"]
-    assert (recovery["replaces"], recovery["survivor"], recovery["revision"]) == ("", "", 5)
-    assert (recovery["backup"]["name"], recovery["backup"]["time"]) == ("newest", "2026-01-01T00:00:00Z")
+    assert (recovery["replaces"], recovery["authority"], recovery["revision"]) == ("", "Creation", 5)
+    assert (recovery["source"]["name"], recovery["source"]["time"]) == ("newest", "2026-01-01T00:00:00Z")
     assert made.condition(COREOS, "DataLossPossible") == {}
     assert members(made) == [f"c-{number:04}" for number in numbers]
     assert "QuorumLost" not in made.event_reasons()

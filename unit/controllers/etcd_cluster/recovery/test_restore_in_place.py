@@ -52,7 +52,7 @@ def test_a_backup_takes_the_place_of_the_data_of_a_cluster_that_serves() -> None
         assert made.etcd.etcd.keys[b"key"] == (b"value", 2)
         assert_finished(made, IMPROBABLE, 3, (3, 4, 5), kept=OLD)
         recovery = made.status(IMPROBABLE)["recovery"]
-        assert (recovery["inPlace"], recovery["givenUp"], recovery["revision"]) == (True, revision, 2)
+        assert (recovery["authority"], recovery["givenUp"], recovery["revision"]) == ("InPlace", revision, 2)
         loss = made.condition(IMPROBABLE, "DataLossPossible")
         assert (loss["status"], loss["reason"]) == ("True", "RestoredInPlace")
         assert [event for event in made.event_reasons() if "Quorum" in event] == []

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.api.improbable import EtcdCluster
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import BackupFacts
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts
 from etcd_operator.controllers.etcd_cluster.recovery.stored_backups import StoredBackups
 from etcd_operator.errors import Forbidden, NotFound, OperatorError, Unavailable
 from etcd_operator.keys import Key

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from etcd_operator.api.restores import RecordedBackup, RestoreFailure, RestoreStatus
-from etcd_operator.controllers.etcd_cluster.decide.recovery.revision_bump import bump_at
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import bump_at
 from etcd_operator.controllers.etcd_restore.decide.result import RestoreReport
 from etcd_operator.controllers.etcd_restore.decide.state import (
     ClaimState,

@@ -44,6 +44,19 @@ class _Ephemeral(Kind):
         pod = member.pod
         return pod.node if pod is not None and not pod.is_on_lost_node else ""
 
+    def is_final_seed(self, seed: Member, *, replaces: str, serves: bool) -> bool:
+        """Its pod keeps that."""
+        del replaces, serves
+        return seed.pod is not None and seed.pod.is_final_seed
+
+    def is_seed_lost(self, seed: Member, *, is_final: bool, is_filled: bool) -> bool:
+        del is_final, is_filled
+        return not self.may_keep_data(seed)
+
+    def is_retired(self, member: Member, *, may_run: bool) -> bool:
+        is_routed = member.pod is not None and member.pod.is_routed
+        return member.is_terminating and not (may_run and is_routed)
+
 
 EPHEMERAL: Kind = _Ephemeral(
     digits=4,

@@ -56,6 +56,39 @@ class _Persistent(Kind):
         del member
         return ""
 
+    def is_final_seed(self, seed: Member, *, replaces: str, serves: bool) -> bool:
+        """Its claim has the ID of the new cluster.
+
+        Where the claim is being deleted only as long as the seed serves, and stays: it will not start again.
+        An etcd answers for a while after its deletion has begun.
+        """
+        claim, pod, peer = seed.claim, seed.pod, seed.peer
+        if claim is None or claim.cluster_id in ("", replaces):
+            return False
+        stays = pod is not None and not pod.is_terminating and peer is not None and not peer.is_terminating
+        return not claim.is_terminating or (stays and serves)
+
+    def is_seed_lost(self, seed: Member, *, is_final: bool, is_filled: bool) -> bool:
+        """A part of it was removed before it served."""
+        if is_final:
+            return False
+        claim, peer = seed.claim, seed.peer
+        if peer is None or peer.is_terminating:
+            return True
+        if claim is None:
+            return seed.has_replica_set or is_filled
+        if is_filled and not claim.is_restored:
+            return True  # another, empty one
+        return claim.is_lost or claim.is_terminating
+
+    def is_retired(self, member: Member, *, may_run: bool) -> bool:
+        """Its claim is part of it."""
+        del may_run
+        if member.peer is not None and not member.peer.is_terminating:
+            return False
+        cleans = member.peer is not None and member.peer.is_for_cleanup
+        return cleans or member.claim is None or member.claim.is_terminating
+
 
 PERSISTENT: Kind = _Persistent(
     digits=1,

@@ -73,3 +73,21 @@ class Kind(ABC):
     @abstractmethod
     def node_to_check(self, member: Member) -> str:
         """The node with which its data is lost, where the pod does not show that; empty for none."""
+
+    @abstractmethod
+    def is_final_seed(self, seed: Member, *, replaces: str, serves: bool) -> bool:
+        """Whether the seed of a recovery was found to serve: others may have been changed since.
+
+        replaces: the ID of the etcd cluster that is given up. serves: whether the seed has all data now.
+        """
+
+    @abstractmethod
+    def is_seed_lost(self, seed: Member, *, is_final: bool, is_filled: bool) -> bool:
+        """Whether a seed that was created will never serve. is_filled: a Job restores to its claim."""
+
+    @abstractmethod
+    def is_retired(self, member: Member, *, may_run: bool) -> bool:
+        """Whether nothing is left to delete of a member of the old cluster.
+
+        may_run: it was given up although it may run; as long as it does, clients must not reach it.
+        """

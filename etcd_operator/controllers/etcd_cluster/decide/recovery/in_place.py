@@ -1,10 +1,9 @@
 """A person gives up the data of a cluster that serves, for that of an EtcdBackup: a restore in place.
 
-It is requested by name, like the recovery of a lost majority, and goes the same way:
-`recovery.manual_recovery`.
-The differences: the old cluster serves until the seed does, and the person may change their mind until then.
+It is requested by name, like the recovery of a lost quorum, and goes the same way (`machine`). The
+differences: the old cluster serves until the seed does, and the person may change their mind until then.
 
-    requested by name -> entry in status -> claim and Job of the seed (`recovery.seed_job`) -> it serves
+    requested by name -> entry in status -> claim and Job of the seed (`seed_job`) -> it serves
     -> the Service selects nobody -> existing-only: the point of no return
     -> the last revision that was observed is recorded -> the old members are deleted, their claims kept
     -> the Service selects the seed -> the cluster ID is recorded -> learners
@@ -15,36 +14,20 @@ Clients that are connected to an old member write until it is stopped: the perso
 import msgspec
 from semver import Version
 
-from etcd_operator.api.persisted import Recovery
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.api.shared_keys import RESTORE_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
-from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import CompletedBackup
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
-    CloseClients,
-    SetSeedExistingOnly,
-)
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_ending import leftovers
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_entry import next_from_stored
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_names import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import leftovers
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
     claims_kept_by,
+    next_from_stored,
     recovery_name,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_request import begin
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_texts import source_of
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import (
-    SEED_POLL,
-    held,
-    least_revision,
-    reason_of,
-    under_way,
-)
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup
+from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import begin
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import SEED_POLL, held, source_of
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.versions import can_restore, starts_on
-
-CANCELLED = (
-    f"the annotation {RESTORE_ANNOTATION} no longer requests this restore: the cluster continues unchanged"
-)
 
 
 def restore(state: ClusterState) -> Plan | None:
@@ -87,7 +70,7 @@ def _effect(state: ClusterState, requested: str) -> str:
 def _is_attempt(state: ClusterState, former: Recovery) -> bool:
     """Whether this very attempt is requested; when it ended, it stopped to name the cluster it gives up."""
     named = msgspec.structs.replace(former, replaces=state.persisted.cluster_id)
-    return former.in_place and recovery_name(named) == state.desired.restore_in_place
+    return former.authority == "InPlace" and recovery_name(named) == state.desired.restore_in_place
 
 
 def _possible(state: ClusterState, requested: str) -> str:
@@ -111,7 +94,8 @@ def _possible(state: ClusterState, requested: str) -> str:
 
 def _next(state: ClusterState, backup: CompletedBackup) -> Recovery:
     """The entry of a restore of this backup, with the version that runs."""
-    return next_from_stored(state, backup, version=str(state.lowest_version or ""), in_place=True)
+    version = str(state.lowest_version or backup.etcd_version)
+    return next_from_stored(state, backup, "InPlace", version=version)
 
 
 def _obstacle(state: ClusterState) -> str:
@@ -132,7 +116,7 @@ def _obstacle(state: ClusterState) -> str:
 
 def _version_problem(state: ClusterState, recovery: Recovery) -> str:
     """Why the version that runs cannot start on a backup; empty if it can."""
-    backup = next(b for b in state.backups.stored if recovery.backup and b.name == recovery.backup.name)
+    backup = next(b for b in state.backups.stored if b.name == recovery.source.name)
     found, running = backup.etcd_version, recovery.version
     if not can_restore(running):
         return f"etcdutl {running} cannot raise revisions: upgrade to 3.5.10 or later first"
@@ -143,28 +127,3 @@ def _version_problem(state: ClusterState, recovery: Recovery) -> str:
             "can create a new cluster from it"
         )
     return ""
-
-
-# Under way
-
-
-def is_still_requested(state: ClusterState, recovery: Recovery) -> bool:
-    """Whether the annotation still names this restore."""
-    return state.desired.restore_in_place == recovery_name(recovery)
-
-
-def close(recovery: Recovery) -> Plan:
-    """The seed serves: keep new clients away from the old cluster, then pass the point of no return."""
-    return Plan.act(
-        CloseClients(name=recovery.seed),
-        SetSeedExistingOnly(name=recovery.seed, revision=least_revision(recovery)),
-        reason=reason_of(recovery),
-        message=under_way(recovery),
-        requeue_after=SEED_POLL,
-    )
-
-
-def observed(recovery: Recovery, left: list[Member]) -> Recovery:
-    """The entry with the last revision that the members of the old cluster which are left reported."""
-    revisions = (member.answer.revision for member in left if member.answer is not None)
-    return msgspec.structs.replace(recovery, given_up=max([recovery.given_up, *revisions]))

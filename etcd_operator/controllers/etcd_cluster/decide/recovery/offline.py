@@ -7,10 +7,11 @@ that has found a leader in this loss; and each other one that has ended doubles 
 """
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import AddReader
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import voters_of
-from etcd_operator.controllers.etcd_cluster.decide.recovery.survivor_reader import ReaderFacts
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import AddReader
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import voters_of
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 
 READ_AFTER = 10.0
@@ -31,13 +32,15 @@ MOST_DOUBLED = 10
 """How often that time is doubled at most: to nine hours."""
 
 
+@fact
 def read_silent(state: ClusterState) -> Plan | None:
     """Have the data of silent members read; None if all that can be read has been read."""
-    unread = [member for member in _wanted(state) if _can_be_read(member)]
+    wanted = _wanted(state)
+    unread = [member for member in wanted if _can_be_read(member)]
     if unread and state.unavailable_for >= _patience(state):
         add = (AddReader(name=member.name) for member in unread)
         return Plan.act(*add, reason="QuorumLost", message=_message(state, unread), requeue_after=READ_AGAIN)
-    reading = [member for member in _wanted(state) if _is_being_read(member)]
+    reading = [member for member in wanted if _is_being_read(member)]
     return Plan.wait("QuorumLost", _message(state, reading), requeue_after=READ_AGAIN) if reading else None
 
 
@@ -45,11 +48,6 @@ def _wanted(state: ClusterState) -> list[Member]:
     """All members, as long as nobody's list is known; then the voters: nobody recovers from a learner."""
     listed = {name for member in state.members for name in voters_of(state, member)}
     return [m for m in state.members if not listed or m.name in listed or m.has_voted]
-
-
-def names_answering(state: ClusterState) -> frozenset[str]:
-    """The members that answer, or whose data was read, by name."""
-    return frozenset(member.name for member in state.members if member.report is not None)
 
 
 def _message(state: ClusterState, members: list[Member]) -> str:

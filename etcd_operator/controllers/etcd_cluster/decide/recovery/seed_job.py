@@ -7,21 +7,14 @@ complete. So a Job can be repeated, and a claim that somebody deletes is followe
 volume is gone is not: the attempt has failed, as with a Job that fails.
 """
 
-from etcd_operator.api.persisted import Recovery
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.api.restores import RestoreFailure
 from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import DropFilling, FillSeed
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_ending import (
-    is_deletion_blocked,
-    waits_for,
-)
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import (
-    SEED_POLL,
-    create_seed,
-    reason_of,
-    under_way,
-)
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import DropFilling, FillSeed
+from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import is_deletion_blocked, waits_for
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import create_seed
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import SEED_POLL, reason_of, under_way
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_restore.decide import result
 from etcd_operator.controllers.etcd_restore.decide.state import JobState

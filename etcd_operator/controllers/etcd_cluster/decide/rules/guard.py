@@ -72,7 +72,7 @@ def split(state: ClusterState) -> Plan | None:
     if state.persisted.is_bootstrapped:
         ids.add(state.persisted.cluster_id)
     if state.persisted.recovery is not None:
-        # Of the cluster that a recovery replaces: see `recovery.quorum_lost`.
+        # Of the cluster that a recovery replaces: see `recovery.proven`.
         ids.discard(state.persisted.recovery.replaces)
     if len(ids) < 2:
         return None

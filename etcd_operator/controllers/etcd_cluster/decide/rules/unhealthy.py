@@ -11,8 +11,8 @@ from etcd_operator.controllers.etcd_cluster.decide.first_start import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL, RECHECK
-from etcd_operator.controllers.etcd_cluster.decide.recovery.automatic import when_due
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_ending import undeleted_seed
+from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import when_due
+from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import undeleted_seed
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import OUT_OF_SPACE
 

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from etcd_operator.api.cluster_spec import Mode
-from etcd_operator.api.persisted import Bootstrap, RestoredBackup
+from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.api.recoveries import ClaimBackup
 from etcd_operator.controllers.etcd_cluster.decide.actions import Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.adoption.adoptable import LARGEST
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
@@ -48,8 +49,8 @@ def test_the_cluster_id_and_the_external_members_are_recorded_before_anything_is
 
 
 def test_a_restore_that_has_begun_is_in_the_way() -> None:
-    source = RestoredBackup(cluster="old", via="Claim")
-    begun = msgspec.structs.replace(RECOVERY, replaces="", backup=source)
+    source = ClaimBackup(cluster="old")
+    begun = msgspec.structs.replace(RECOVERY, replaces="", source=source, authority="Creation")
     state = offered()
     state = replace(state, desired=replace(state.desired, persisted=PersistedState(recovery=begun)))
     made = plan(state)

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from etcd_operator.api.persisted import Recovery
-from etcd_operator.controllers.etcd_cluster.decide.recovery.absence import Absence
+from etcd_operator.api.recoveries import Recovery
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Absence
 from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import answering, changed

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from etcd_operator.api.persisted import REVISION_BUMP
+from etcd_operator.api.recoveries import REVISION_BUMP
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_request import SILENCE
+from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,
@@ -26,7 +26,7 @@ from unit.controllers.etcd_cluster.decide.builders import (
 NEW_ID = "feed"
 NAME = f"{CLUSTER_ID}/db-2/1"
 
-RECOVERY = first_recovery("db-3", "db-2")
+RECOVERY = first_recovery("db-3", "db-2", authority="Requested")
 
 
 def lost(size: int = 3, *gone: int, asked: str = "", **changes: Any) -> ClusterState:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from etcd_operator.api.persisted import REVISION_BUMP
+from etcd_operator.api.recoveries import REVISION_BUMP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (
     answer,

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from etcd_operator.api.persisted import Recovery, RestoredBackup
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import BackupFacts, CompletedBackup
+from etcd_operator.api.recoveries import Recovery, StoredBackup
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts, CompletedBackup
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_restore.decide.result import RestoreReport
 from etcd_operator.controllers.etcd_restore.decide.state import JobState
@@ -30,9 +30,8 @@ from unit.controllers.etcd_cluster.decide.builders import (
 )
 
 TIME = "2026-01-01T00:00:00Z"
-SOURCE = RestoredBackup(
+SOURCE = StoredBackup(
     cluster="db",
-    via="Object",
     name="one",
     sha256="ab",
     time=TIME,
@@ -40,8 +39,8 @@ SOURCE = RestoredBackup(
     url="s3://b/one.db",
     spec={"a": 1},
 )
-RECOVERY = first_recovery("db-3", revision=9, backup=SOURCE)
-IN_PLACE = msgspec.structs.replace(RECOVERY, in_place=True, given_up=20)
+RECOVERY = first_recovery("db-3", revision=9, source=SOURCE, authority="Requested")
+IN_PLACE = msgspec.structs.replace(RECOVERY, authority="InPlace", given_up=20)
 LOST_NAME = f"{CLUSTER_ID}/backup:one/1"
 NAME = f"{CLUSTER_ID}/one/1"
 LOST_CLAIM = claim("db-3", token=f"{TOKEN}-1", is_restored=True, is_lost=True)

@@ -10,12 +10,11 @@ from etcd_operator.api.persisted import AdoptedMember, Adoption, Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.absence import Absence
-from etcd_operator.controllers.etcd_cluster.decide.recovery.automatic import STABLE_AFTER, is_due, missed
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import BackupFacts
-from etcd_operator.controllers.etcd_cluster.decide.recovery.loss import left_of
-from etcd_operator.controllers.etcd_cluster.decide.recovery.manual_recovery import record_stable
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import ConfirmSilence
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ConfirmSilence
+from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import STABLE_AFTER, is_due, missed
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Absence, BackupFacts
+from etcd_operator.controllers.etcd_cluster.decide.recovery.rules import record_stable
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import left_of
 from etcd_operator.controllers.etcd_cluster.decide.replies import Refusal
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
@@ -168,12 +167,16 @@ def test_where_a_quorum_may_come_about_or_a_person_decides_nothing_counts(state:
         pytest.param(replace(automatic(persistents.lost()), absence=Absence()), False, id="not counted"),
         pytest.param(with_desired(automatic(persistents.lost()), recovers_after=None), False, id="Manual"),
         pytest.param(
-            with_record(automatic(persistents.lost()), recovery=former(automatic=True)),
+            with_record(
+                automatic(persistents.lost()), recovery=former(authority="Automatic", is_unstable=True)
+            ),
             False,
             id="after another one",
         ),
         pytest.param(
-            with_record(automatic(persistents.lost()), recovery=former(automatic=True, stable=True)),
+            with_record(
+                automatic(persistents.lost()), recovery=former(authority="Automatic", is_unstable=False)
+            ),
             True,
             id="long after another one",
         ),
@@ -181,14 +184,16 @@ def test_where_a_quorum_may_come_about_or_a_person_decides_nothing_counts(state:
             with_record(automatic(persistents.lost()), recovery=former()), True, id="after one on request"
         ),
         pytest.param(
-            with_record(automatic(persistents.lost()), recovery=former(follows_automatic=True)),
+            with_record(automatic(persistents.lost()), recovery=former(is_unstable=True)),
             False,
             id="after a proven one that followed another one",
         ),
         pytest.param(
             with_record(
                 automatic(persistents.lost()),
-                recovery=msgspec.structs.replace(former(automatic=True), replaces=""),
+                recovery=msgspec.structs.replace(
+                    former(authority="Automatic", is_unstable=True), replaces=""
+                ),
             ),
             True,
             id="after one that was not needed",
@@ -223,7 +228,9 @@ def test_what_a_person_could_request_begins_by_itself() -> None:
     assert isinstance(silence, ConfirmSilence)
     assert (silence.survivors, silence.silent) == ((("db-2", "pod-db-2"),), ("db-0", "db-1"))
     assert isinstance(remembered, Remember)
-    assert remembered.persisted.recovery == msgspec.structs.replace(persistents.RECOVERY, automatic=True)
+    assert remembered.persisted.recovery == msgspec.structs.replace(
+        persistents.RECOVERY, authority="Automatic", is_unstable=True
+    )
     assert made.message.startswith(
         "db-0 (silent), db-1 (silent) given up without a request, after 10 min (spec.recovery: Automatic): "
     )
@@ -251,7 +258,9 @@ def test_the_message_reports_since_when_it_is_counted(asked: str) -> None:
 
 
 def test_the_message_reports_why_it_does_not_begin() -> None:
-    recent = with_record(automatic(persistents.lost()), recovery=former(automatic=True))
+    recent = with_record(
+        automatic(persistents.lost()), recovery=former(authority="Automatic", is_unstable=True)
+    )
 
     assert (
         "because an earlier recovery did, and the cluster has not served for 1 h since"
@@ -272,18 +281,18 @@ def test_the_message_reports_why_it_does_not_begin() -> None:
 
 def test_a_cluster_that_serves_for_an_hour_may_be_recovered_again() -> None:
     state = bootstrapped(persistent())
-    recent = with_record(state, recovery=former(automatic=True))
+    recent = with_record(state, recovery=former(authority="Automatic", is_unstable=True))
     assert record_stable(replace(recent, served_for=STABLE_AFTER - 0.1)) is None
     assert record_stable(state) is None
 
     (remembered,) = plan(replace(recent, served_for=STABLE_AFTER)).actions
     assert isinstance(remembered, Remember)
-    assert remembered.persisted.recovery == former(automatic=True, stable=True)
+    assert remembered.persisted.recovery == former(authority="Automatic", is_unstable=False)
     assert (
         record_stable(
             with_record(
                 state,
-                recovery=former(automatic=True, stable=True),
+                recovery=former(authority="Automatic", is_unstable=False),
             )
         )
         is None
@@ -292,7 +301,7 @@ def test_a_cluster_that_serves_for_an_hour_may_be_recovered_again() -> None:
 
 
 def test_what_may_be_lost_reports_that_no_person_decided() -> None:
-    state = with_record(bootstrapped(persistent()), recovery=former(automatic=True))
+    state = with_record(bootstrapped(persistent()), recovery=former(authority="Automatic", is_unstable=True))
     (loss,) = (c for c in conditions(state, plan(state)) if c.type == "DataLossPossible")
 
     assert loss.message.endswith("; started automatically (spec.recovery: Automatic)")

@@ -6,17 +6,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.persisted import REVISION_BUMP, RestoredBackup
+from etcd_operator.api.recoveries import REVISION_BUMP, ClaimBackup, ToolBackup
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.from_backup import TOOL_GRACE
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import ToolBackups, revision_named
-from etcd_operator.controllers.etcd_cluster.decide.recovery.quorum_lost import chooses_source
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
     ConfirmNothingLeft,
     DropUnassigned,
 )
+from etcd_operator.controllers.etcd_cluster.decide.recovery.inquiry import revision_named
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ToolBackups
+from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source
+from etcd_operator.controllers.etcd_cluster.decide.recovery.source import TOOL_GRACE
 from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.formats import duration_text
@@ -62,7 +63,7 @@ def alone(report: RestorableBackups | None, **more: Any) -> ClusterState:
     return replace(lost(3, 0, 1, 2), tool_backups=ToolBackups(is_kept=True, report=report, **more))
 
 
-OF_THIS, OF_OLD = (RestoredBackup(cluster=name, via="Claim", name="r1") for name in ("db", "old"))
+OF_THIS, OF_OLD = (ClaimBackup(cluster=name, name="r1") for name in ("db", "old"))
 
 
 def since(**recovery: Any) -> ClusterState:
@@ -78,7 +79,7 @@ def source_of(state: ClusterState) -> str:
     for action in made.actions:
         if isinstance(action, Remember) and action.persisted.recovery is not None:
             found = action.persisted.recovery
-            return found.survivor or (found.backup.name if found.backup is not None else "")
+            return found.source.name
     return made.reason
 
 
@@ -116,8 +117,16 @@ def source_of(state: ClusterState) -> str:
         pytest.param(since(replaces="feed"), "NoBackup", id="of none of them"),
         pytest.param(since(replaces="", former=(OTHER,)), "r3", id="before one that was not needed"),
         pytest.param(since(replaces=""), "NoBackup", id="of none, after one that was not needed"),
-        pytest.param(since(replaces="", backup=OF_THIS), "r3", id="it began with this cluster's backups"),
-        pytest.param(since(replaces="", backup=OF_OLD), "NoBackup", id="it began with another's backups"),
+        pytest.param(
+            since(replaces="", authority="Creation", source=OF_THIS),
+            "r3",
+            id="it began with this cluster's backups",
+        ),
+        pytest.param(
+            since(replaces="", authority="Creation", source=OF_OLD),
+            "NoBackup",
+            id="it began with another's backups",
+        ),
         pytest.param(alone(having(None)), "NoBackup", id="nothing at all"),
         pytest.param(alone(having(None, damaged=("r9",))), "NoBackup", id="nothing that is whole"),
         pytest.param(alone(having(backup(9, version="3.4.3"))), "RecoveryUnsupported", id="only too old"),
@@ -161,9 +170,9 @@ def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None
     assert isinstance(remembered, Remember)
     recovery = remembered.persisted.recovery
     assert recovery is not None
-    assert (recovery.survivor, recovery.revision, recovery.version) == ("", 8, "3.5.30")
-    assert recovery.backup == RestoredBackup(
-        cluster="db", via="Tool", name="r8", sha256="ab", time="2026-01-01T00:00:00Z", age=61
+    assert (recovery.revision, recovery.version) == (8, "3.5.30")
+    assert recovery.source == ToolBackup(
+        cluster="db", name="r8", sha256="ab", time="2026-01-01T00:00:00Z", age=61
     )
     assert isinstance(seed, CreateMember)
     assert (seed.name, seed.version) == ("db-0003", "3.5.30")
@@ -179,7 +188,9 @@ def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None
             since(replaces=OTHER, bump=7 * REVISION_BUMP), 8 * REVISION_BUMP, id="and that of the one before"
         ),
         pytest.param(
-            since(replaces="", backup=OF_THIS, revision=3), 2 * REVISION_BUMP, id="it began with a backup"
+            since(replaces="", authority="Creation", source=OF_THIS, revision=3),
+            2 * REVISION_BUMP,
+            id="it began with a backup",
         ),
         pytest.param(beside(having(backup(8))), REVISION_BUMP, id="more than a survivor"),
     ],

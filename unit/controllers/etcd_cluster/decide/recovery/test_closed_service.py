@@ -5,12 +5,12 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.api.persisted import Recovery
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.actions import Stage
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, PeerFacts, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.manual_recovery import PATIENCE
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import SetSeedExistingOnly
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import SetSeedExistingOnly
+from etcd_operator.controllers.etcd_cluster.decide.recovery.machine import PATIENCE
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import NAMES, peer, pod
 from unit.controllers.etcd_cluster.decide.builders import claim as claim_of

@@ -6,11 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.persisted import RestoredBackup
+from etcd_operator.api.recoveries import ToolBackup
 from etcd_operator.controllers.etcd_cluster.decide.actions import Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.given_up import returned
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     AddReader,
     ConfirmLoss,
     DropSeed,
@@ -31,7 +30,7 @@ def test_silent_ephemeral_members_are_given_up_after_the_time() -> None:
     assert loss.survivors == (("db-0002", "pod-db-0002"),)
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery is not None
-    assert remembered.persisted.recovery.automatic
+    assert remembered.persisted.recovery.authority == "Automatic"
     assert made.message.startswith("db-0000 lost for good, db-0001 given up without a request, after 10 min")
 
 
@@ -53,12 +52,14 @@ def test_a_proven_loss_does_not_wait_for_the_time_and_is_not_automatic() -> None
 
 def test_a_proven_recovery_in_between_allows_no_second_one_without_a_person() -> None:
     """The cluster has not served for an hour since the first."""
-    first = msgspec.structs.replace(ephemerals.RECOVERY, replaces="feed", automatic=True)
+    first = msgspec.structs.replace(
+        ephemerals.RECOVERY, replaces="feed", authority="Automatic", is_unstable=True
+    )
     remembered = plan(with_record(silenced(3, gone=(0, 1)), recovery=first)).actions[1]
     assert isinstance(remembered, Remember)
     second = remembered.persisted.recovery
     assert second is not None
-    assert (second.automatic, second.follows_automatic) == (False, True)
+    assert (second.authority, second.is_unstable) == ("Proven", True)
 
     served = msgspec.structs.replace(second, replaces="beef")
     made = plan(with_record(automatic(silenced(3, 1, gone=(0,))), recovery=served))
@@ -97,7 +98,7 @@ def begun(**seed: Any) -> ClusterState:
     listed = tuple(entry(ephemerals.name_of(number)) for number in range(3))
     for member in listed:
         state = changed(state, member.name, answer=answer(member.name, listed), pod=pod(member.name))
-    recovery = msgspec.structs.replace(ephemerals.RECOVERY, automatic=True)
+    recovery = msgspec.structs.replace(ephemerals.RECOVERY, authority="Automatic", is_unstable=True)
     return with_record(replace(state, has_quorum=True), recovery=recovery)
 
 
@@ -108,24 +109,28 @@ def test_a_quorum_that_returns_ends_it_before_anything_is_changed() -> None:
     assert (going.reason, going.actions) == ("RecoveryEnding", ())
 
     gone = replace(begun(), members=begun().members[:3])
-    backup = RestoredBackup(cluster="db", via="Tool", name="r9")
-    recovery = msgspec.structs.replace(ephemerals.RECOVERY, automatic=True, backup=backup)
+    backup = ToolBackup(cluster="db", name="r9")
+    recovery = msgspec.structs.replace(
+        ephemerals.RECOVERY, authority="Automatic", is_unstable=True, source=backup
+    )
     (remembered,) = plan(with_record(gone, recovery=recovery)).actions
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery is not None
-    assert (remembered.persisted.recovery.replaces, remembered.persisted.recovery.backup) == ("", None)
+    assert remembered.persisted.recovery == msgspec.structs.replace(recovery, replaces="")
 
 
 def test_it_is_not_ended_when_that_is_too_late_or_without_a_leader() -> None:
-    recovery = msgspec.structs.replace(ephemerals.RECOVERY, automatic=True)
-    assert returned(begun(pod=pod("db-0003", is_final_seed=True)), recovery) is None
-    assert returned(begun(), ephemerals.RECOVERY) is None, "nobody can return"
-    assert returned(ephemerals.recovering(), recovery) is None, "nobody leads"
+    recovery = msgspec.structs.replace(ephemerals.RECOVERY, authority="Automatic", is_unstable=True)
+    final = begun(pod=pod("db-0003", is_final_seed=True))
+    proven = with_record(begun(), recovery=ephemerals.RECOVERY)
+    leaderless = with_record(ephemerals.recovering(), recovery=recovery)
+    for state in (final, proven, leaderless):
+        assert plan(state).reason == "Recovering"
 
 
 def test_what_still_runs_of_the_old_cluster_is_kept_from_clients() -> None:
     state = ephemerals.serving()
-    recovery = msgspec.structs.replace(ephemerals.RECOVERY, automatic=True)
+    recovery = msgspec.structs.replace(ephemerals.RECOVERY, authority="Automatic", is_unstable=True)
     for number, routed in ((0, True), (1, False)):
         name = ephemerals.name_of(number)
         state = changed(state, name, has_service=False, pod=pod(name, is_terminating=True, is_routed=routed))

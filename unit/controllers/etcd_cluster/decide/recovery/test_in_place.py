@@ -15,7 +15,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     CloseClients,
     ConfirmBackup,
     CreateClosedService,

@@ -7,9 +7,9 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Remember
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import BackupFacts
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import DropSeed, ReopenClients
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import record
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import DropSeed, ReopenClients
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import record
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import CLUSTER_ID, claim, down
 from unit.controllers.etcd_cluster.decide.recovery.stored import (

@@ -6,15 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.persisted import Recovery, Upgrade
+from etcd_operator.api.persisted import Upgrade
+from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.api.shared_keys import RECOVER_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.manual_recovery import offer, recover, refused
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import ConfirmSilence
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_names import recovery_name
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_request import SILENCE
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ConfirmSilence
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
+from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
+from etcd_operator.controllers.etcd_cluster.decide.recovery.rules import offer, recover, refused
 from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import PATIENCE
@@ -288,7 +289,7 @@ def test_what_is_asked_for_by_its_name_is_begun() -> None:
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery == RECOVERY
     assert remembered.persisted.is_recovering
-    start = Seeding(survivor="db-2", token=f"{TOKEN}-1")
+    start = Seeding(source=Survivor(name="db-2"), token=f"{TOKEN}-1")
     assert seed == CreateMember(name="db-3", start=start, version=VERSION)
     assert made.reason == "Recovering"
     assert recovery_name(RECOVERY) == NAME

@@ -12,7 +12,7 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.removal import next_rem
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import AddLearner
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_entry import next_recovery
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import next_from_survivor
 from etcd_operator.controllers.etcd_cluster.decide.rules.claims import set_existing_only
 from etcd_operator.controllers.etcd_cluster.decide.rules.objects import repair
 from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
@@ -105,7 +105,7 @@ def test_a_later_recovery_takes_no_number_of_a_kept_claim() -> None:
     state = keeping(lost(), 7)
     survivor = state.by_name["db-2"]
 
-    assert next_recovery(state, survivor).seed == "db-8"
+    assert next_from_survivor(state, survivor, "Requested").seed == "db-8"
 
 
 def test_a_number_whose_former_member_cannot_go_yet_is_left_for_later() -> None:

@@ -7,16 +7,17 @@ import msgspec
 import pytest
 
 from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.api.recoveries import Survivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     DropSeed,
     OpenSeed,
     RetireMember,
     SetSeedExistingOnly,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_entry import MOVED_ON
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import MOVED_ON
 from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (
@@ -47,7 +48,7 @@ from unit.controllers.etcd_cluster.decide.recovery.manual_recoveries import (
 def test_a_seed_that_was_never_made_is_made() -> None:
     made = plan(without(recovering(), "db-3"))
 
-    start = Seeding(survivor="db-2", token=f"{TOKEN}-1")
+    start = Seeding(source=Survivor(name="db-2"), token=f"{TOKEN}-1")
     assert made.actions == (CreateMember(name="db-3", start=start, version=VERSION),)
 
 

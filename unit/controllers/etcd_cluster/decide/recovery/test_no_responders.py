@@ -8,8 +8,8 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import ToolBackups
-from etcd_operator.controllers.etcd_cluster.decide.recovery.quorum_lost import chooses_source, names_backup
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ToolBackups
+from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source, names_backup
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.pods.tool_report import RestorableBackups, VerifiedBackup
 from unit.controllers.etcd_cluster.decide.builders import (

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.persisted import Upgrade
+from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateMember,
     CreateMemberService,
@@ -13,6 +14,13 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
+    AddReader,
+    ConfirmLoss,
+    ConfirmSilence,
+    ReadMember,
+)
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import (
     CLOCKS,
     MOST_DOUBLED,
@@ -22,13 +30,6 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import (
     has_found_leader,
     kept_from,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
-    AddReader,
-    ConfirmLoss,
-    ConfirmSilence,
-    ReadMember,
-)
-from etcd_operator.controllers.etcd_cluster.decide.recovery.survivor_reader import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import PATIENCE
@@ -216,11 +217,10 @@ def test_a_survivor_that_was_read_is_offered_and_recovered_from_by_name() -> Non
     assert (silence.survivors, silence.read) == ((), (ReadMember(name=RUNS, uid=uid, sha256=SHA),))
     assert isinstance(remember, Remember)
     assert remember.persisted.recovery is not None
-    assert (remember.persisted.recovery.revision, remember.persisted.recovery.sha256) == (9, SHA)
+    assert remember.persisted.recovery.revision == 9
     assert isinstance(create, CreateMember)
     assert isinstance(create.start, Seeding)
-    assert create.start.offline is not None
-    assert create.start.offline.sha256 == SHA
+    assert create.start.source == OfflineSurvivor(name=RUNS, sha256=SHA)
 
 
 def test_the_newer_of_one_that_answers_and_one_that_was_read_is_recovered_from() -> None:
@@ -289,7 +289,7 @@ def test_an_ephemeral_survivor_is_read_and_recovered_from_by_proof() -> None:
     assert loss.gone == (name_of(0), name_of(1))
     (create,) = (action for action in rest if isinstance(action, CreateMember))
     assert isinstance(create.start, Seeding)
-    assert create.start.offline is not None
+    assert create.start.source == OfflineSurvivor(name=name, sha256=SHA)
 
 
 def read_ephemeral(state: ClusterState, name: str) -> ClusterState:

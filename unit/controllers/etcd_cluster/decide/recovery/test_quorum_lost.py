@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from etcd_operator.api.recoveries import Survivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateMember,
     CreateMemberService,
@@ -14,11 +15,11 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.quorum_lost import recover
-from etcd_operator.controllers.etcd_cluster.decide.recovery.quorum_return import LEARNER_GRACE
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import AddReader, ConfirmLoss
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import ELECTION
-from etcd_operator.controllers.etcd_cluster.decide.recovery.survivor_reader import ReaderFacts, Reading
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import AddReader, ConfirmLoss
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
+from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import LEARNER_GRACE
+from etcd_operator.controllers.etcd_cluster.decide.recovery.rules import recover
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import ELECTION
 from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (
@@ -49,7 +50,7 @@ def test_two_of_three_gone_are_recovered_from_the_third_as_the_next_number() -> 
     assert (remembered.persisted.recovery, remembered.persisted.next_ordinal) == (RECOVERY, 3)
     assert remembered.persisted.is_recovering
     assert seed == CreateMember(
-        name="db-0003", start=Seeding(survivor="db-0002", token=f"{TOKEN}-1"), version=VERSION
+        name="db-0003", start=Seeding(source=Survivor(name="db-0002"), token=f"{TOKEN}-1"), version=VERSION
     )
     assert used == Remember(persisted=replace(remembered.persisted, next_ordinal=4))
     assert address == CreateMemberService(name="db-0003")
@@ -130,7 +131,7 @@ def test_the_survivor_with_the_newest_data_is_taken(state: ClusterState, survivo
 
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery is not None
-    assert remembered.persisted.recovery.survivor == survivor
+    assert remembered.persisted.recovery.source.name == survivor
 
 
 def with_list(state: ClusterState, name: str, *numbers: int, learners: tuple[int, ...] = ()) -> ClusterState:
@@ -342,7 +343,7 @@ def beside_given_up(*left: int) -> ClusterState:
         members.append(
             silent(state.desired, each.name, has_service=True, answer=alive, entry=each, pod=found)
         )
-    record = msgspec.structs.replace(RECOVERY, replaces="feed", automatic=True, stable=True)
+    record = msgspec.structs.replace(RECOVERY, replaces="feed", authority="Automatic")
     return with_record(replace(state, members=tuple(members)), recovery=record, next_ordinal=6)
 
 
@@ -352,7 +353,7 @@ def test_members_of_a_cluster_that_was_given_up_keep_no_recovery_away() -> None:
     assert (loss.gone, loss.survivors) == (("db-0004", "db-0005"), (("db-0003", "pod-db-0003"),))
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery is not None
-    assert remembered.persisted.recovery.survivor == "db-0003"
+    assert remembered.persisted.recovery.source.name == "db-0003"
 
 
 def test_they_are_neither_taken_for_silent_nor_advised_to_elect_a_leader() -> None:

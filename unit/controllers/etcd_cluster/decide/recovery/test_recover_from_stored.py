@@ -9,7 +9,7 @@ from etcd_operator.api.persisted import Adoption, Upgrade
 from etcd_operator.api.shared_keys import RECOVER_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmBackup,
     ConfirmSilence,
     DropSeed,

@@ -9,9 +9,10 @@ import pytest
 from etcd_operator.controllers.etcd_cluster.decide.actions import Action, CreateMember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import RemoveMember
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import DropFilling, DropSeed
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_ending import DELETION_PATIENCE
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import RECHECK, record
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import DropFilling, DropSeed
+from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import DELETION_PATIENCE
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import record
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import RECHECK
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import NAMES, TOKEN, changed, claim, down, peer, pod
 from unit.controllers.etcd_cluster.decide.recovery.stored import (

@@ -3,15 +3,15 @@
 import msgspec
 import pytest
 
-from etcd_operator.api.persisted import Recovery, RestoredBackup
+from etcd_operator.api.recoveries import Recovery, StoredBackup
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_names import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
     claims_kept_by,
     cluster_id_in,
     generation_in,
     recovery_name,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_texts import of_replaced
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
 from unit.controllers.etcd_cluster.decide.builders import first_recovery
 
 SURVIVOR = first_recovery("db-3", "db-1", generation=12, replaces="abc")
@@ -19,7 +19,7 @@ BACKUP = first_recovery(
     "db-3",
     generation=3,
     replaces="abc",
-    backup=RestoredBackup(cluster="db", via="Object", name="nightly"),
+    source=StoredBackup(cluster="db", name="nightly", url="s3://b/one.db", spec={}),
 )
 
 
@@ -37,7 +37,7 @@ def test_a_name_has_the_cluster_the_source_and_the_generation(recovery: Recovery
 
 def test_what_is_restored_in_place_was_not_lost() -> None:
     assert of_replaced(SURVIVOR) == of_replaced(None) == " of the cluster that was lost"
-    in_place = msgspec.structs.replace(BACKUP, in_place=True)
+    in_place = msgspec.structs.replace(BACKUP, authority="InPlace")
     assert of_replaced(in_place) == " of the cluster before the restore"
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.api.persisted import REVISION_BUMP, Bootstrap
+from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.api.recoveries import REVISION_BUMP, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateMember,
     CreateMemberService,
@@ -14,15 +15,15 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.quorum_lost import recover
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     DropUnassigned,
     OpenSeed,
     RetireMember,
     SetSeedExistingOnly,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_entry import MOVED_ON
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import RECHECK, SEED_POLL
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import MOVED_ON
+from etcd_operator.controllers.etcd_cluster.decide.recovery.rules import recover
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import RECHECK, SEED_POLL
 from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
@@ -51,7 +52,7 @@ def test_a_seed_that_was_never_made_is_made() -> None:
 
     assert [type(action) for action in made.actions] == [CreateMember, Remember, CreateMemberService]
     assert made.actions[0] == CreateMember(
-        name="db-0003", start=Seeding(survivor="db-0002", token=f"{TOKEN}-1"), version=VERSION
+        name="db-0003", start=Seeding(source=Survivor(name="db-0002"), token=f"{TOKEN}-1"), version=VERSION
     )
 
 
@@ -131,7 +132,7 @@ def test_a_seed_whose_survivor_is_gone_gives_way_to_nobody_or_to_one_that_anothe
     five = lost(5, 0, 1, 2, 3)
     persisted = replace(
         five.persisted,
-        recovery=msgspec.structs.replace(RECOVERY, survivor="db-0003", seed="db-0005"),
+        recovery=msgspec.structs.replace(RECOVERY, source=Survivor(name="db-0003"), seed="db-0005"),
         next_ordinal=6,
     )
     five = replace(
@@ -142,7 +143,7 @@ def test_a_seed_whose_survivor_is_gone_gives_way_to_nobody_or_to_one_that_anothe
     remembered = plan(five).actions[1]
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery is not None
-    assert (remembered.persisted.recovery.survivor, remembered.persisted.recovery.seed) == (
+    assert (remembered.persisted.recovery.source.name, remembered.persisted.recovery.seed) == (
         "db-0004",
         "db-0006",
     )
@@ -151,7 +152,7 @@ def test_a_seed_whose_survivor_is_gone_gives_way_to_nobody_or_to_one_that_anothe
 def orphaned(revision: int, **seed: object) -> ClusterState:
     """The seed was to fetch revision 90 of db-0003, which is lost; db-0004 is left at this revision."""
     state = lost(5, 0, 1, 2, 3, revisions={4: revision})
-    recovery = msgspec.structs.replace(RECOVERY, survivor="db-0003", revision=90, seed="db-0005")
+    recovery = msgspec.structs.replace(RECOVERY, source=Survivor(name="db-0003"), revision=90, seed="db-0005")
     made = silent(state.desired, "db-0005", pod=pod("db-0005", is_running=False, has_run=False, **seed))
     state = with_record(state, recovery=recovery, next_ordinal=6)
     return replace(state, members=(*state.members, made))
@@ -177,7 +178,7 @@ def test_otherwise_the_next_survivor_is_recovered_from(state: ClusterState) -> N
     remembered = plan(state).actions[1]
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery is not None
-    assert remembered.persisted.recovery.survivor == "db-0004"
+    assert remembered.persisted.recovery.source.name == "db-0004"
 
 
 def test_a_seed_that_serves_is_set_existing_only_then_others_are_deleted_and_it_is_opened() -> None:

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.api.persisted import REVISION_BUMP, RestoredBackup
+from etcd_operator.api.recoveries import REVISION_BUMP, ClaimBackup, ToolBackup
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.desired import RestoreFrom
 from etcd_operator.controllers.etcd_cluster.decide.members import FetchedBackup, Member, PodFacts, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.known_backups import ToolBackups
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import ConfirmNothingLeft
-from etcd_operator.controllers.etcd_cluster.decide.recovery.revision_bump import PER_SECOND
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ConfirmNothingLeft
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import PER_SECOND
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
 from unit.controllers.etcd_cluster.decide.builders import TOKEN, answer, changed, entry, ephemeral, pod
@@ -35,7 +35,7 @@ def test_a_new_cluster_begins_with_a_seed_of_its_first_number() -> None:
     assert recovery is not None
     assert (recovery.seed, recovery.token, recovery.replaces) == ("db-0000", f"{TOKEN}-1", "")
     assert remembered.persisted.is_restoring
-    assert recovery.backup == RestoredBackup(cluster="old", via="Claim")
+    assert recovery.backup == ClaimBackup(cluster="old")
     assert isinstance(seed, CreateMember)
     assert made.reason == "Restoring"
     state = replace(new(), desired=replace(new().desired, persisted=remembered.persisted))
@@ -55,7 +55,7 @@ def test_a_backup_is_fetched_through_the_tool_that_uses_its_claim() -> None:
     remembered = plan(replace(new(), tool_backups=ToolBackups(has_source_tool=True))).actions[1]
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery is not None
-    assert remembered.persisted.recovery.backup == RestoredBackup(cluster="old", via="Tool")
+    assert remembered.persisted.recovery.backup == ToolBackup(cluster="old")
 
 
 def restoring(pod_of_seed: PodFacts | None, *, serves: bool = False) -> ClusterState:
@@ -89,7 +89,7 @@ def test_a_lost_seed_of_a_new_cluster_is_followed_by_another_of_the_same_backups
     recovery = remembered.persisted.recovery
     assert recovery is not None
     assert (recovery.generation, recovery.seed, recovery.token) == (2, "db-0001", f"{TOKEN}-2")
-    assert recovery.backup == RestoredBackup(cluster="old", via="Claim")
+    assert recovery.backup == ClaimBackup(cluster="old")
 
 
 def test_a_seed_that_is_restoring_is_waited_for() -> None:
@@ -119,9 +119,9 @@ def test_a_seed_that_serves_makes_the_cluster_and_reports_what_it_has(fetched: F
     assert (made.reason, remembered.persisted.cluster_id) == ("Restored", OTHER)
     recovery = remembered.persisted.recovery
     assert recovery is not None
-    known = RestoredBackup(cluster="old", via="Claim")
+    known = ClaimBackup(cluster="old")
     if fetched is not None:
-        known = RestoredBackup(cluster="old", via="Claim", name="r5", sha256="cd", time="t", age=3)
+        known = ClaimBackup(cluster="old", name="r5", sha256="cd", time="t", age=3)
     assert (recovery.backup, recovery.revision) == (known, 5 if fetched is not None else 0)
     assert not remembered.persisted.is_recovering
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from etcd_operator.api.persisted import REVISION_BUMP
-from etcd_operator.controllers.etcd_cluster.decide.recovery.revision_bump import PER_SECOND, bump_at
+from etcd_operator.api.recoveries import REVISION_BUMP
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import PER_SECOND, bump_at
 
 
 @pytest.mark.parametrize(

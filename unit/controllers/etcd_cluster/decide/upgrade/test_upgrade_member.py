@@ -9,7 +9,7 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import RemoveMember
-from etcd_operator.controllers.etcd_cluster.decide.recovery.recovery_actions import AddReader
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import AddReader
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import PATIENCE
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.state_machine import roll

@@ -1,15 +1,19 @@
-"""Whether a recovery restores a backup: which one is newer than every survivor, or is all that is left.
+"""Which backup a recovery restores: one that is newer than every survivor, or all that is left.
 
-A backup counts only as its tool has verified it since the loss: no backup of this cluster can be begun
+Of the backup tool, only what it has verified since the loss counts: no backup of this cluster can be begun
 without a quorum, so what is found then is final. One that was begun before, and is still being stored, has
 every write that was acknowledged by then, so it is waited for; a tool that makes no progress gives it up by
-itself. It is newer than a survivor if it is of the same etcd cluster and has a higher revision. Every
+itself. A backup is newer than a survivor if it is of the same etcd cluster and has a higher revision. Every
 survivor has more than any backup of an earlier etcd cluster.
+
+Of EtcdBackups, the newest one is offered; a person may name an older one, because only reading it shows
+whether a backup is whole.
 """
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import held
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import held
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.pods.tool_report import VerifiedBackup
 from etcd_operator.versions import can_restore
@@ -20,11 +24,28 @@ TOOL_GRACE = 30.0
 ASK_AGAIN = 0.5
 """Seconds until a tool that is reading its backups is asked again."""
 
+ALL_LOST = "the data of all members is lost"
 EMPTY = "no empty cluster is bootstrapped in its place"
 
 
-def backup_newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup | Plan | None:
-    """A backup that has more than this survivor; None if there is none; a plan where that is not known."""
+def stored_newer_than(state: ClusterState, survivor: Member | None) -> tuple[CompletedBackup, ...]:
+    """The EtcdBackups that have more than the best survivor (None: there is none), the newest first.
+
+    One whose verification has failed comes after all others.
+    """
+    least = survivor.revision if survivor is not None else 0
+    found = [
+        backup
+        for backup in state.backups.stored
+        if backup.cluster_id == state.persisted.cluster_id
+        and backup.revision > least
+        and can_restore(backup.etcd_version)
+    ]
+    return tuple(sorted(found, key=lambda b: (not b.is_damaged, b.revision, b.time), reverse=True))
+
+
+def newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup | Plan | None:
+    """A backup of the tool with more than this survivor; None if there is none; a plan if that is unknown."""
     tool_backups = state.tool_backups
     if not tool_backups.is_kept:
         return None
@@ -32,7 +53,12 @@ def backup_newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup |
     if report is None:
         return _wait_beside(state, survivor.name, revision)
     if not report.is_listed:
-        return _wait_until_listed(survivor.name)
+        return held(
+            "BackupPending",
+            "no quorum can return; waiting for the backup tool, which lists the stored backups or still "
+            "stores a backup that was begun before the loss; remove spec.backup to recover from "
+            f"{survivor.name}",
+        )
     if not _has_more(state, report.candidate, revision):
         return None  # so has no other: there is no need to wait until it is read
     if not report.is_checked:
@@ -44,14 +70,6 @@ def _has_more(state: ClusterState, backup: VerifiedBackup | None, revision: int)
     if backup is None or backup.cluster_id != state.persisted.cluster_id:
         return False
     return backup.revision > revision and can_restore(backup.etcd_version)
-
-
-def _wait_until_listed(name: str) -> Plan:
-    return held(
-        "BackupPending",
-        "no quorum can return; waiting for the backup tool, which lists the stored backups or still stores a "
-        f"backup that was begun before the loss; remove spec.backup to recover from {name}",
-    )
 
 
 def _wait_beside(state: ClusterState, name: str, revision: int) -> Plan | None:
@@ -89,23 +107,28 @@ def newest_backup(state: ClusterState) -> VerifiedBackup | Plan:
         why = tool_backups.problem or "it is asked which backups it has"
         return Plan.hold(
             "BackupPending",
-            f"the data of all members is lost: waiting for the backup tool to restore a backup: {why}",
+            f"{ALL_LOST}: waiting for the backup tool to restore a backup: {why}",
             requeue_after=ASK_AGAIN,
         )
-    newest = tool_backups.report.newest
+    newest, damaged = tool_backups.report.newest, ", ".join(tool_backups.report.damaged)
     if newest is None:
-        return _none(tool_backups.report.damaged)
+        what = f"no backup is intact (damaged: {damaged})" if damaged else "there is no backup"
+        return held(
+            "NoBackup",
+            f"{ALL_LOST}, and {what}: {EMPTY}; delete the cluster and create it again to begin with an empty "
+            "one",
+        )
     if not _is_own(state, newest):
         return held(
             "NoBackup",
-            "the data of all members is lost, and there is no intact backup of this cluster: the newest one, "
+            f"{ALL_LOST}, and there is no intact backup of this cluster: the newest one, "
             f"{newest.name}, is of another etcd cluster ({newest.cluster_id}) that had this name; to begin "
             "with its data, delete the cluster and create it again with spec.restore",
         )
     if not can_restore(newest.etcd_version):
         return held(
             "RecoveryUnsupported",
-            f"the data of all members is lost: the newest backup {newest.name} is of etcd "
+            f"{ALL_LOST}: the newest backup {newest.name} is of etcd "
             f"{newest.etcd_version}, which cannot restore it without hiding writes from watchers (3.5.10 and "
             "later can): restore it by hand",
         )
@@ -122,16 +145,7 @@ def _is_own(state: ClusterState, backup: VerifiedBackup) -> bool:
         return backup.cluster_id == state.persisted.cluster_id
     if not recovery.replaces:
         # It began with the newest backup of a cluster, or its quorum returned in time.
-        source = recovery.backup
+        source = recovery.backup if recovery.authority == "Creation" else None
         began = source is not None and source.cluster == state.desired.name
         return began or backup.cluster_id in (state.persisted.cluster_id, *recovery.former)
     return backup.cluster_id in (state.persisted.cluster_id, recovery.replaces, *recovery.former)
-
-
-def _none(damaged: tuple[str, ...]) -> Plan:
-    what = f"no backup is intact (damaged: {', '.join(damaged)})" if damaged else "there is no backup"
-    return held(
-        "NoBackup",
-        f"the data of all members is lost, and {what}: {EMPTY}; delete the cluster and create it again to "
-        "begin with an empty one",
-    )

@@ -1,26 +1,45 @@
 """When members are given up without a person: `spec.recovery: Automatic` (docs/decisions/032).
 
 Time proves nothing: the user accepts what it can lose. So it is the time of one process that has seen, in
-each of its passes, the same members silent, the others without a leader, and the API server
-(`recovery.absences`). Which survivor is recovered, and every proof after that, is as for a person's request.
+each of its passes, the same members silent, the others without a leader, and the API server. Nothing may
+shorten that time: it is counted by the monotonic clock of one process, and another one counts from zero. It
+begins again, too, whenever this process was not the leader, could not read the EtcdCluster or all that
+belongs to it, or made no pass for long; and whenever a learner shows that a quorum which the operator does
+not reach has written something.
+
+Which survivor is recovered, and every proof after that, is as for a person's request.
 """
 
-from etcd_operator.api.persisted import Recovery
-from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import names_answering
-from etcd_operator.controllers.etcd_cluster.decide.recovery.responders import (
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from etcd_operator.api.recoveries import Recovery
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import NO_ABSENCE, Absence
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
+    Left,
     is_majority,
+    learners_of,
+    names_answering,
     others_among,
     responders,
+    voters_of,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import learners_of, voters_of
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import is_blocked
 from etcd_operator.formats import duration_text
+
+LONGEST_GAP = 60.0
+"""Seconds between two passes; a pass that fails is repeated after 30 at most."""
+
+LEAST_GAP = 8.0
+"""Seconds that a pass of a busy operator, with a slow API server, may come later than the one before."""
 
 STABLE_AFTER = 3600.0
 """Seconds for which a cluster has to serve after a recovery without a person, before there may be another."""
 
 
+@fact
 def missed(state: ClusterState) -> frozenset[str]:
     """The voters whose silence counts; none while a quorum answers or may come about, or a person decides.
 
@@ -77,6 +96,16 @@ def is_due(state: ClusterState) -> bool:
     return state.absence.seconds >= after
 
 
+def without_silent(left: Left) -> Left | None:
+    """What is left without the members that do not answer; None where they may not be given up."""
+    if not is_due(left.state):
+        return None
+    answering = {name: member for name, member in left.remaining.items() if member.report is not None}
+    silent = tuple(name for name in left.remaining if name not in answering and name in left.all_voters)
+    given = replace(left, remaining=answering, silent=silent)
+    return given if given.able else None
+
+
 def without_request(state: ClusterState) -> str:
     """What happens to those that do not answer, for messages; their names come before it."""
     seconds = duration_text(int(state.absence.seconds))
@@ -112,11 +141,78 @@ def is_recent(recovery: Recovery | None) -> bool:
 
     A proven recovery that followed it changes nothing of that.
     """
-    if recovery is None or not recovery.replaces or recovery.stable:
-        return False
-    return recovery.automatic or recovery.follows_automatic
+    return recovery is not None and bool(recovery.replaces) and recovery.is_unstable
 
 
 def is_stabilizing(state: ClusterState) -> bool:
     """Whether the cluster serves after a recovery without a person, and that is not on record yet."""
     return state.has_quorum and not state.persisted.is_recovering and is_recent(state.persisted.recovery)
+
+
+# What a process remembers from pass to pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """When a pass is made."""
+
+    epoch: int
+    """Another one once leadership was lost: what was remembered in an earlier one does not count."""
+    monotonic: float
+    time: str
+    """For people (RFC 3339)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """Since when members have been missed without interruption."""
+
+    last: Moment
+    """The last pass."""
+    committed: int
+    """The highest index that `committed_by_others` has found."""
+    since: Mapping[str, Moment]
+    """When each member was first missed, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Since when a quorum has answered after an automatic recovery."""
+
+    token: str
+    """Of that recovery."""
+    since: Moment
+
+
+def count_missed(
+    memory: Missing | None, state: ClusterState, now: Moment, *, may_count: bool
+) -> tuple[Missing | None, Absence]:
+    """For how long those have been missed that are missed now.
+
+    may_count: this process leads, and can read the EtcdCluster and all that belongs to it.
+    """
+    names = missed(state)
+    if not names or not may_count:
+        return None, NO_ABSENCE
+    committed, known = committed_by_others(state), dict[str, Moment]()
+    if memory is not None:
+        # Half of a short time: two moments of silence are not that much silence.
+        longest = min(LONGEST_GAP, max(LEAST_GAP, (state.desired.recovers_after or 0.0) / 2))
+        is_same = memory.last.epoch == now.epoch and now.monotonic - memory.last.monotonic <= longest
+        if is_same and committed <= memory.committed:
+            known = dict(memory.since)
+        committed = max(committed, memory.committed)
+    since = {name: known.get(name, now) for name in names}
+    latest = max(since.values(), key=lambda moment: moment.monotonic)
+    absence = Absence(seconds=now.monotonic - latest.monotonic, since=latest.time)
+    return Missing(last=now, committed=committed, since=since), absence
+
+
+def count_served(memory: Serving | None, state: ClusterState, now: Moment) -> tuple[Serving | None, float]:
+    """Seconds for which a quorum has answered since an automatic recovery; 0 after any other."""
+    recovery = state.persisted.recovery
+    if recovery is None or not is_stabilizing(state):
+        return None, 0.0
+    if memory is None or (memory.token, memory.since.epoch) != (recovery.token, now.epoch):
+        memory = Serving(token=recovery.token, since=now)
+    return memory, now.monotonic - memory.since.monotonic

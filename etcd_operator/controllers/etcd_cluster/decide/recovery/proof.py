@@ -1,22 +1,22 @@
-"""Whether a quorum of ephemeral members may return by itself: until none can, nothing is recovered.
+"""Whether it is proven that no quorum of ephemeral members can return by itself.
 
-A member is elected only by a majority of the voters that it lists itself. So if every member whose
-data may still exist answers, and none of them lists a majority of such members, nobody can be
-elected, and without an election no list changes. Only a pod that is missing, or that will never
-run again, counts as lost here: one on a silent node may return, or may be serving clients on the
-other side of a network partition (docs/decisions/007).
+No read through a quorum can precede a recovery (I12). Instead: a member is elected only by a majority of the
+voters that it lists itself. So if every member whose data may still exist answers, and none of them lists a
+majority of such members, nobody can be elected, and without an election no list changes. Only a pod that is
+missing, or that will never run again, counts as lost here: one on a silent node may return, or may be serving
+clients on the other side of a network partition (docs/decisions/007).
 
-With `spec.recovery: Automatic` the user accepts another rule for members that are silent:
-`recovery.given_up`.
+With `spec.recovery: Automatic` the user accepts another rule for members that are silent: `authority`.
 """
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.automatic import when_due
-from etcd_operator.controllers.etcd_cluster.decide.recovery.given_up import without_silent
-from etcd_operator.controllers.etcd_cluster.decide.recovery.loss import Left, left_of
+from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import when_due, without_silent
+from etcd_operator.controllers.etcd_cluster.decide.recovery.machine import Lost, go_on
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import read_silent, unreadable
-from etcd_operator.controllers.etcd_cluster.decide.recovery.seed import ELECTION, held
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import ELECTION, Left, left_of
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import held
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import is_blocked
 
@@ -24,10 +24,34 @@ LEARNER_GRACE = 10.0
 """Seconds for silent members without a vote: one that was just given it would be elected by then."""
 
 
+@fact
+def situation(state: ClusterState) -> Plan | Left | None:
+    """What to do about ephemeral members; or what is left, where a source is to be chosen."""
+    if not state.persisted.is_bootstrapped or not state.kind.can_prove_loss:
+        return None
+    recovery = state.persisted.recovery_under_way
+    if recovery is not None:
+        found = go_on(state, recovery)
+        return what_is_left(state) if isinstance(found, Lost) else found
+    return None if state.has_quorum else what_is_left(state)
+
+
+def chooses_source(state: ClusterState) -> bool:
+    """Whether a recovery chooses its source now: what the backup tool has decides then, and only then."""
+    left = situation(state)
+    return isinstance(left, Left) and (bool(left.responders) or not left.remaining)
+
+
+def names_backup(state: ClusterState) -> bool:
+    """Whether the status names the backup that a person may restore. A quorum may still serve somewhere."""
+    left = situation(state)
+    return isinstance(left, Left) and bool(left.remaining) and not left.responders
+
+
 def what_is_left(state: ClusterState) -> Plan | Left | None:
     """What is left, if no quorum can return; or why that is not certain. None: a quorum may come back.
 
-    Nothing can be recovered from what is left without responders (`recovery.no_responders`).
+    Nothing can be recovered from what is left without responders (`proven.begin`).
     """
     left = left_of(state)
     if not left.remaining or state.persisted.is_restoring:
@@ -50,11 +74,6 @@ def _is_for_the_upgrade(state: ClusterState, left: Left) -> bool:
     if upgrade is not None and upgrade.member in left.remaining:
         return True
     return any(is_blocked(state, member) for member in left.remaining.values())
-
-
-def _why(left: Left) -> str:
-    why = unreadable(left.state)
-    return f"; {why}" if why else ""
 
 
 def _await_election(left: Left, electable: list[Member]) -> Plan | None:
@@ -84,11 +103,12 @@ def _wait_for_silent(left: Left) -> Plan | None:
     silent = [name for name, member in left.remaining.items() if member.report is None]
     voters = [name for name in silent if name in left.all_voters]
     if voters:
-        names = ", ".join(voters)
+        names, why = ", ".join(voters), unreadable(left.state)
         return held(
             "QuorumLost",
             f"no quorum can return, but {names} may have newer data and does not answer: waiting for it"
-            f"{_why(left)}; delete its pod to give it up and recover from the others{when_due(left.state)}",
+            f"{why and '; ' + why}; delete its pod to give it up and recover from the others"
+            f"{when_due(left.state)}",
         )
     if silent and left.state.unavailable_for < LEARNER_GRACE:
         return Plan.wait(

@@ -1,0 +1,274 @@
+"""An attempt to recover that is under way: the seed of a new cluster, and the handover to it.
+
+    Proving       no entry in status yet: `proof`, `requested`, `in_place`
+    Seeding       the seed is created, fetches or is given its data, and starts
+    Serving       it serves all that its source had; nothing of the old cluster was changed (I6)
+    SwitchedOver  it was set existing-only: the point of no return; until it serves again it is waited for
+    Retiring      the old members are deleted, clients are let in, and the ID of the new cluster is recorded
+    Ended         that ID is on record, or `replaces` is empty (see `ending`); learners follow
+
+The entry in status (`api.persisted.Recovery`) comes before the first object, so that an operator that dies at
+any point continues the same attempt. Its phase follows from the entry and from the seed's objects. What the
+kinds of member do differently is in `kinds`.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import msgspec
+
+from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.api.recoveries import OfflineSurvivor, Recovery
+from etcd_operator.api.shared_keys import DELETE_CLAIMS
+from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Remember
+from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.polling import pause
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
+    CloseClients,
+    OpenSeed,
+    ReopenClients,
+    RetireMember,
+    SetSeedExistingOnly,
+)
+from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import ending, give_up
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
+    claims_kept_by,
+    create,
+    create_seed,
+    is_filled_by_job,
+    learned,
+    least_revision,
+    record,
+    recovery_name,
+)
+from etcd_operator.controllers.etcd_cluster.decide.recovery.seed_job import fill
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import names_answering, responders
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
+    RECHECK,
+    SEED_POLL,
+    creating,
+    held,
+    missing,
+    reason_of,
+    source_of,
+    under_way,
+)
+from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.status import seed_corrupt
+
+PATIENCE = 30.0
+"""Seconds of silence after which a seed that keeps clients out is reported with the way to give it up."""
+
+
+class Phase(Enum):
+    """How far an attempt is, once all of its seed was created."""
+
+    SEEDING = "Seeding"
+    SERVING = "Serving"
+    SWITCHED_OVER = "SwitchedOver"
+    RETIRING = "Retiring"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The attempt will never serve, and another one may begin. why: for messages; may be empty."""
+
+    why: str = ""
+
+
+def go_on(state: ClusterState, recovery: Recovery) -> Plan | Lost:
+    """The next step of the attempt that is under way."""
+    seed = state.by_name.get(recovery.seed)
+    phase = phase_of(state, recovery, seed)
+    if phase in (Phase.SEEDING, Phase.SERVING):
+        ended = ending(state, recovery, seed)
+        if ended is not None:
+            return ended
+    is_final = phase in (Phase.SWITCHED_OVER, Phase.RETIRING)
+    whole = _complete(state, recovery, seed, is_final=is_final)
+    if not isinstance(whole, Member):
+        return whole
+    if phase in (Phase.SEEDING, Phase.SWITCHED_OVER):
+        return _await(state, recovery, whole, is_final=is_final)
+    if recovery.authority == "InPlace" and phase is Phase.SERVING:
+        return _act(
+            recovery,
+            CloseClients(name=recovery.seed),
+            SetSeedExistingOnly(name=recovery.seed, revision=least_revision(recovery)),
+        )
+    return _hand_over(state, recovery, whole)
+
+
+def phase_of(state: ClusterState, recovery: Recovery, seed: Member | None) -> Phase:
+    """The phase of the attempt that is under way."""
+    if seed is None:
+        return Phase.SEEDING
+    has_data = seed.answer is not None and serves(seed.answer, recovery)
+    is_final = state.kind.is_final_seed(seed, replaces=recovery.replaces, serves=has_data)
+    # In place, the quorum may be that of the old cluster.
+    if has_data and (seed.is_healthy if recovery.authority == "InPlace" else state.has_quorum):
+        return Phase.RETIRING if is_final else Phase.SERVING
+    return Phase.SWITCHED_OVER if is_final else Phase.SEEDING
+
+
+def serves(answer: Answer, recovery: Recovery) -> bool:
+    """Whether a seed has what its source had, in a cluster of its own."""
+    alone = tuple(entry.name for entry in answer.members) == (recovery.seed,)
+    return alone and answer.revision >= least_revision(recovery)
+
+
+# Seeding
+
+
+def _complete(
+    state: ClusterState, recovery: Recovery, seed: Member | None, *, is_final: bool
+) -> Plan | Lost | Member:
+    """Create what is missing of the seed; or the seed, if nothing is."""
+    is_filled = is_filled_by_job(recovery)
+    if is_filled and (seed is None or seed.peer is None):
+        return _fill(state, recovery, seed, is_final=is_final)
+    if _is_new(state, recovery, seed):
+        return _act(recovery, *create(state, recovery)) if _has_source(state, recovery, seed) else Lost()
+    if seed is None or state.kind.is_seed_lost(seed, is_final=is_final, is_filled=is_filled):
+        return Lost(f"{recovery.seed} was lost before it served")
+    return seed
+
+
+def _is_new(state: ClusterState, recovery: Recovery, seed: Member | None) -> bool:
+    """Whether the seed was never created. A number that is used once distinguishes that from a lost seed."""
+    if state.kind.reuses_numbers:
+        return seed is None
+    return state.persisted.next_ordinal <= ordinal_of(recovery.seed)
+
+
+def _has_source(state: ClusterState, recovery: Recovery, seed: Member | None) -> bool:
+    """Whether the seed can fetch from its survivor, as it was decided: that may restart meanwhile."""
+    is_offline = isinstance(recovery.source, OfflineSurvivor)
+    if state.kind.can_prove_loss:
+        is_there = seed is not None and state.kind.may_keep_data(seed)
+        return not is_offline or is_there or recovery.source.name in names_answering(state)
+    found = (member for member in responders(state) if member.name == recovery.source.name)
+    return any(is_offline or member.answer is not None for member in found)
+
+
+def _fill(state: ClusterState, recovery: Recovery, seed: Member | None, *, is_final: bool) -> Plan | Lost:
+    """Restore a backup to the volume of the seed, then create its EtcdPeer, which may have been deleted."""
+    if is_final:
+        return Plan.act(create_seed(recovery), reason=reason_of(recovery), message=under_way(recovery))
+    if recovery.authority == "InPlace" and claims_kept_by(recovery_name(recovery), state.kept):
+        # The Service may select its token by now: another seed with that would serve before its time.
+        return Lost(f"{recovery.seed} was lost after members of the old cluster had been given up")
+    if state.backups.is_closed:
+        return _act(recovery, ReopenClients(name=recovery.seed))
+    found = fill(state, recovery, seed)
+    if isinstance(found, Plan):
+        return found
+    return Lost(f"{recovery_name(recovery)} failed ({found.reason}): {found.message}")
+
+
+def _await(state: ClusterState, recovery: Recovery, seed: Member, *, is_final: bool) -> Plan | Lost:
+    """Wait until the seed serves, and report what keeps it from that."""
+    if state.backups.is_closed and not is_final:
+        # The Service was closed for a seed that does not serve now: until it does, the old cluster goes on.
+        return _act(recovery, ReopenClients(name=recovery.seed))
+    message, poll = under_way(recovery), pause(seed, SEED_POLL)
+    has_fetched = recovery.backup is not None or (seed.pod is not None and seed.pod.has_fetched)
+    if not has_fetched and state.kind.can_prove_loss:
+        survivor = state.by_name.get(recovery.source.name)
+        if survivor is None or not state.kind.may_keep_data(survivor):
+            return Lost()  # it can never fetch: another survivor may be left
+        if survivor.report is None:
+            # `etcdctl snapshot save` waits for ever, possibly in vain: see `proof`.
+            message, poll = f"{message}; {survivor.name} does not answer now", RECHECK
+    elif not has_fetched and all(member.name != recovery.source.name for member in responders(state)):
+        message += f"; {recovery.source.name} does not answer now"
+    if seed.problem is not None:
+        return held(seed.problem.reason, _problem(state, recovery, seed, message))
+    if seed.answer is not None and seed.answer.is_corrupt and not state.kind.can_prove_loss:
+        return held(*seed_corrupt(message, seed.name))
+    silent_for = seed.silent_for if seed.pod is not None else state.unavailable_for
+    if state.backups.is_closed and silent_for >= PATIENCE:
+        message += f"; {seed.name} does not answer; {give_up(state, recovery)}"
+    return Plan.wait(reason_of(recovery), f"{message}{creating(seed)}", requeue_after=poll)
+
+
+# Retiring
+
+
+def _hand_over(state: ClusterState, recovery: Recovery, seed: Member) -> Plan:
+    """The seed serves: delete what is left of the old cluster, let clients in, record the new cluster ID."""
+    left = [
+        m
+        for m in state.members
+        if m is not seed and not state.kind.is_retired(m, may_run=recovery.authority == "Automatic")
+    ]
+    kept, final = _kept(state, recovery, left), learned(recovery, seed)
+    cluster_id = seed.answer.cluster_id if seed.answer is not None else ""
+    before: list[Action] = []
+    if recovery.authority == "InPlace":
+        # Recorded before a member is deleted: afterwards the revision cannot be read any more.
+        revisions = (m.answer.revision for m in responders(state) if m.answer is not None)
+        final = msgspec.structs.replace(final, given_up=max([final.given_up, *revisions]))
+        before = [record(state, final)] if final != recovery else []
+    persisted = replace(
+        state.persisted,
+        cluster_id=cluster_id,
+        bootstrap=Bootstrap(members=(recovery.seed,), token=recovery.token, version=recovery.version),
+        recovery=final,
+    )
+    last: list[Action] = [OpenSeed(name=recovery.seed), Remember(persisted=persisted)]
+    if state.kind.opens_seed_last:
+        last.reverse()  # if this operator dies in between, the next pass opens it (`decide.readiness`)
+    return Plan.act(
+        *before,
+        SetSeedExistingOnly(name=recovery.seed, revision=least_revision(final)),
+        *(RetireMember(name=m.name, seed=recovery.seed, keeps_claim=m.name in kept) for m in left),
+        *last,
+        reason=reason_of(recovery, is_done=True),
+        message=(
+            f"{recovery.seed} serves the data of {source_of(final)}, in the new cluster "
+            f"{cluster_id}; {missing(final)}"
+        ),
+        requeue_after=SEED_POLL,
+    )
+
+
+def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> set[str]:
+    """Members whose claims are kept: all but attempts, unless the request includes their deletion."""
+    if state.desired.recover == recovery_name(recovery) + DELETE_CLAIMS:
+        return set()
+    return {m.name for m in given_up if m.claim is not None and not state.is_attempt(m.claim)}
+
+
+# What is reported
+
+
+def _problem(state: ClusterState, recovery: Recovery, seed: Member, message: str) -> str:
+    """What keeps a seed from running, and how a person begins again."""
+    problem = seed.problem.message if seed.problem is not None else ""
+    if state.kind.can_prove_loss:
+        source = recovery.source.name if recovery.backup is None else "a backup"
+        text = f"recovering from {source}: {seed.name}: {problem}; delete its pod to begin again"
+        return text + _without_backups(state, recovery)
+    step = f"to begin again: kubectl delete etcdpeer {seed.name}"
+    if state.backups.is_closed:
+        step = give_up(state, recovery)
+    return f"{message}; {problem}; {step}"
+
+
+def _without_backups(state: ClusterState, recovery: Recovery) -> str:
+    """For a new cluster: neither another pod nor an edit helps if it names a cluster without backups."""
+    if recovery.backup is None or state.persisted.is_bootstrapped:
+        return ""
+    return (
+        f"; if {recovery.backup.cluster} has no backups there, delete this EtcdCluster and create it again "
+        "with another spec.restore, or without: it cannot be changed"
+    )
+
+
+def _act(recovery: Recovery, *actions: Action) -> Plan:
+    return Plan.act(
+        *actions, reason=reason_of(recovery), message=under_way(recovery), requeue_after=SEED_POLL
+    )

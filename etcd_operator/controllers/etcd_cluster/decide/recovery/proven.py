@@ -1,0 +1,219 @@
+"""How a recovery of ephemeral members begins once the loss is proven: with the newest survivor or backup.
+
+The entry in status comes before the first object, so that an operator that dies at any point continues the
+same recovery. Nothing here ever bootstraps an empty cluster (I4).
+
+A new cluster that begins with a backup (`spec.restore`) is a recovery that replaces nothing.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from etcd_operator.api.recoveries import Authority, Recovery, Source
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
+from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
+    ConfirmLoss,
+    ConfirmNothingLeft,
+    DropUnassigned,
+)
+from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import is_recent, without_request
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
+    create,
+    next_at_creation,
+    next_from_survivor,
+    next_from_tool,
+)
+from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import unreadable
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
+    Left,
+    answering,
+    newest,
+    read_among,
+)
+from etcd_operator.controllers.etcd_cluster.decide.recovery.source import newer_than, newest_backup
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
+    SEED_POLL,
+    held,
+    missing,
+    reason_of,
+    source_of,
+    under_way,
+)
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.pods.tool_report import VerifiedBackup
+from etcd_operator.versions import can_restore
+
+
+def begin(state: ClusterState, left: Left) -> Plan:
+    """Recover from the newest of survivors and backups, or name the backup that a person may choose."""
+    if not left.remaining:
+        found = newest_backup(state)
+        return found if isinstance(found, Plan) else _restore_all(state, found)
+    if not left.responders:
+        return _without_responders(left)
+    survivor = max(left.able, key=newest)
+    chosen = newer_than(state, survivor)
+    if isinstance(chosen, Plan):
+        return chosen
+    authority: Authority = "Automatic" if left.silent else "Proven"
+    recovery = next_from_survivor(state, survivor, authority)
+    if chosen is not None:
+        recovery = next_from_tool(state, chosen, authority)
+    seed = _newer_seed(state, recovery)
+    if seed is not None:
+        return _wait_for_seeds([seed], f"recover from {source_of(recovery)}")
+    if not can_restore(recovery.version):
+        return held(
+            "RecoveryUnsupported",
+            f"{_loss_of(left)}: etcd {recovery.version} cannot restore a snapshot without hiding "
+            "writes from watchers (3.5.10 and later can): save a snapshot from a survivor by hand",
+        )
+    message = f"{_loss_of(left)}: {under_way(recovery)}; {missing(recovery)}"
+    loss = ConfirmLoss(
+        gone=tuple(name for name in left.lost_voters if name not in left.silent),
+        silent=left.silent,
+        survivors=answering(left.able),
+        read=read_among(left.able),
+        message=message,
+        backup=chosen.revision if chosen is not None else 0,
+    )
+    return _start(state, recovery, loss)
+
+
+def _loss_of(left: Left) -> str:
+    """Who is lost or given up, for messages."""
+    gone = ", ".join(name for name in left.lost_voters if name not in left.silent)
+    if not left.silent:
+        return f"{gone} lost for good, no quorum can return"
+    given_up = f"{', '.join(left.silent)} {without_request(left.state)}"
+    return f"{gone} lost for good, {given_up}" if gone else given_up
+
+
+def _newer_seed(state: ClusterState, recovery: Recovery) -> Member | None:
+    """The seed of the recovery under way, if it may have fetched more than this one would restore."""
+    ongoing = state.persisted.recovery_under_way
+    if ongoing is None or ongoing.revision <= recovery.revision:
+        return None
+    seed = state.by_name.get(ongoing.seed)
+    return seed if seed is not None and state.kind.may_keep_data(seed) else None
+
+
+def _restore_all(state: ClusterState, backup: VerifiedBackup) -> Plan:
+    """Nothing is left of any member."""
+    found = [member for member in state.members if state.kind.may_keep_data(member)]
+    if found:
+        return _wait_for_seeds(found, f"restore the backup {backup.name} at revision {backup.revision}")
+    recovery = next_from_tool(state, backup, "Proven")
+    message = f"the data of all members is lost: {under_way(recovery)}; {missing(recovery)}"
+    return _start(state, recovery, ConfirmNothingLeft(message=message))
+
+
+def _wait_for_seeds(found: list[Member], instead: str) -> Plan:
+    """Seeds that may have fetched what nobody else has: a person gives them up, or they have no node."""
+    seeds = ", ".join(member.name for member in found)
+    if all(_is_unassigned(member) for member in found):
+        return Plan.act(
+            *(DropUnassigned(name=member.name) for member in found),
+            reason="QuorumLost",
+            message=f"the survivor is lost, and {seeds} has no node, so it has no data: it is given up",
+            requeue_after=SEED_POLL,
+        )
+    # The kubelet may not have reported that yet, for long if its node is cut off.
+    return held(
+        "QuorumLost",
+        f"the survivor is lost, and {seeds} may have fetched its data: waiting for {seeds}; delete its pod "
+        f"to give up that data and {instead}",
+    )
+
+
+def _is_unassigned(member: Member) -> bool:
+    return member.pod is not None and not member.pod.is_assigned and not member.pod.is_terminating
+
+
+def begin_at_creation(state: ClusterState, source: Source, version: str) -> Plan:
+    """Record that a new cluster begins with a backup, then create its seed."""
+    recovery = next_at_creation(state, source, version)
+    return _start(state, recovery, ConfirmNothingLeft(message=under_way(recovery), is_loss=False))
+
+
+def _start(state: ClusterState, recovery: Recovery, proof: ConfirmLoss | ConfirmNothingLeft) -> Plan:
+    """Record the recovery after a proof, then create its seed."""
+    if is_recent(state.persisted.recovery):
+        recovery = msgspec.structs.replace(recovery, is_unstable=True)
+    persisted = replace(state.persisted, recovery=recovery, next_ordinal=ordinal_of(recovery.seed))
+    return Plan.act(
+        proof,
+        Remember(persisted=persisted),
+        *create(replace(state, desired=replace(state.desired, persisted=persisted)), recovery),
+        reason=reason_of(recovery),
+        message=proof.message,
+        requeue_after=SEED_POLL,
+    )
+
+
+# Members are left, and none of them has a member list that counts
+
+
+def _without_responders(left: Left) -> Plan:
+    """Report who is left, why their data does not count, and how a person gives it up.
+
+    They are silent, or learners, or of an etcd cluster that was given up. Whether their data is needed is not
+    known, so nothing is changed. A learner never recovers by itself once all voters are gone, so the message
+    names the backup that would be restored then.
+    """
+    silent = [member for member in left.remaining.values() if member.report is None]
+    partial = [m for m in left.remaining.values() if m.report is not None and m not in left.given_up]
+    texts = [
+        f"{_named(silent)} may still have the data, but do not answer" if silent else "",
+        f"{_named(partial)} may have only a part of the data, and have no vote" if partial else "",
+        _beside(left.given_up),
+    ]
+    why = "; ".join(["nothing is changed", *filter(None, [unreadable(left.state)])])
+    return held(
+        "QuorumLost",
+        f"{'; '.join(filter(None, texts))}: no quorum answers, {why}; "
+        f"docs/operations.md describes how to read such data by hand{_instead(left, [*silent, *partial])}",
+    )
+
+
+def _named(members: Iterable[Member]) -> str:
+    return ", ".join(member.named for member in members)
+
+
+def _beside(given_up: Sequence[Member]) -> str:
+    """Who answers for an etcd cluster that was given up: as long as they may run, no backup is restored."""
+    if not given_up:
+        return ""
+    return (
+        f"{_named(given_up)} answer for an etcd cluster that an earlier recovery gave up, and are not "
+        f"recovered from (to go on without their data: {_deletion(given_up)})"
+    )
+
+
+def _instead(left: Left, needed: list[Member]) -> str:
+    """How to restore a backup instead; empty where only members are left of which `_beside` says it."""
+    if not needed:
+        return ""
+    found = newest_backup(left.state)
+    if not isinstance(found, Plan):
+        names = ", ".join(member.name for member in needed)
+        return (
+            f"; to give up the data of {names} and restore the backup {found.name} at revision "
+            f"{found.revision}: {_deletion(left.remaining.values())}"
+        )
+    if found.reason != "BackupPending":
+        return ""
+    problem = left.state.tool_backups.problem
+    why = f" ({problem})" if problem else ""
+    return f"; waiting for the backup tool to report which backup could be restored instead{why}"
+
+
+def _deletion(members: Iterable[Member]) -> str:
+    pods = [member.pod for member in members if member.pod is not None]
+    is_going = any(pod.is_terminating for pod in pods)
+    force = ", with --force where the node never responds again" if is_going else ""
+    return f"kubectl delete pod {' '.join(pod.name for pod in pods)}{force}"

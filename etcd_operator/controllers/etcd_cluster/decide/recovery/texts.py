@@ -1,0 +1,104 @@
+"""A recovery in words, for status and Events, and how often it is observed."""
+
+from etcd_operator.api.recoveries import OfflineSurvivor, Recovery
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.formats import duration_text
+
+RECHECK = 2.0
+"""Seconds between observations while somebody else has to act."""
+
+SEED_POLL = 0.15
+"""Seconds between observations of a seed: the start of its etcd causes no event."""
+
+ONLY_LOST = "writes that only lost members had are missing"
+SINCE_BACKUP = "writes after the backup are missing"
+
+CREATING = (120, 300, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400)
+"""Seconds for which the pod of a seed has been ContainerCreating when that is reported, and reported again.
+
+Kubernetes reports the reason in Events only: a volume that cannot be attached, a Secret that is missing.
+Steps, because each other message is a write of the status. A large image may take the first of them.
+"""
+
+
+def held(reason: str, message: str) -> Plan:
+    """Nothing may be done until somebody else acts."""
+    return Plan.hold(reason, message, requeue_after=RECHECK)
+
+
+def source_of(recovery: Recovery, *, is_offered: bool = False) -> str:
+    """What is restored: a member's data or a backup, with its revision, and how old a backup was.
+
+    is_offered: it has not begun. Its age still grows, and would be a write of the status in each pass.
+    """
+    backup = recovery.backup
+    if backup is None:
+        is_offline = isinstance(recovery.source, OfflineSurvivor)
+        how = ", read from its data without a quorum" if is_offline else ""
+        return f"{recovery.source.name} at revision {recovery.revision}{how}"
+    if not backup.name:
+        return f"the newest backup of {backup.cluster}"
+    age = "" if is_offered else f" ({duration_text(backup.age)} before)"
+    return (
+        f"the backup {backup.name} of {backup.cluster}, taken at {backup.time}{age}, "
+        f"revision {recovery.revision}"
+    )
+
+
+def under_way(recovery: Recovery) -> str:
+    """One message for all steps of a recovery."""
+    if recovery.authority == "InPlace":
+        return f"restoring {source_of(recovery)} as {recovery.seed}"
+    return f"recovering from {source_of(recovery)} as {recovery.seed}"
+
+
+def reason_of(recovery: Recovery, *, is_done: bool = False) -> str:
+    """What is done: a new cluster is restored, or one that serves, or a lost one recovered."""
+    if recovery.authority in ("InPlace", "Creation"):
+        return "Restored" if is_done else "Restoring"
+    return "Recovered" if is_done else "Recovering"
+
+
+def not_needed(recovery: Recovery) -> str:
+    """Why a recovery ends before the point of no return."""
+    return f"a quorum of the members that were to be given up answers again: {recovery.seed} is not needed"
+
+
+def missing(recovery: Recovery) -> str:
+    """What a recovery can have lost."""
+    if recovery.authority == "InPlace":
+        return (
+            f"{SINCE_BACKUP}; the last revision that was observed of the cluster that was given up is "
+            f"{recovery.given_up}"
+        )
+    return ONLY_LOST if recovery.backup is None else SINCE_BACKUP
+
+
+def of_replaced(recovery: Recovery | None) -> str:
+    """Whose members are given up, as the end of a message: in place, no cluster was lost."""
+    is_in_place = recovery is not None and recovery.authority == "InPlace"
+    return " of the cluster before the restore" if is_in_place else " of the cluster that was lost"
+
+
+def origin(recovery: Recovery) -> str:
+    """How it began, where no person decided it, as the end of a message."""
+    return "; started automatically (spec.recovery: Automatic)" if recovery.authority == "Automatic" else ""
+
+
+def creating(seed: Member) -> str:
+    """That the pod of a seed does not get started, as the end of a message; empty if it is not late."""
+    pod = seed.pod
+    reached = [seconds for seconds in CREATING if pod is not None and pod.creating_for >= seconds]
+    if pod is None or not reached:
+        return ""
+    return (
+        f"; the pod {pod.name} has been ContainerCreating for more than {duration_text(reached[-1])}: "
+        f"`kubectl describe pod {pod.name}` shows which volume, Secret or image is missing"
+    )
+
+
+def way_out(pod: str, node: str) -> str:
+    """What a person can do about a pod whose node does not respond."""
+    where = f"its node {node}" if node else "its node"
+    return f" (if {where} never responds again: kubectl delete pod {pod} --force)"
