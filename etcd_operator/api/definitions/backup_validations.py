@@ -21,9 +21,7 @@ CLUSTER_URL = Form(
     message="must be the client URL of an etcd cluster without TLS, like http://my-cluster:2379",
 )
 KNOWN_PLACEHOLDERS = Form(
-    name="placeholders",
-    pattern=TEMPLATE_PATTERN,
-    message=f"has an unknown placeholder: {_USE_PLACEHOLDERS}",
+    name="placeholders", pattern=TEMPLATE_PATTERN, message=f"has an unknown placeholder: {_USE_PLACEHOLDERS}"
 )
 SCHEME = Form(name="scheme", pattern="(s3|gs|file)://.*", message="must start with s3://, gs:// or file://")
 DOTS = Form(
@@ -119,7 +117,4 @@ def of_access(at: str, url: str, unless: str = "") -> tuple[Validation, ...]:
     )
 
 
-BACKUP = (
-    *of_template("spec"),
-    final(IMMUTABLE),
-)
+BACKUP = (*of_template("spec"), final(IMMUTABLE))

@@ -165,9 +165,10 @@ def _object(kind: type, spec: type, status: type) -> Schema:
 def _finished(schema: Schema, checks: Iterable[Validation]) -> Schema:
     by_type = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
     at(schema, "status.conditions").update(by_type)
-    known = set(fields(schema))
-    for path in known & set(BOUNDS):
-        at(schema, path).update(BOUNDS[path])
+    for path in fields(schema):
+        for end, bound in BOUNDS.items():
+            if path.endswith(f".{end}") or path == end:
+                at(schema, path).update(bound)
     for rule in checks:
         at(schema, rule.at).setdefault("x-kubernetes-validations", []).append(rule.rendered())
     return schema

@@ -154,10 +154,7 @@ def _fill_resource_version() -> tuple[Manifest, Manifest]:
             ]
         },
         "matchConditions": [
-            {
-                "name": "none-given",
-                "expression": "object.metadata.?resourceVersion.orValue('') == ''",
-            }
+            {"name": "none-given", "expression": "object.metadata.?resourceVersion.orValue('') == ''"}
         ],
         "mutations": [
             {
@@ -198,9 +195,7 @@ def _operator_only() -> tuple[Manifest, Manifest]:
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {
-            "resourceRules": [
-                _on(["CREATE", "UPDATE"], improbable.GROUP, improbable.VERSION, "etcdpeers"),
-            ]
+            "resourceRules": [_on(["CREATE", "UPDATE"], improbable.GROUP, improbable.VERSION, "etcdpeers")]
         },
         "validations": [
             {
@@ -231,10 +226,7 @@ def _on(operations: list[str], group: str, version: str, *resources: str) -> Man
 
 def _bound(kind: str, name: str, spec: Manifest, **binding: list[str]) -> tuple[Manifest, Manifest]:
     """A policy and its binding."""
-    return (
-        _manifest(kind, name, spec),
-        _manifest(f"{kind}Binding", name, {"policyName": name, **binding}),
-    )
+    return (_manifest(kind, name, spec), _manifest(f"{kind}Binding", name, {"policyName": name, **binding}))
 
 
 def _manifest(kind: str, name: str, spec: Manifest) -> Manifest:

@@ -23,21 +23,8 @@ SUPPORTED_VERSION = Validation(
 )
 
 
-def _same_version(one: str, other: str) -> str:
-    """CEL: both are the same version, with or without a leading v."""
-    return f"({one} == {other} || 'v' + {one} == {other} || {one} == 'v' + {other})"
-
-
-_IS_SET = "(has({0}.spec) && has({0}.spec.version))"
 _DESIRED = "self.spec.version"
 _RUNNING = "(oldSelf.status.currentVersion)"
-_UNCHANGED = f"({_IS_SET.format('oldSelf')} && {_same_version(_DESIRED, 'oldSelf.spec.version')})"
-_FREE = (
-    f"!{_IS_SET.format('self')} || {_UNCHANGED} || oldSelf.?status.?currentVersion.orValue('') == '' || "
-    f"!{_DESIRED}.matches('{VERSION_PATTERN}')"
-)
-_NUMBERS = "x.replace('v', '').split('-')[0].split('.').map(n, int(n))"
-_PAIR = f"[[{_RUNNING}, {_DESIRED}].map(x, {_NUMBERS})]"
 
 
 def _change(name: str, holds: str, message: str, explain: str) -> Validation:
@@ -45,13 +32,23 @@ def _change(name: str, holds: str, message: str, explain: str) -> Validation:
 
     status.currentVersion is the lowest version that any member runs; the API server carries the status over
     into every edit of the spec. A cluster that has never served accepts any version.
-    In CEL, `v[0]` is the running version and `v[1]` the desired one, each as [major, minor, patch].
+    holds: CEL, in which `v[0]` is the running version and `v[1]` the desired one, each as
+    [major, minor, patch]. CEL has no variables: `[value].all(v, ...)` stands for one.
     """
+    numbers = "x.replace('v', '').split('-')[0].split('.').map(n, int(n))"
+    is_free = (
+        "!(has(self.spec) && has(self.spec.version)) || "
+        "((has(oldSelf.spec) && has(oldSelf.spec.version)) && "
+        f"({_DESIRED} == oldSelf.spec.version || 'v' + {_DESIRED} == oldSelf.spec.version || "
+        f"{_DESIRED} == 'v' + oldSelf.spec.version)) || "
+        "oldSelf.?status.?currentVersion.orValue('') == '' || "
+        f"!{_DESIRED}.matches('{VERSION_PATTERN}')"
+    )
     return Validation(
         name=name,
         at="",
         field=".spec.version",
-        holds=f"{_FREE} || {_PAIR}.all(v, {holds})",
+        holds=f"{is_free} || [[{_RUNNING}, {_DESIRED}].map(x, {numbers})].all(v, {holds})",
         message=message,
         explain=explain,
     )
