@@ -5,13 +5,12 @@ Blocks of an upload that failed are invisible, and the service removes them afte
 
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from etcd_operator.storage import failures
 from etcd_operator.storage.azure_errors import translated
 from etcd_operator.storage.errors import (
     AccessDenied,
@@ -22,37 +21,30 @@ from etcd_operator.storage.errors import (
     StoreError,
     Unreachable,
 )
-from etcd_operator.storage.names import check_name, check_prefix
+from etcd_operator.storage.names import check_name
 from etcd_operator.storage.parts import (
     PAGE_OBJECTS,
     PART_BYTES,
     Body,
     Page,
     Part,
-    blocks,
     cut,
-    paged,
     transfer,
 )
 from etcd_operator.storage.protocol import Stored
 from etcd_operator.storage.retries import Attempts, quiet
-
-Result = TypeVar("Result")
+from etcd_operator.storage.service import BlockService
 
 _WRITER_ID = "etcd_operator_upload"
 _AFTERMATH_SECONDS = 10.0
 
 
-class Azure:
+class Azure(BlockService):
     """The objects of one container. Implements `Store`."""
 
     def __init__(self, container: str, *, stall: float) -> None:
-        self._name = container
-        self._attempts = Attempts(stall)
+        super().__init__("azblob", container, translated, stall=stall)
         self._client = connect(container, self._attempts)
-
-    def __repr__(self) -> str:
-        return f"Azure({self._name!r})"
 
     def put(self, name: str, chunks: Iterable[bytes]) -> None:
         """See `Store.put`.
@@ -61,33 +53,13 @@ class Azure:
         reply the ID in the metadata shows whether the object is ours.
         """
         key, writer_id = check_name(name), uuid.uuid4().hex
-        if self._exists(key):
-            raise failures.name_taken(self._url(key))
+        self._refuse_taken(key)
         blocks = transfer(cut(chunks, PART_BYTES), partial(self._stage, key, writer_id))
         try:
             self._run(key, partial(self._commit, key, blocks, writer_id))
         except (NameTaken, Stalled, Unreachable):
             if not self._is_ours(key, writer_id):
                 raise
-
-    def read(self, name: str, offset: int = 0) -> Iterator[bytes]:
-        """See `Store.read`."""
-        found = self._properties(check_name(name))
-        block = partial(self._block, name, found.etag)
-        yield from blocks(lambda begin, end: self._run(name, partial(block, begin, end)), offset, found.size)
-
-    def list(self, prefix: str) -> Iterator[Stored]:
-        """See `Store.list`."""
-        below = check_prefix(prefix)
-        blobs = paged(lambda token: self._run(prefix, partial(self._page, below, token)))
-        yield from (_stored(blob) for blob in blobs if not _is_folder(blob))
-
-    def stat(self, name: str) -> Stored | None:
-        """See `Store.stat`."""
-        try:
-            return _stored(self._properties(check_name(name)))
-        except ObjectMissing:
-            return None
 
     def delete(self, name: str) -> None:
         """See `Store.delete`; its snapshots go with it."""
@@ -98,15 +70,9 @@ class Azure:
     def _blob(self, key: str) -> Any:
         return self._client.get_blob_client(key)
 
-    def _properties(self, key: str) -> Any:
-        return self._run(key, self._blob(key).get_blob_properties)
-
-    def _exists(self, key: str) -> bool:
-        """Credentials that may only write cannot ask: then the condition of the commit decides."""
-        try:
-            return self.stat(key) is not None
-        except AccessDenied:
-            return False
+    def _look_up(self, key: str) -> tuple[Stored, Any]:
+        found = self._run(key, self._blob(key).get_blob_properties)
+        return _stored(found), found.etag
 
     def _stage(self, key: str, writer_id: str, part: Part) -> str:
         """Transfer a part; returns its block ID, "" for an empty part."""
@@ -138,42 +104,23 @@ class Azure:
             return False
         return bool(found.metadata.get(_WRITER_ID) == writer_id)
 
-    def _block(self, key: str, version: str, offset: int, end: int) -> bytes:
-        """The bytes of one version of the object, from `offset` to before `end`."""
+    def _fetch(self, key: str, version: Any, begin: int, end: int) -> bytes:
         from azure.core import MatchConditions
 
         same = {"etag": version, "match_condition": MatchConditions.IfNotModified}
-        try:
-            with translated(self._url(key), self._attempts.stall):
-                block = bytes(self._blob(key).download_blob(offset, end - offset, **same).readall())
-        except (ObjectMissing, NameTaken):  # a condition that failed looks like a taken name
-            raise failures.replaced(self._url(key)) from None
-        if len(block) != end - offset:
-            raise failures.broken(self._url(key), "the answer is too short", self._attempts.stall)
-        return block
+        return bytes(self._blob(key).download_blob(begin, end - begin, **same).readall())
 
     def _page(self, prefix: str, token: str | None) -> Page:
-        """Some objects, and the token of the next ones."""
         found = self._client.list_blobs(
             name_starts_with=prefix or None, include=["metadata"], results_per_page=PAGE_OBJECTS
         )
         pages = found.by_page(token)
         return tuple(next(pages, ())), pages.continuation_token
 
-    def _run(self, name: str, request: Callable[[], Result], attempts: Attempts | None = None) -> Result:
-        def attempt() -> Result:
-            with translated(self._url(name), self._attempts.stall):
-                return request()
-
-        return (attempts or self._attempts).run(attempt)
-
-    def _url(self, name: str) -> str:
-        return f"azblob://{self._name}/{name}"
-
-
-def _is_folder(blob: Any) -> bool:
-    """Accounts with a hierarchical namespace list folders as empty objects."""
-    return blob.name.endswith("/") or (blob.metadata or {}).get("hdi_isfolder") == "true"
+    def _stored(self, item: Any) -> Stored | None:
+        """Accounts with a hierarchical namespace list folders as empty objects."""
+        is_folder = item.name.endswith("/") or (item.metadata or {}).get("hdi_isfolder") == "true"
+        return None if is_folder else _stored(item)
 
 
 def _stored(blob: Any) -> Stored:

@@ -14,23 +14,20 @@ from etcd_operator.storage import failures
 from etcd_operator.storage.errors import AccessDenied, NameTaken, ObjectMissing
 from etcd_operator.storage.names import check_name, check_prefix
 from etcd_operator.storage.protocol import Stored
-from etcd_operator.storage.retries import Attempts, Transient
+from etcd_operator.storage.retries import Transient
 from etcd_operator.storage.s3_client import Options, connect
 from etcd_operator.storage.s3_errors import BehindEnd, expect, translated
 from etcd_operator.storage.s3_upload import Upload
+from etcd_operator.storage.service import Service
 
 
-class S3:
+class S3(Service):
     """The objects of one bucket. Implements `Store`."""
 
     def __init__(self, bucket: str, options: Options, *, stall: float) -> None:
-        self._bucket = bucket
+        super().__init__("s3", bucket, translated, stall=stall)
         self._options = options
-        self._attempts = Attempts(stall)
         self._client = connect(options, self._attempts)
-
-    def __repr__(self) -> str:
-        return f"S3({self._bucket!r})"
 
     def put(self, name: str, chunks: Iterable[bytes]) -> None:
         """See `Store.put`."""
@@ -51,7 +48,7 @@ class S3:
         """See `Store.list`."""
         parameters = {"Prefix": check_prefix(prefix)}
         while True:
-            page = self._run(prefix, "list_objects_v2", **parameters)
+            page = self._call(prefix, "list_objects_v2", **parameters)
             yield from map(_stored, filter(_is_object, page.get("Contents", ())))
             if not page.get("IsTruncated"):
                 return
@@ -69,7 +66,7 @@ class S3:
     def stat(self, name: str) -> Stored | None:
         """See `Store.stat`."""
         try:
-            found = self._run(name, "head_object", Key=check_name(name))
+            found = self._call(name, "head_object", Key=check_name(name))
         except ObjectMissing:
             self._check_bucket(name)
             return None
@@ -80,27 +77,24 @@ class S3:
     def delete(self, name: str) -> None:
         """See `Store.delete`."""
         with suppress(ObjectMissing):
-            self._run(name, "delete_object", Key=check_name(name))
+            self._call(name, "delete_object", Key=check_name(name))
 
     def _check_bucket(self, name: str) -> None:
         """Raises `BucketMissing`: HEAD does not distinguish a missing object from a missing bucket."""
         try:
-            self._run(name, "head_bucket")
+            self._call(name, "head_bucket")
         except ObjectMissing:
             raise failures.bucket_missing(self._url(name)) from None
         except AccessDenied:  # a right of its own, which the user of one prefix may lack
             return
 
-    def _run(self, name: str, method: str, **parameters: Any) -> Mapping[str, Any]:
+    def _call(self, name: str, method: str, **parameters: Any) -> Mapping[str, Any]:
         return self._attempts.run(partial(self._request, name, method, **parameters))
 
     def _request(self, name: str, method: str, **parameters: Any) -> Mapping[str, Any]:
         with translated(self._url(name), self._attempts.stall):
             reply: Mapping[str, Any] = getattr(self._client, method)(Bucket=self._bucket, **parameters)
             return reply
-
-    def _url(self, name: str) -> str:
-        return f"s3://{self._bucket}/{name}"
 
 
 def _is_object(entry: Mapping[str, Any]) -> bool:

@@ -291,6 +291,6 @@ def answers_always(body: bytes) -> Any:
 
 def test_an_object_without_a_length_is_refused(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = {"LastModified": datetime(2026, 1, 1, tzinfo=UTC)}
-    monkeypatch.setattr(type(case.store), "_run", lambda *_, **__: answer)
+    monkeypatch.setattr(type(case.store), "_call", lambda *_, **__: answer)
     with pytest.raises(StoreError, match="its answer has no ContentLength"):
         case.store.stat("a")
