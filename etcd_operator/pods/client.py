@@ -12,9 +12,7 @@ import msgspec
 
 from etcd_operator.decoding import decoder
 from etcd_operator.pods.http_client import call
-from etcd_operator.pods.progress_report import Progress
-from etcd_operator.pods.survivor_report import SurvivorReport
-from etcd_operator.pods.tool_report import RestorableBackups, ToolReport
+from etcd_operator.pods.reports import Progress, RestorableBackups, SurvivorReport, ToolReport
 
 Document = TypeVar("Document", ToolReport, RestorableBackups, Progress, SurvivorReport)
 

@@ -9,7 +9,7 @@ import pytest
 from etcd_operator.commands.progress import ProgressBar, ProgressHandler, served
 from etcd_operator.pods import client
 from etcd_operator.pods.client import NoReport, progress
-from etcd_operator.pods.progress_report import Progress
+from etcd_operator.pods.reports import Progress
 
 
 def free_port() -> int:

@@ -13,7 +13,7 @@ from etcd_operator.etcd.probe import Probe
 from etcd_operator.etcd.values import Answered
 from etcd_operator.pods.client import NoReport
 from etcd_operator.pods.contract import METRICS_PORT, READER_PORT
-from etcd_operator.pods.survivor_report import NAME, ListedVoter, SurvivorReport
+from etcd_operator.pods.reports import SURVIVOR, ListedVoter, SurvivorReport
 from unit.fakes.apiserver import ApiServer
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.fakes.containers import Running
@@ -81,7 +81,7 @@ class Etcds(Launcher):
         flags = dict(word[2:].split("=", 1) for word in words[2:] if "=" in word)
         if running.uid in self.fetched:
             return
-        if flags.get("name") == NAME:
+        if flags.get("name") == SURVIVOR:
             self.fetched[running.uid] = self._offline(flags["tool"], flags["sha256"])
             return
         saved = self.backups.get(flags.get("name", "newest"))

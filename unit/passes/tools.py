@@ -9,14 +9,13 @@ from etcd_operator.controllers.shared.inquiries import AskSurvivor
 from etcd_operator.controllers.shared.own_image import ImageUnknown
 from etcd_operator.keys import Key
 from etcd_operator.pods.client import NoReport, TokenRefused
-from etcd_operator.pods.progress_report import Progress
-from etcd_operator.pods.survivor_report import SurvivorReport
-from etcd_operator.pods.tool_report import (
+from etcd_operator.pods.reports import (
+    BackupReport,
     LastFailure,
-    NewestBackup,
+    Progress,
     RestorableBackups,
+    SurvivorReport,
     ToolReport,
-    VerifiedBackup,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def stored(
     revision: int = 7, count: int = 1, since: float = 0.0, cluster_id: str = "c0de", **more: object
 ) -> ToolReport:
     """The report of a tool whose newest backup has this revision, and is of this etcd cluster."""
-    newest = NewestBackup(
+    newest = BackupReport(
         name=f"3.6.16_{revision:016x}_etcd.backup",
         time="2026-01-01T00:00:00Z",
         revision=revision,
@@ -53,9 +52,9 @@ def stored(
     return ToolReport(**fields)  # type: ignore[arg-type]
 
 
-def backup(revision: int = 7, *, cluster_id: str = "", version: str = "3.6.16") -> VerifiedBackup:
+def backup(revision: int = 7, *, cluster_id: str = "", version: str = "3.6.16") -> BackupReport:
     """A whole backup of a minute ago."""
-    return VerifiedBackup(
+    return BackupReport(
         name=f"{version}_{revision:016x}_etcd.backup",
         time="2026-01-01T00:00:00Z",
         age=60.0,
@@ -66,7 +65,7 @@ def backup(revision: int = 7, *, cluster_id: str = "", version: str = "3.6.16") 
     )
 
 
-def holding(newest: VerifiedBackup | None, *damaged: str) -> RestorableBackups:
+def holding(newest: BackupReport | None, *damaged: str) -> RestorableBackups:
     """The report of a tool that has read all that it has."""
     return RestorableBackups(
         is_listed=True, candidate=newest, is_checked=True, newest=newest, damaged=damaged

@@ -15,7 +15,7 @@ from itertools import count
 from etcd_operator.archive.retention import Stamp, newest_first
 from etcd_operator.controllers.etcd_cluster.decide.members import FetchedBackup
 from etcd_operator.formats import timestamp
-from etcd_operator.pods.tool_report import RestorableBackups, VerifiedBackup
+from etcd_operator.pods.reports import BackupReport, RestorableBackups
 from unit.simulation.model_disks import Disk, Process
 
 KEPT = 3
@@ -41,9 +41,9 @@ class Backup:
         return f"sha256 of {self.name}"
 
     @property
-    def report(self) -> VerifiedBackup:
+    def report(self) -> BackupReport:
         """As the tool reports it."""
-        return VerifiedBackup(
+        return BackupReport(
             name=self.name,
             time=timestamp(self.time),
             age=60.0,

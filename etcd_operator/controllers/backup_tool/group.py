@@ -17,7 +17,7 @@ from etcd_operator.controllers.shared.inquiries import Ask, PodServer
 from etcd_operator.controllers.shared.manifests.storage_class import class_name
 from etcd_operator.controllers.shared.reporters import cluster_reporter
 from etcd_operator.keys import Key
-from etcd_operator.pods.tool_report import ToolReport
+from etcd_operator.pods.reports import ToolReport
 
 
 def tool_group(wiring: Wiring, source: CacheSource, of_clusters: Caches[coreos.EtcdCluster]) -> Group:

@@ -39,7 +39,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.views import Written
 from etcd_operator.object_metrics import OnMetrics
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
-from etcd_operator.pods.tool_report import ToolReport
+from etcd_operator.pods.reports import ToolReport
 
 KIND = resources.COREOS_CLUSTERS.kind
 

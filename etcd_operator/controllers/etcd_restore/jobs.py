@@ -17,7 +17,7 @@ from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ContainerStatus, Job, Pod, StateReason
-from etcd_operator.pods.progress_report import Progress
+from etcd_operator.pods.reports import Progress
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from etcd_operator.controllers.etcd_restore.manifests.restore_job import PROGRES
 from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
-from etcd_operator.pods.progress_report import Progress
+from etcd_operator.pods.reports import Progress
 
 
 def restore_of(slot: Key) -> Key:

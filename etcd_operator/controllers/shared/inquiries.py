@@ -17,9 +17,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.controllers.shared.waits import Epoch
 from etcd_operator.keys import Key
 from etcd_operator.pods.client import NoReport, TokenRefused
-from etcd_operator.pods.progress_report import Progress
-from etcd_operator.pods.survivor_report import SurvivorReport
-from etcd_operator.pods.tool_report import RestorableBackups, ToolReport
+from etcd_operator.pods.reports import Progress, RestorableBackups, SurvivorReport, ToolReport
 
 THREADS = 8
 

@@ -12,6 +12,8 @@ from datetime import datetime
 from etcd_operator.archive.catalog import Entry, State, entries
 from etcd_operator.archive.manifest import Manifest
 from etcd_operator.archive.retention import AHEAD, Stamp, newest_first
+from etcd_operator.formats import timestamp
+from etcd_operator.pods.reports import BackupReport
 from etcd_operator.storage.errors import AccessDenied
 from etcd_operator.storage.protocol import Store
 
@@ -37,25 +39,36 @@ def parse_name(text: str) -> Name | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolBackup:
-    """A complete backup. path: its name in the store. modified: when it came there, by the store's clock."""
+    """A complete backup."""
 
-    path: str
+    path: str  # its name in the store
     name: Name
     manifest: Manifest
-    modified: datetime
+    modified: datetime  # when it came there, by the clock of the store
+
+    def report(self, now: datetime, *, took: float = 0.0) -> BackupReport:
+        """What the tool reports of it. took: seconds, 0 if not known."""
+        manifest = self.manifest
+        return BackupReport(
+            name=str(self.name),
+            time=timestamp(manifest.time),
+            revision=self.name.revision,
+            etcd_version=manifest.etcd_version,
+            cluster_id=manifest.cluster_id,
+            size=manifest.size,
+            sha256=manifest.stored_sha256,
+            age=max(0.0, (now - manifest.time).total_seconds()),
+            took=round(took, 1),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """All that is in the folder under names of backups.
+    """All that is in the folder under names of backups."""
 
-    backups: the complete ones, the newest first. incomplete: paths of objects without a manifest. bare: paths
-    of objects that are gone, but for their manifests.
-    """
-
-    backups: tuple[ToolBackup, ...] = ()
-    incomplete: tuple[str, ...] = ()
-    bare: tuple[str, ...] = ()
+    backups: tuple[ToolBackup, ...] = ()  # the complete ones, the newest first
+    incomplete: tuple[str, ...] = ()  # paths of objects without a manifest
+    bare: tuple[str, ...] = ()  # paths of objects that are gone, but for their manifests
 
     @property
     def newest(self) -> ToolBackup | None:

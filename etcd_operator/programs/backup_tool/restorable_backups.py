@@ -15,8 +15,7 @@ from etcd_operator.archive.keys import KeyRing
 from etcd_operator.archive.verify import verify
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
-from etcd_operator.formats import timestamp
-from etcd_operator.pods.tool_report import RestorableBackups, VerifiedBackup
+from etcd_operator.pods.reports import BackupReport, RestorableBackups
 from etcd_operator.programs.backup_tool.inventory import NOTHING, Inventory, ToolBackup
 from etcd_operator.programs.backup_tool.storing import Storing
 from etcd_operator.storage.protocol import Store
@@ -136,16 +135,5 @@ class BackupChecker:
                 return backup
         return None
 
-    def _described(self, backup: ToolBackup | None) -> VerifiedBackup | None:
-        if backup is None:
-            return None
-        manifest = backup.manifest
-        return VerifiedBackup(
-            name=str(backup.name),
-            time=timestamp(manifest.time),
-            age=max(0.0, (self._clock.now() - manifest.time).total_seconds()),
-            revision=backup.name.revision,
-            etcd_version=manifest.etcd_version,
-            cluster_id=manifest.cluster_id,
-            sha256=manifest.stored_sha256,
-        )
+    def _described(self, backup: ToolBackup | None) -> BackupReport | None:
+        return backup.report(self._clock.now()) if backup is not None else None

@@ -19,7 +19,7 @@ import structlog
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.formats import timestamp
-from etcd_operator.pods.tool_report import LastFailure, NewestBackup, ToolReport
+from etcd_operator.pods.reports import BackupReport, LastFailure, ToolReport
 from etcd_operator.programs.backup_tool.inventory import Inventory
 from etcd_operator.programs.backup_tool.runner import Runner
 
@@ -108,19 +108,11 @@ class Worker:
         found = self._inventory
         return found.newest.manifest.cluster_id if found is not None and found.newest is not None else ""
 
-    def _newest(self, found: Inventory) -> NewestBackup | None:
+    def _newest(self, found: Inventory) -> BackupReport | None:
         newest = found.newest
         if newest is None:
             return None
-        return NewestBackup(
-            name=str(newest.name),
-            time=timestamp(newest.manifest.time),
-            revision=newest.name.revision,
-            size=newest.manifest.size,
-            etcd_version=newest.manifest.etcd_version,
-            cluster_id=newest.manifest.cluster_id,
-            took=round(self._took.get(newest.path, 0.0), 1),
-        )
+        return newest.report(self._clock.now(), took=self._took.get(newest.path, 0.0))
 
     def _first(self) -> None:
         """Read what is stored, until that succeeds. What the cluster has decides when the first turn is."""

@@ -24,7 +24,7 @@ from etcd_operator.archive.errors import Damaged
 from etcd_operator.decoding import decoder
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.formats import hex_id
-from etcd_operator.pods.survivor_report import ListedVoter
+from etcd_operator.pods.reports import ListedVoter
 
 _LENGTH = struct.Struct("<Q")
 _SIZE_MASK = (1 << 56) - 1

@@ -1,6 +1,6 @@
 """The process that reads a survivor, and the HTTP API by which its data is fetched.
 
-    GET  /v1/survivor             what it has (`pods.survivor_report`), or why that is not known now
+    GET  /v1/survivor             what it has (`pods.reports`), or why that is not known now
     GET  /v1/backup?name=survivor the database, followed by etcd's hash, as `etcdctl snapshot save` writes it
 
 Both require `Authorization: Bearer TOKEN`. The database is sent as it is on the disk; whoever fetches it
@@ -23,7 +23,7 @@ import msgspec
 import structlog
 
 from etcd_operator.pods.http_server import BYTES, JSON, TEXT, Handler, ListeningServer, listening_socket
-from etcd_operator.pods.survivor_report import FOLLOWED_A_LEADER, NAME, SurvivorReport
+from etcd_operator.pods.reports import FOLLOWED_A_LEADER, SURVIVOR, SurvivorReport
 from etcd_operator.process.signals import set_on_signal
 from etcd_operator.programs.survivor_reader.reading import DataReader, NotReadable, Signature
 
@@ -125,7 +125,7 @@ class _Handler(Handler):
         self.server.asked_at = self.server.clock()
         if url.path == "/v1/survivor":
             self.respond(HTTPStatus.OK, JSON, msgspec.json.encode(self.server.keeper.report()) + b"\n")
-        elif url.path == "/v1/backup" and parse_qs(url.query).get("name") == [NAME]:
+        elif url.path == "/v1/backup" and parse_qs(url.query).get("name") == [SURVIVOR]:
             self._send()
         else:
             self._text(HTTPStatus.NOT_FOUND, "not found")

@@ -23,7 +23,7 @@ from pathlib import Path
 from etcd_operator.archive.database import DatabaseScan
 from etcd_operator.archive.errors import Damaged
 from etcd_operator.formats import hex_id
-from etcd_operator.pods.survivor_report import SurvivorReport
+from etcd_operator.pods.reports import SurvivorReport
 from etcd_operator.programs.survivor_reader.files import listed_members, newest_log, read_log, requires_user
 
 QUIET = 1.0

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 from etcd_operator.object_metrics import RestoreMetrics
-from etcd_operator.pods.progress_report import Progress
+from etcd_operator.pods.reports import Progress
 from unit.fakes.apiserver.faults import Answer, Cut, Fault, Request, no_fault
 from unit.passes.bodies import RESTORES
 from unit.passes.harness import Operator

@@ -1,6 +1,6 @@
 """What the status of an EtcdRestore shows of its pods while they work."""
 
-from etcd_operator.pods.progress_report import Progress
+from etcd_operator.pods.reports import Progress
 from unit.passes.bodies import RESTORES
 from unit.passes.restoring import SNAPSHOT, Restoring, made, restore
 

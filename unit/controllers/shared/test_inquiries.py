@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.controllers.shared.inquiries import Inquiries, LastAnswer, PodServer
 from etcd_operator.keys import Key
 from etcd_operator.pods.client import NoReport
-from etcd_operator.pods.tool_report import ToolReport
+from etcd_operator.pods.reports import ToolReport
 from unit.fakes.clock import FakeClock
 from unit.waiting import eventually
 

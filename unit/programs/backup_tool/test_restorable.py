@@ -11,7 +11,7 @@ from etcd_operator.archive.source import Source
 from etcd_operator.formats import hex_id
 from etcd_operator.pods import client
 from etcd_operator.pods.client import NoReport, TokenRefused
-from etcd_operator.pods.tool_report import RestorableBackups
+from etcd_operator.pods.reports import RestorableBackups
 from etcd_operator.programs.backup_tool import restorable_backups
 from etcd_operator.programs.backup_tool.inventory import Inventory, find, load
 from etcd_operator.programs.backup_tool.restorable_backups import VALID_SECONDS, BackupChecker

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.archive.errors import Damaged
-from etcd_operator.pods.survivor_report import ListedVoter
+from etcd_operator.pods.reports import ListedVoter
 from etcd_operator.programs.survivor_reader.files import LogState, listed_members, newest_log, read_log
 from unit.programs.survivor_reader.files import METADATA, STATE, database, log, message, record
 

@@ -10,7 +10,7 @@ import pytest
 from etcd_operator.clock import SystemClock
 from etcd_operator.pods import client
 from etcd_operator.pods.client import NoReport, TokenRefused
-from etcd_operator.pods.survivor_report import FOLLOWED_A_LEADER, NAME, ListedVoter, SurvivorReport
+from etcd_operator.pods.reports import FOLLOWED_A_LEADER, SURVIVOR, ListedVoter, SurvivorReport
 from etcd_operator.programs.backup_tool.seed import FromTool, Request, SeedError
 from etcd_operator.programs.survivor_reader import process
 from etcd_operator.programs.survivor_reader.process import Keeper, Server, serve
@@ -167,7 +167,7 @@ class Served:
             raise NoReport("it would be asked again")
 
         tool = FromTool(address=self.address, token="secret", clock=SystemClock(), wait=give_up)
-        tool.fetch(Request(etcd_version="3.6.16", name=NAME, sha256=sha256), file)
+        tool.fetch(Request(etcd_version="3.6.16", name=SURVIVOR, sha256=sha256), file)
 
 
 @pytest.fixture

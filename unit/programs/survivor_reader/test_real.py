@@ -12,7 +12,7 @@ import pytest
 from e2e.support.keys import KeyClient
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
-from etcd_operator.pods.survivor_report import NAME, SurvivorReport
+from etcd_operator.pods.reports import SURVIVOR, SurvivorReport
 from etcd_operator.programs.survivor_reader.reading import DataReader, NotReadable
 from unit.etcd.conftest import programs
 from unit.etcd.real import RealEtcdCluster, free_address
@@ -96,7 +96,7 @@ def test_all_that_was_acknowledged_is_read_and_nothing_is_changed(lost: Lost) ->
     assert not any(member.is_learner for member in report.members)
     assert lost.waited, "it would have waited"
 
-    copied = lost.folder / f"{NAME}.db"
+    copied = lost.folder / f"{SURVIVOR}.db"
     copied.write_bytes(lost.reader.database.read_bytes())
     status = [str(lost.binaries / "etcdutl"), "snapshot", "status", str(copied), "--write-out=json"]
     found = json.loads(subprocess.run(status, check=True, capture_output=True, timeout=30).stdout)

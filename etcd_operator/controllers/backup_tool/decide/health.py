@@ -12,7 +12,7 @@ from etcd_operator.controllers.backup_tool.decide.state import ToolPodState, Too
 from etcd_operator.controllers.etcd_backup.decide.result import LONGEST_MESSAGE, REASONS, without_flags
 from etcd_operator.controllers.etcd_cluster.decide.backup_health import HEALTHY
 from etcd_operator.object_metrics import HEALTH, BackupMetrics
-from etcd_operator.pods.tool_report import LastFailure, ToolReport
+from etcd_operator.pods.reports import LastFailure, ToolReport
 
 OVERDUE_INTERVALS = 2
 SETTLING_SECONDS = 60.0

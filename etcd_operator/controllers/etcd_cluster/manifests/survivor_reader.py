@@ -12,7 +12,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.urls import endpoint
 from etcd_operator.controllers.shared.manifests.command import PodVolume, container
 from etcd_operator.controllers.shared.manifests.pod import DATA_VOLUME
 from etcd_operator.pods.contract import METRICS_PORT, READER_PORT, READER_TOKEN_VARIABLE, SEED_TOKEN_VARIABLE
-from etcd_operator.pods.survivor_report import NAME
+from etcd_operator.pods.reports import SURVIVOR
 
 READER = "survivor-reader"
 """Each such container of a pod adds its number to this name."""
@@ -41,7 +41,7 @@ def fetch(spec: RawObject, survivor: Reader, *, version: str, image: str) -> Raw
     arguments = [
         f"--tool={endpoint(survivor.host, READER_PORT)}",
         f"--etcd-version={version}",
-        f"--name={NAME}",
+        f"--name={SURVIVOR}",
         f"--sha256={survivor.sha256}",
     ]
     token = {"name": SEED_TOKEN_VARIABLE, "value": survivor.token}

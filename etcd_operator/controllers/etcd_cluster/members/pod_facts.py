@@ -23,7 +23,7 @@ from etcd_operator.decoding import decoder
 from etcd_operator.formats import instant
 from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod, StateReason
 from etcd_operator.pods.contract import READER_TOKEN_VARIABLE
-from etcd_operator.pods.survivor_report import FOLLOWED_A_LEADER
+from etcd_operator.pods.reports import FOLLOWED_A_LEADER
 
 KEYS = (coreos.POD_KEYS, improbable.POD_KEYS)
 

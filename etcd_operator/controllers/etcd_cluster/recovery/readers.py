@@ -21,7 +21,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod, Written
 from etcd_operator.pods.client import NoReport
 from etcd_operator.pods.contract import READER_PORT
-from etcd_operator.pods.survivor_report import SurvivorReport
+from etcd_operator.pods.reports import SurvivorReport
 
 SUBRESOURCE = "ephemeralcontainers"
 

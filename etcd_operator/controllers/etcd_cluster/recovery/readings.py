@@ -16,7 +16,7 @@ from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 from etcd_operator.pods.contract import READER_PORT
-from etcd_operator.pods.survivor_report import SurvivorReport
+from etcd_operator.pods.reports import SurvivorReport
 
 ASK_AGAIN = 1.0
 

@@ -23,7 +23,7 @@ from etcd_operator.errors import Invalid, OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
-from etcd_operator.pods.tool_report import RestorableBackups
+from etcd_operator.pods.reports import RestorableBackups
 
 NOT_RUNNING = "its pod is not ready"
 

@@ -6,7 +6,7 @@ from enum import Enum
 from etcd_operator.api.restores import RecordedBackup, RestoreFailure, Verified
 from etcd_operator.controllers.etcd_restore.decide.result import RestoreReport
 from etcd_operator.controllers.shared.decide.job_end import JobEnd
-from etcd_operator.pods.progress_report import Progress
+from etcd_operator.pods.reports import Progress
 
 PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
 """The phases. The last two are final."""

@@ -18,11 +18,11 @@ from etcd_operator.controllers.backup_tool.decide.health import (
 from etcd_operator.controllers.backup_tool.decide.policy import NO_BACKUPS, Wanted
 from etcd_operator.controllers.backup_tool.decide.state import ToolState
 from etcd_operator.controllers.etcd_cluster.decide.backup_health import HEALTHY, merged
-from etcd_operator.pods.tool_report import LastFailure, NewestBackup, ToolReport
+from etcd_operator.pods.reports import BackupReport, LastFailure, ToolReport
 from unit.controllers.backup_tool.decide.test_backup_tool_plan import IN_S3, POD, SETS, SETTLED
 
 NOW = "2026-11-22T18:00:00Z"
-NEWEST = NewestBackup(
+NEWEST = BackupReport(
     name="3.6.16_000000000000000a_etcd.backup",
     time="2026-11-22T17:00:00Z",
     revision=10,

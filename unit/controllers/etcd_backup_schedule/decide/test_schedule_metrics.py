@@ -17,7 +17,7 @@ from etcd_operator.controllers.etcd_backup_schedule.decide.metrics import (
 )
 from etcd_operator.formats import timestamp
 from etcd_operator.object_metrics import BackupMetrics
-from etcd_operator.pods.tool_report import ToolReport
+from etcd_operator.pods.reports import ToolReport
 from unit.controllers.etcd_backup_schedule.decide.schedules import at, state, taken
 
 NONE = ScheduleStatus()

@@ -23,7 +23,7 @@ from etcd_operator.controllers.etcd_restore.decide.result import RestoreReport
 from etcd_operator.controllers.shared.decide.job_end import JobEnd
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.values import NoAnswer
-from etcd_operator.pods.tool_report import LastFailure
+from etcd_operator.pods.reports import LastFailure
 from unit.archive.samples import folder, stored
 from unit.archive.test_programs import install
 from unit.controllers.backup_tool.decide.test_backup_health import LIMIT, REPORT, judged

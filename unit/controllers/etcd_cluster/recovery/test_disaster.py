@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_operator.pods.tool_report import RestorableBackups
+from etcd_operator.pods.reports import RestorableBackups
 from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import PODS, REPLICA_SETS
 from unit.passes.bench import bootstrapped

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import READ_AFTER, READ_MAJORITY_AFTER
 from etcd_operator.controllers.etcd_cluster.recovery.readings import Readings
 from etcd_operator.keys import Key
-from etcd_operator.pods.survivor_report import FOLLOWED_A_LEADER
+from etcd_operator.pods.reports import FOLLOWED_A_LEADER
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import PODS
 from unit.passes import quorum_losses as ephemerals

@@ -13,7 +13,7 @@ from etcd_operator.controllers.etcd_restore.decide.state import (
     RestoreState,
 )
 from etcd_operator.controllers.shared.decide.job_end import JobEnd
-from etcd_operator.pods.progress_report import Progress
+from etcd_operator.pods.reports import Progress
 
 SIZE = 1000
 SNAPSHOT = Verified(revision=7, keys=3, size=SIZE, sha256="ab" * 32, check="manifest")

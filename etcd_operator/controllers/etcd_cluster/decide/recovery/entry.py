@@ -37,7 +37,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Comp
 from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming, Seeding, Start
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.formats import instant
-from etcd_operator.pods.tool_report import VerifiedBackup
+from etcd_operator.pods.reports import BackupReport
 
 MOVED_ON = REVISION_BUMP // 2
 """How far a seed's revision is ahead of its survivor's at least.
@@ -99,7 +99,7 @@ def next_from_survivor(state: ClusterState, survivor: Member, authority: Authori
     return _next(state, source, authority, revision=survivor.revision, version=version)
 
 
-def next_from_tool(state: ClusterState, backup: VerifiedBackup, authority: Authority) -> Recovery:
+def next_from_tool(state: ClusterState, backup: BackupReport, authority: Authority) -> Recovery:
     """The entry of a recovery that restores a backup of this cluster, with the version of etcd it is of.
 
     It may be of an etcd cluster that this resource had before: no backup of the recorded one was stored yet.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source, names_backup
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.pods.tool_report import RestorableBackups
+from etcd_operator.pods.reports import RestorableBackups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
     under_way,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.pods.tool_report import VerifiedBackup
+from etcd_operator.pods.reports import BackupReport
 from etcd_operator.versions import can_restore
 
 
@@ -102,7 +102,7 @@ def _newer_seed(state: ClusterState, recovery: Recovery) -> Member | None:
     return seed if seed is not None and state.kind.may_keep_data(seed) else None
 
 
-def _restore_all(state: ClusterState, backup: VerifiedBackup) -> Plan:
+def _restore_all(state: ClusterState, backup: BackupReport) -> Plan:
     """Nothing is left of any member."""
     found = [member for member in state.members if state.kind.may_keep_data(member)]
     if found:

@@ -15,7 +15,7 @@ from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import held
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.pods.tool_report import VerifiedBackup
+from etcd_operator.pods.reports import BackupReport
 from etcd_operator.versions import can_restore
 
 TOOL_GRACE = 30.0
@@ -44,7 +44,7 @@ def stored_newer_than(state: ClusterState, survivor: Member | None) -> tuple[Com
     return tuple(sorted(found, key=lambda b: (not b.is_damaged, b.revision, b.time), reverse=True))
 
 
-def newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup | Plan | None:
+def newer_than(state: ClusterState, survivor: Member) -> BackupReport | Plan | None:
     """A backup of the tool with more than this survivor; None if there is none; a plan if that is unknown."""
     tool_backups = state.tool_backups
     if not tool_backups.is_kept:
@@ -66,7 +66,7 @@ def newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup | Plan |
     return report.newest if _has_more(state, report.newest, revision) else None
 
 
-def _has_more(state: ClusterState, backup: VerifiedBackup | None, revision: int) -> bool:
+def _has_more(state: ClusterState, backup: BackupReport | None, revision: int) -> bool:
     if backup is None or backup.cluster_id != state.persisted.cluster_id:
         return False
     return backup.revision > revision and can_restore(backup.etcd_version)
@@ -92,7 +92,7 @@ def _wait_beside(state: ClusterState, name: str, revision: int) -> Plan | None:
     return None
 
 
-def newest_backup(state: ClusterState) -> VerifiedBackup | Plan:
+def newest_backup(state: ClusterState) -> BackupReport | Plan:
     """The backup to restore where no member is left; a plan where there is none, or it is not known."""
     tool_backups = state.tool_backups
     if not tool_backups.is_kept:
@@ -135,7 +135,7 @@ def newest_backup(state: ClusterState) -> VerifiedBackup | Plan:
     return newest
 
 
-def _is_own(state: ClusterState, backup: VerifiedBackup) -> bool:
+def _is_own(state: ClusterState, backup: BackupReport) -> bool:
     """Whether a backup is of an etcd cluster that this resource had, as far as its status records them.
 
     A seed is opened to clients, and to the backup tool, after the ID of its cluster is on record.

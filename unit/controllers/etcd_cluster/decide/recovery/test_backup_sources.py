@@ -21,7 +21,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.source import TOOL_G
 from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.formats import duration_text
-from etcd_operator.pods.tool_report import RestorableBackups, VerifiedBackup
+from etcd_operator.pods.reports import BackupReport, RestorableBackups
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,
     bootstrapped,
@@ -36,8 +36,8 @@ from unit.controllers.etcd_cluster.decide.recovery.quorum_losses import RECOVERY
 OTHER = "0badcafe"
 
 
-def backup(revision: int = 9, cluster_id: str = CLUSTER_ID, version: str = "3.6.16") -> VerifiedBackup:
-    return VerifiedBackup(
+def backup(revision: int = 9, cluster_id: str = CLUSTER_ID, version: str = "3.6.16") -> BackupReport:
+    return BackupReport(
         name=f"r{revision}",
         time="2026-01-01T00:00:00Z",
         age=61.5,
@@ -48,7 +48,7 @@ def backup(revision: int = 9, cluster_id: str = CLUSTER_ID, version: str = "3.6.
     )
 
 
-def having(found: VerifiedBackup | None, **more: Any) -> RestorableBackups:
+def having(found: BackupReport | None, **more: Any) -> RestorableBackups:
     report: dict[str, Any] = {"is_listed": True, "candidate": found, "is_checked": True, "newest": found}
     return RestorableBackups(**{**report, **more})
 

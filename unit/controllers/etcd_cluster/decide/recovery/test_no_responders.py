@@ -11,7 +11,7 @@ from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source, names_backup
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.pods.tool_report import RestorableBackups, VerifiedBackup
+from etcd_operator.pods.reports import BackupReport, RestorableBackups
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,
     answer,
@@ -23,7 +23,7 @@ from unit.controllers.etcd_cluster.decide.builders import (
 )
 from unit.controllers.etcd_cluster.decide.recovery.quorum_losses import RECOVERY, lost
 
-R9 = VerifiedBackup(
+R9 = BackupReport(
     name="r9",
     time="2026-01-01T00:00:00Z",
     age=60.0,
