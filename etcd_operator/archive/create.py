@@ -33,17 +33,13 @@ _BLOCK = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where the snapshot comes from; IDs as etcd's numbers.
-
-    revision: the member had it before the snapshot began, 0 if that is unknown.
-    has_quorum: as `Manifest.quorum`.
-    """
+    """Where the snapshot comes from; IDs as etcd's numbers."""
 
     etcd_version: str
     cluster_id: int
     member_id: int
-    revision: int = 0
-    has_quorum: bool = True
+    revision: int = 0  # which the member had before the snapshot began, 0 if that is unknown
+    has_quorum: bool = True  # as `Manifest.quorum`
 
     @classmethod
     def of(cls, source: Source) -> Self:

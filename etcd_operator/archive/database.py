@@ -16,23 +16,17 @@ _BEGIN = 2 * MAX_PAGE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSummary:
-    """What is in a snapshot.
+    """What is in a snapshot."""
 
-    revision: of the last entry, as `etcdutl snapshot status` reports it; 0 if there is none.
-    keys: entries of the bucket `key`: one for each revision of a key that is not compacted.
-    compacted: the revision of the last compaction, 0 before the first. It is higher than `revision` if older
-    versions of etcd compacted the last entry, too; a member that is started on it has the higher one of both.
-    cluster_version: as etcd recorded it; empty if it has not.
-    size, sha256: of all bytes, with etcd's hash. has_hash: whether they end with it; it matches.
-    """
-
-    revision: int
-    keys: int
+    revision: int  # of the last entry, as `etcdutl snapshot status` reports it; 0 if there is none
+    keys: int  # entries of the bucket `key`: one for each revision of a key that is not compacted
+    # The revision of the last compaction, 0 before the first. It is higher than `revision` if an older version
+    # of etcd compacted the last entry, too; a member that is started on it has the higher one of both.
     compacted: int
-    cluster_version: str
-    size: int
-    sha256: str
-    has_hash: bool
+    cluster_version: str  # as etcd recorded it; empty if it has not
+    size: int  # of all bytes, with etcd's hash
+    sha256: str  # of the same
+    has_hash: bool  # whether the bytes end with etcd's hash, which matches
 
     @property
     def last_revision(self) -> int:

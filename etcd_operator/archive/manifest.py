@@ -34,39 +34,25 @@ Cipher = Literal["", "AES-256-GCM"]
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What was stored, and of which cluster.
-
-    etcd_version: of the member that sent the snapshot. cluster_id, member_id: hexadecimal, as etcd's own
-    tools print them: without padding.
-    revision: the last one in the database. keys: entries of the database, each revision of a key being one.
-    size, sha256: of the plain snapshot, including the hash that etcd appends.
-    stored_size, stored_sha256: of the stored object; the same for a plain backup.
-    quorum: whether a quorum confirmed before the snapshot that the member had every acknowledged write; if
-    not, the last ones may be missing.
-    time: when the snapshot began, aware. key_id: of the key that encrypted it, else empty.
-    operator_version: of the operator that wrote this; empty if unknown.
-    series: which other backups it is counted with when old ones are removed; empty for none in particular.
-
-    Raises `ValueError` if the values contradict each other.
-    """
+    """What was stored, and of which cluster. Raises `ValueError` if the values contradict each other."""
 
     format_version: int = FORMAT
-    operator_version: str = ""
-    etcd_version: EtcdVersion
-    cluster_id: ID = msgspec.field(name="clusterID")
-    member_id: ID = msgspec.field(name="memberID")
-    revision: Count
-    keys: Count
-    size: Count
-    sha256: SHA256
-    stored_size: Count
-    stored_sha256: SHA256 = msgspec.field(name="storedSHA256")
-    time: Instant
+    operator_version: str = ""  # of the operator that wrote this; empty if unknown
+    etcd_version: EtcdVersion  # of the member that sent the snapshot
+    cluster_id: ID = msgspec.field(name="clusterID")  # hexadecimal, without padding, as etcd's tools print it
+    member_id: ID = msgspec.field(name="memberID")  # the same
+    revision: Count  # the last one in the database
+    keys: Count  # entries of the database, each revision of a key being one
+    size: Count  # of the plain snapshot, including the hash that etcd appends
+    sha256: SHA256  # of the same
+    stored_size: Count  # of the stored object; equal to `size` for a plain backup
+    stored_sha256: SHA256 = msgspec.field(name="storedSHA256")  # of the stored object
+    time: Instant  # when the snapshot began, aware
     compression: Compression = ""
     encryption: Cipher = ""
-    key_id: KeyID = msgspec.field(default="", name="keyID")
-    quorum: bool = True
-    series: SeriesName = ""
+    key_id: KeyID = msgspec.field(default="", name="keyID")  # of the key that encrypted it, else empty
+    quorum: bool = True  # if no quorum confirmed a read before the snapshot, the last writes may be missing
+    series: SeriesName = ""  # which other backups it is counted with when old ones are removed
 
     def __post_init__(self) -> None:
         """Refuse what no backup can be."""

@@ -24,26 +24,20 @@ from etcd_operator.storage.protocol import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneScope:
-    """Which backups are looked at: below `prefix` ("" for all), of this series, with these names.
+    """Which backups are considered."""
 
-    is_wanted: whether a name, as it is in the store, belongs to them.
-    """
-
-    prefix: str
+    prefix: str  # below which they are; "" for all
     series: str = ""
-    is_wanted: Callable[[str], bool] = lambda _name: True
+    is_wanted: Callable[[str], bool] = lambda _name: True  # by the name in the store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What is stored of a series. surplus: complete backups to be removed, the oldest first.
+    """What is stored of a series."""
 
-    kept: how many complete backups remain. bare: manifests without objects, by the names of these.
-    """
-
-    surplus: tuple[StoredBackup, ...]
-    kept: int
-    bare: tuple[tuple[str, Manifest], ...] = ()
+    surplus: tuple[StoredBackup, ...]  # complete backups to be removed, the oldest first
+    kept: int  # how many complete backups remain
+    bare: tuple[tuple[str, Manifest], ...] = ()  # manifests without objects, by the names of these
 
 
 def find(store: Store, scope: PruneScope, policy: Policy, *, keep: Collection[str], now: datetime) -> Found:

@@ -31,13 +31,9 @@ class Check(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A plain snapshot that was checked.
+    """A plain snapshot that was checked."""
 
-    etcd_version: of the member that sent it; without a manifest the version that the database names, without
-    one empty.
-    """
-
-    etcd_version: str
+    etcd_version: str  # of the member that sent it; without a manifest as the database has it, or empty
     revision: int
     keys: int
     size: int
@@ -47,15 +43,13 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restorable:
-    """An object in a store. size: of the plain snapshot, in bytes. sha256: of one that was verified, which it
-    has to be; empty if any will do.
-    """
+    """An object in a store."""
 
     store: Store
     name: str
-    size: int
+    size: int  # of the plain snapshot, in bytes
     manifest: Manifest | None
-    sha256: str = ""
+    sha256: str = ""  # of the snapshot that was verified before, which this one has to be; empty for any
 
     def save(self, file: Path, keys: KeyRing, *, on_progress: OnProgress = ignore_progress) -> Snapshot:
         """Write the plain snapshot to a new file. Only a file whose writing ended without an error is whole.

@@ -34,16 +34,13 @@ _LOG_SIZE = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMember:
-    """The member that starts on the data; all members of the new cluster have the same `initial_cluster`
-    (peer URLs by name) and `token`.
-
-    revision_bump: how much higher the revisions of the new cluster are. By this, clients that have seen later
-    revisions than that of the backup learn that they have to read everything again.
-    """
+    """The member that starts on the data."""
 
     name: str
-    initial_cluster: dict[str, tuple[str, ...]]
-    token: str
+    initial_cluster: dict[str, tuple[str, ...]]  # peer URLs by name, the same for all members
+    token: str  # the same for all members
+    # How much higher the revisions of the new cluster are: so clients that have seen later revisions than that
+    # of the backup learn that they have to read everything again.
     revision_bump: int
 
 

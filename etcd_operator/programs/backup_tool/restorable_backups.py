@@ -29,16 +29,13 @@ VALID_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What is stored, listed for a request with this ID after so many changes. at: when that was complete.
-
-    The rest is known once everything is read: is_checked.
-    """
+    """What is stored, listed for a request with the ID `running` after so many changes."""
 
     running: str
     changes: int
-    at: float
+    at: float  # when that was complete
     inventory: Inventory = NOTHING
-    is_checked: bool = False
+    is_checked: bool = False  # whether everything is read: only then the rest is known
     whole: ToolBackup | None = None
     damaged: tuple[str, ...] = ()
     failure: OperatorError | None = None

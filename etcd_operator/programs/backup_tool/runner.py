@@ -56,17 +56,13 @@ class Turn:
 
 @dataclass(eq=False, kw_only=True)
 class Runner:
-    """Takes the backups of one cluster; for use by one thread.
+    """Takes the backups of one cluster; for use by one thread."""
 
-    open_store: a store of its own for each caller. folder: of this cluster in the store. endpoint: where etcd
-    is found (`host:port`). keep: how many backups. scratch: a folder for one snapshot. storing: see there.
-    """
-
-    open_store: Callable[[], Store]
-    folder: str
-    endpoint: str
-    keep: int
-    scratch: Path
+    open_store: Callable[[], Store]  # a store of its own for each caller
+    folder: str  # of this cluster in the store
+    endpoint: str  # where etcd is found (`host:port`)
+    keep: int  # how many backups
+    scratch: Path  # a folder for one snapshot
     clock: Clock
     is_stopping: Callable[[], bool]
     storing: Storing

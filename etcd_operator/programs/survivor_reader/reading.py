@@ -47,23 +47,19 @@ _KEEPALIVE = "0"
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a reading rests on.
+    """What a reading rests on."""
 
-    files: inode, size and time of the last change of each. received: bytes of raft messages that a learner
-    has received since it runs; 0 for a voter, which reports by itself whether it follows a leader.
-    """
-
-    files: tuple[tuple[int, int, int], ...]
+    files: tuple[tuple[int, int, int], ...]  # inode, size and time of the last change of each
+    # Bytes of raft messages that a learner has received since it runs; 0 for a voter, which reports by itself
+    # whether it follows a leader.
     received: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """applied: the raft index up to which etcd has applied its log. received: see `Signature`."""
-
     has_leader: bool
-    applied: int
-    received: float
+    applied: int  # the raft index up to which etcd has applied its log
+    received: float  # as in `Signature`
     is_learner: bool
 
 
