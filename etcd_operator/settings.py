@@ -4,43 +4,59 @@ Each field is a flag of `etcd-operator run` and an environment variable; see `cl
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from etcd_operator.errors import OperatorError
 from etcd_operator.versions import parse_version
 
 DEFAULT_ETCD_VERSION = "3.6.16"
 DEFAULT_ETCD_REPOSITORY = "quay.io/coreos/etcd"
+T = TypeVar("T", bool, float, int, str)
+
 _PROVISIONER = r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?(/[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?)?"
+
+
+def _flag(default: T, text: str) -> T:
+    found: T = field(default=default, metadata={"help": text})
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How this operator runs. Times are in seconds.
+    """How this operator runs. Times are in seconds; an empty text stands for the default in the help."""
 
-    namespace: the only one it serves; empty for all. kubeconfig: a file; empty for the pod's
-    service account or, outside a pod, the user's default.
-    probe_deadline: how long one probe of a cluster's members may take.
-    resync: how often a settled cluster is reconciled again.
-    backup_image: the operator's own image, see `OwnImage`; empty for that of the operator's own pod.
-    pv_provisioner: of the StorageClass that the operator makes for backups; empty for the default class.
-    """
-
-    namespace: str = ""
-    kubeconfig: str = ""
-    workers: int = 4
-    etcd_repository: str = DEFAULT_ETCD_REPOSITORY
-    default_etcd_version: str = DEFAULT_ETCD_VERSION
-    leader_elect: bool = True
-    lease_namespace: str = ""
-    listen: str = ":8080"
-    log_format: str = "auto"
-    log_level: str = "info"
-    install_crds: bool = True
-    probe_deadline: float = 2.0
-    resync: float = 30.0
-    backup_image: str = ""
-    pv_provisioner: str = ""
+    namespace: str = _flag("", "serve only this namespace (default: all)")
+    kubeconfig: str = _flag(
+        "", "kubeconfig file (default: the pod's service account, else $KUBECONFIG or ~/.kube/config)"
+    )
+    workers: int = _flag(4, "number of workers per kind of resource")
+    etcd_repository: str = _flag(DEFAULT_ETCD_REPOSITORY, "image repository of etcd, without a tag")
+    default_etcd_version: str = _flag(
+        DEFAULT_ETCD_VERSION, "etcd version of coreos.com clusters that do not specify one"
+    )
+    leader_elect: bool = _flag(
+        default=True, text="act only while holding the Lease; required for more than one replica"
+    )
+    lease_namespace: str = _flag("", "namespace of the Lease (default: the pod's namespace)")
+    listen: str = _flag(":8080", "address that serves /metrics, /healthz and /readyz")
+    log_format: str = _flag("auto", "auto, json or console; auto is console on a terminal, else json")
+    log_level: str = _flag("info", "debug, info, warning or error")
+    install_crds: bool = _flag(
+        default=True, text="create or update the operator's CRDs and admission policies at start"
+    )
+    probe_deadline: float = _flag(2.0, "time limit in seconds for one probe of a cluster's members")
+    resync: float = _flag(30.0, "seconds between reconciliations of a settled cluster")
+    backup_image: str = _flag(
+        "",
+        "image of the operator that its pods for backups, restores and recoveries run (default: that of the "
+        "operator's own pod)",
+    )
+    pv_provisioner: str = _flag(
+        "",
+        "provisioner of the StorageClass that the operator creates for backups of coreos.com clusters "
+        "(default: none is created, and backups use the default StorageClass)",
+    )
 
     def check(self) -> None:
         """Raise `OperatorError`, in one line, for an invalid value."""

@@ -20,7 +20,7 @@ class DatabaseSummary:
 
     revision: int  # of the last entry, as `etcdutl snapshot status` reports it; 0 if there is none
     keys: int  # entries of the bucket `key`: one for each revision of a key that is not compacted
-    # The revision of the last compaction, 0 before the first. It is higher than `revision` if an older version
+    # The revision of the last compaction, 0 before the first. It is higher than `revision` if an old version
     # of etcd compacted the last entry, too; a member that is started on it has the higher one of both.
     compacted: int
     cluster_version: str  # as etcd recorded it; empty if it has not

@@ -39,8 +39,8 @@ class NewMember:
     name: str
     initial_cluster: dict[str, tuple[str, ...]]  # peer URLs by name, the same for all members
     token: str  # the same for all members
-    # How much higher the revisions of the new cluster are: so clients that have seen later revisions than that
-    # of the backup learn that they have to read everything again.
+    # How much higher the revisions of the new cluster are. By this, clients that have seen later revisions
+    # than the backup has learn that they have to read everything again.
     revision_bump: int
 
 

@@ -24,26 +24,6 @@ DESCRIPTION = (
 )
 EXAMPLES = ""
 
-FLAGS = {
-    "namespace": "serve only this namespace (default: all)",
-    "kubeconfig": "kubeconfig file (default: the pod's service account, else $KUBECONFIG or ~/.kube/config)",
-    "workers": "number of workers per kind of resource",
-    "etcd_repository": "image repository of etcd, without a tag",
-    "default_etcd_version": "etcd version of coreos.com clusters that do not specify one",
-    "leader_elect": "act only while holding the Lease; required for more than one replica",
-    "lease_namespace": "namespace of the Lease (default: the pod's namespace)",
-    "listen": "address that serves /metrics, /healthz and /readyz",
-    "log_format": "auto, json or console; auto is console on a terminal, else json",
-    "log_level": "debug, info, warning or error",
-    "install_crds": "create or update the operator's CRDs and admission policies at start",
-    "probe_deadline": "time limit in seconds for one probe of a cluster's members",
-    "resync": "seconds between reconciliations of a settled cluster",
-    "pv_provisioner": "provisioner of the StorageClass that the operator creates for backups of coreos.com "
-    "clusters (default: none is created, and backups use the default StorageClass)",
-    "backup_image": "image of the operator that its pods for backups, restores and recoveries run (default: "
-    "that of the operator's own pod)",
-}
-
 DOCUMENTED = ("pv-provisioner",)
 """Flags that older documents write with one dash."""
 
@@ -58,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     for field in fields(Settings):
         flag = "--" + field.name.replace("_", "-")
-        shown = f"{FLAGS[field.name]}" + (f" (default: {field.default})" if field.default != "" else "")
+        shown = field.metadata["help"] + (f" (default: {field.default})" if field.default != "" else "")
         action: Any = argparse.BooleanOptionalAction if isinstance(field.default, bool) else "store"
         names = [flag, *(f"-{name}" for name in DOCUMENTED if flag == f"--{name}")]
         parser.add_argument(*names, action=action, default=None, help=shown)
