@@ -33,11 +33,6 @@ CLUSTER = Form(
 RESTORE_S3 = (
     "storageType S3 needs spec.backup with storageType S3: backups are restored from the bucket that it names"
 )
-RESTORE_ONCE = (
-    "a backup is restored only when the cluster is created: keep the field unchanged, remove it, or create "
-    "another cluster with it"
-)
-NO_SHRINKING = "the volume cannot become smaller: keep the earlier value"
 
 
 BACKUP_POLICY = (
@@ -82,7 +77,8 @@ BACKUP_POLICY = (
         field=".spec.restore",
         holds="!has(self.spec) || !has(self.spec.restore) || "
         "(has(oldSelf.spec) && has(oldSelf.spec.restore) && self.spec.restore == oldSelf.spec.restore)",
-        message=RESTORE_ONCE,
+        message="a backup is restored only when the cluster is created: keep the field unchanged, remove it, or create "
+        "another cluster with it",
     ),
     Validation(
         name="volume-grows",
@@ -90,6 +86,6 @@ BACKUP_POLICY = (
         field=".volumeSizeInMB",
         holds="!has(self.volumeSizeInMB) || !has(oldSelf.volumeSizeInMB) || "
         "self.volumeSizeInMB >= oldSelf.volumeSizeInMB",
-        message=NO_SHRINKING,
+        message="the volume cannot become smaller: keep the earlier value",
     ),
 )

@@ -17,19 +17,15 @@ from etcd_operator.object_metrics import HEALTH, BackupMetrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleMemory:
-    """What is remembered of the schedule with this UID.
-
-    failures: EtcdBackups that have failed since the first pass over it. counted: the UIDs of those of them
-    that still exist: the write that reports them may fail, and is then tried again.
-    success: when the one was completed that `took` (seconds) and `size` (bytes) are of.
-    """
+    """What is remembered of the schedule with this UID."""
 
     uid: str
-    failures: int = 0
+    failures: int = 0  # EtcdBackups that have failed since the first pass over the schedule
+    # The UIDs of failed EtcdBackups that exist: the write that reports them may fail, and is then repeated.
     counted: frozenset[str] = frozenset()
-    success: str = ""
-    took: float | None = None
-    size: int | None = None
+    success: str = ""  # when the last successful backup was completed
+    took: float | None = None  # seconds that the last successful backup took
+    size: int | None = None  # bytes of the last successful backup
 
 
 def remembered(

@@ -4,10 +4,13 @@ There are three passes over the data: it is verified once, then each member fetc
 status is written in steps of `STEP` percent: at most 20 times for that, whatever the size and the duration.
 """
 
+from dataclasses import dataclass
+
 import msgspec
 
 from etcd_operator.api.restores import MemberRestore, RestoreStatus
 from etcd_operator.controllers.etcd_restore.decide.state import JobState, MemberState, RestoreState
+from etcd_operator.formats import moment
 
 STEP = 5
 """Percent."""
@@ -68,3 +71,27 @@ def _of_job(job: JobState | None, size: int) -> tuple[int, int]:
         return 0, 0
     done = min(job.progress.bytes, size)
     return (size, done) if job.progress.step == "restoring" else (done, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreMemory:
+    """When an EtcdRestore last made progress, in memory: the status has the steps, but not their times."""
+
+    uid: str
+    done: int  # the most bytes that passes have seen
+    at: float  # since when, in seconds since the epoch
+
+
+def remembered(
+    kept: RestoreMemory | None, uid: str, state: RestoreState, started: str, now: float
+) -> RestoreMemory:
+    """What is to be remembered after a pass. started: as in the status, may be empty.
+
+    A restart loses the time: then progress counts from the first pass on, unless there has been none at all.
+    Less than before is no progress: a pod that fails is replaced by one that begins again.
+    """
+    found = done(state)
+    if kept is None or kept.uid != uid:
+        began = moment(started) if not found else None
+        return RestoreMemory(uid=uid, done=found, at=now if began is None else began.timestamp())
+    return RestoreMemory(uid=uid, done=found, at=now) if found > kept.done else kept

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.controllers.etcd_restore.decide.last_progress import RestoreMemory, remembered
-from etcd_operator.controllers.etcd_restore.decide.progress import done
+from etcd_operator.controllers.etcd_restore.decide.progress import RestoreMemory, done, remembered
 from etcd_operator.controllers.etcd_restore.decide.state import JobState, RestoreState
 from unit.controllers.etcd_restore.decide.test_restore_progress import DONE, SIZE, VERIFYING, running, state
 
