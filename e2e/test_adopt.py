@@ -50,7 +50,7 @@ def adopted(space: Space, theirs: External, document: Document) -> Writer:
     """Adopt a cluster while a client writes to whatever member there is."""
     with Writer(of_all(space, theirs, document), per_second=50.0) as writer:
         wait_until(lambda: writer.acknowledged > 10, LONG, "the external members take writes")
-        before = f"{listed(theirs.addresses()[0]).cluster_id:x}"
+        before = listed(theirs.addresses()[0]).cluster_id
         space.create(document)
         wait_until(
             lambda: is_finished(space, document),
@@ -114,7 +114,7 @@ def test_an_adoption_goes_on_after_its_resource_was_created_again(space: Space) 
     document = persistent(version="3.6.16", adopt={"endpoints": theirs.endpoints, "mode": "Join"})
     space.create(document)
     wait_until(lambda: progress(space, document) == "Joined", LONG, lambda: str(space.status(document)))
-    before = f"{listed(theirs.addresses()[0]).cluster_id:x}"
+    before = listed(theirs.addresses()[0]).cluster_id
     with Writer(of_all(space, theirs, document), per_second=50.0) as writer:
         wait_until(lambda: writer.acknowledged > 10, LONG, "the six members take writes")
         space.kubectl("delete", kind_of(document), document["metadata"]["name"])

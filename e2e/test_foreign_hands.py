@@ -148,10 +148,10 @@ def test_members_whose_pods_lost_their_label_stay_members(space: Space, kind: An
     assert_consistent(space, document)
 
 
-def member_ids(members: Members, pods: list[Document]) -> set[int]:
+def member_ids(members: Members, pods: list[Document]) -> set[str]:
     """The IDs of the members that run in these pods, once all answer."""
 
-    def found() -> set[int]:
+    def found() -> set[str]:
         reports = members.reports(pods)
         return {report.status.member_id for report in reports} if len(reports) == len(pods) else set()
 

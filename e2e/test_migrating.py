@@ -28,7 +28,7 @@ def cluster_id(address: str) -> str:
     """Of the cluster whose member is at an address, in hex."""
     channels = Channels()
     try:
-        return f"{EtcdClient(channels, f'{address}:2379').status().cluster_id:x}"
+        return EtcdClient(channels, f"{address}:2379").status().cluster_id
     finally:
         channels.close()
 

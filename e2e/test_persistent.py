@@ -193,7 +193,7 @@ def member_id(space: Space, document: Document, name: str) -> str:
         for report in members.reports(space.pods(document)):
             for member in report.members.members:
                 if member.name == name and report.status.leader:
-                    return f"{member.id:x}"
+                    return member.id
     return ""
 
 

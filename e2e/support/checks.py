@@ -35,7 +35,7 @@ def assert_consistent(space: Space, document: Document) -> str:
             assert sorted(member.name for member in listed) == names, f"{each.name} lists {listed}"
             assert not any(member.is_learner for member in listed), f"{each.name} lists a learner: {listed}"
         _assert_same_data(clients, min(each.status.revision for each in reports))
-    return f"{ids.pop():x}"
+    return ids.pop()
 
 
 def _have_quorum(clients: Sequence[EtcdClient]) -> bool:

@@ -83,5 +83,5 @@ class LeaderWatch:
         except OperatorError:
             self._answers.append(Answer(began, address, None))
             return
-        claim = Claim(member=status.member_id, leader=status.leader)
+        claim = Claim(member=int(status.member_id, 16), leader=int(status.leader or "0", 16))
         self._answers.append(Answer(time.monotonic(), address, claim))

@@ -76,4 +76,4 @@ class Members:
 
 def _is_complete(report: MemberReport, size: int) -> bool:
     voters = [member for member in report.members.members if member.name and not member.is_learner]
-    return report.status.leader != 0 and len(voters) == len(report.members.members) == size
+    return report.status.leader != "" and len(voters) == len(report.members.members) == size

@@ -75,7 +75,7 @@ def member_ids(space: Space, document: Document) -> dict[str, str]:
         with Members() as members:
             for report in members.reports(space.pods(document)):
                 if report.status.leader:
-                    return {member.name: f"{member.id:x}" for member in report.members.members}
+                    return {member.name: member.id for member in report.members.members}
         return {}
 
     return wait_until(found, LONG, "a member that follows a leader lists all members")

@@ -24,7 +24,6 @@ from etcd_operator.archive.keys import EncryptionKey
 from etcd_operator.archive.manifest import SUFFIX, Compression, Manifest, decode, encode, manifest_name
 from etcd_operator.archive.source import Source
 from etcd_operator.archive.streams import OnProgress, counted, ignore_progress, read_ahead
-from etcd_operator.formats import hex_id
 from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.protocol import Store
 
@@ -33,11 +32,11 @@ _BLOCK = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where the snapshot comes from; IDs as etcd's numbers."""
+    """Where the snapshot comes from; IDs are hexadecimal."""
 
     etcd_version: str
-    cluster_id: int
-    member_id: int
+    cluster_id: str
+    member_id: str
     revision: int = 0  # which the member had before the snapshot began, 0 if that is unknown
     has_quorum: bool = True  # as `Manifest.quorum`
 
@@ -163,8 +162,8 @@ class _Transfer:
         return Manifest(
             operator_version=__version__,
             etcd_version=origin.etcd_version,
-            cluster_id=hex_id(origin.cluster_id),
-            member_id=hex_id(origin.member_id),
+            cluster_id=origin.cluster_id,
+            member_id=origin.member_id,
             revision=summary.revision,
             keys=summary.keys,
             size=summary.size,

@@ -20,7 +20,6 @@ from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.errors import AuthNotEnabled, AuthRequired, PermissionDenied, Timeout
 from etcd_operator.etcd.probe import Answered, MemberReply, NoAnswer, probe
 from etcd_operator.etcd.values import AlarmKind, Status
-from etcd_operator.formats import hex_id
 
 IN_STEP = 5000
 """Log entries that a follower may lag behind; etcd itself refuses clients when applying lags further."""
@@ -101,7 +100,7 @@ def rank(replies: Mapping[str, MemberReply]) -> list[str]:
     answers = {endpoint: reply.status for endpoint, reply in replies.items() if isinstance(reply, Answered)}
     if not answers:
         raise _nobody(replies)
-    clusters = {hex_id(status.cluster_id): endpoint for endpoint, status in answers.items()}
+    clusters = {status.cluster_id: endpoint for endpoint, status in answers.items()}
     if len(clusters) > 1:
         named = ", ".join(f"{endpoint} (cluster {cluster})" for cluster, endpoint in clusters.items())
         raise SourceError(f"the endpoints belong to different clusters: {named}. Name those of one cluster")

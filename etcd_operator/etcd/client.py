@@ -24,18 +24,10 @@ from etcd_operator.etcd.errors import (
     is_connection_lost,
     translate,
 )
+from etcd_operator.etcd.messages import alarms_of, member_of, members_of, status_of
 from etcd_operator.etcd.methods import Method, Request, Response
-from etcd_operator.etcd.values import (
-    Alarm,
-    HashKV,
-    MemberEntry,
-    MemberList,
-    Status,
-    alarms_of,
-    member_of,
-    members_of,
-    status_of,
-)
+from etcd_operator.etcd.values import Alarm, EtcdMember, HashKV, MemberList, Status
+from etcd_operator.formats import hex_id
 
 OnCall = Callable[[str, str, float], None]
 """Called after every call with the method name, the gRPC code ("OK", "UNAVAILABLE") and seconds."""
@@ -74,7 +66,7 @@ class EtcdClient:
     def member_list(self, *, linearizable: bool) -> MemberList:
         """The members; a linearizable list needs a quorum, any other may be stale. Not from a learner."""
         response = self._call(methods.MEMBER_LIST, pb.MemberListRequest(linearizable=linearizable))
-        return MemberList(cluster_id=response.header.cluster_id, members=members_of(response.members))
+        return MemberList(cluster_id=hex_id(response.header.cluster_id), members=members_of(response.members))
 
     def has_quorum(self, *, deadline: float) -> bool:
         """Whether a quorum confirmed a read through this voter within `deadline` seconds.
@@ -117,7 +109,7 @@ class EtcdClient:
 
     # Changing the membership
 
-    def member_add(self, peer_urls: tuple[str, ...], *, learner: bool) -> MemberEntry:
+    def member_add(self, peer_urls: tuple[str, ...], *, learner: bool) -> EtcdMember:
         """Register a member before it is started.
 
         Raises `UnhealthyCluster`, `AlreadyExists` (perhaps for our own request whose reply was lost), and
@@ -130,32 +122,32 @@ class EtcdClient:
         except NotFound as error:
             raise Conflict(f"{error} (the same peer URL was removed within this second)") from error
 
-    def member_promote(self, member_id: int) -> bool:
+    def member_promote(self, member_id: str) -> bool:
         """Promote a learner; False if it is a voter already. Raises `NotInSync`, `MemberNotFound`."""
         try:
-            self._call(methods.MEMBER_PROMOTE, pb.MemberPromoteRequest(ID=member_id))
+            self._call(methods.MEMBER_PROMOTE, pb.MemberPromoteRequest(ID=int(member_id, 16)))
         except NotLearner:
             return False
         return True
 
-    def member_remove(self, member_id: int) -> bool:
+    def member_remove(self, member_id: str) -> bool:
         """Remove a member permanently; False if it was removed already. Raises `UnhealthyCluster`."""
         try:
-            self._call(methods.MEMBER_REMOVE, pb.MemberRemoveRequest(ID=member_id))
+            self._call(methods.MEMBER_REMOVE, pb.MemberRemoveRequest(ID=int(member_id, 16)))
         except MemberNotFound:
             return False
         return True
 
-    def move_leader(self, target: int) -> None:
+    def move_leader(self, target: str) -> None:
         """Transfer leadership to `target`; only the leader can (else `RetryableError`)."""
-        self._call(methods.MOVE_LEADER, pb.MoveLeaderRequest(targetID=target))
+        self._call(methods.MOVE_LEADER, pb.MoveLeaderRequest(targetID=int(target, 16)))
 
     # Maintenance
 
     def disarm(self, alarm: Alarm) -> None:
         """Clear an alarm whose cause is resolved."""
         request = pb.AlarmRequest(
-            action=pb.AlarmRequest.DEACTIVATE, memberID=alarm.member_id, alarm=alarm.kind.value
+            action=pb.AlarmRequest.DEACTIVATE, memberID=int(alarm.member_id, 16), alarm=alarm.kind.value
         )
         self._call(methods.ALARM_DISARM, request)
 

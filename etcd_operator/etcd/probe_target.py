@@ -9,15 +9,14 @@ from google.protobuf.message import Message
 from etcd_operator.errors import Forbidden, OperatorError
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Connection
+from etcd_operator.etcd.messages import members_of, status_of
 from etcd_operator.etcd.values import (
     Answered,
-    MemberEntry,
+    EtcdMember,
     MemberReply,
     NoAnswer,
     Refused,
     Status,
-    members_of,
-    status_of,
 )
 
 
@@ -43,7 +42,7 @@ class Target:
 
     connection: Connection
     status: Status | None = None
-    members: tuple[MemberEntry, ...] | None = None
+    members: tuple[EtcdMember, ...] | None = None
     error: OperatorError | None = None
     has_answered: bool = False
     proof_sent: bool = False
@@ -67,7 +66,7 @@ class Target:
     @property
     def knows_no_leader(self) -> bool:
         """Whether it replied so."""
-        return self.status is not None and self.status.leader == 0
+        return self.status is not None and not self.status.leader
 
     @property
     def is_voter(self) -> bool:

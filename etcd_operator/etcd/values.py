@@ -1,29 +1,28 @@
-"""etcd's replies as frozen values, so that protobuf messages stay inside this package."""
+"""etcd's replies as frozen values; IDs are hexadecimal, as etcd prints them. Pure: decisions use them."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.etcd import rpc_pb2 as pb
+from etcd_operator.formats import hex_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberEntry:
-    """One entry of etcd's member list; `name` is empty until it has started."""
+class EtcdMember:
+    """An entry of etcd's member list."""
 
-    id: int
-    name: str
+    id: str
+    name: str  # empty until the member has started
     peer_urls: tuple[str, ...]
-    is_learner: bool
+    is_learner: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberList:
     """The members as one member knows them, and the ID of its cluster."""
 
-    cluster_id: int
-    members: tuple[MemberEntry, ...]
+    cluster_id: str
+    members: tuple[EtcdMember, ...]
 
 
 class AlarmKind(Enum):
@@ -35,11 +34,14 @@ class AlarmKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """An alarm about a member (0: etcd does not know which); it remains until disarmed."""
+    """An alarm about a member, or about `ANYBODY`; it remains until disarmed."""
 
-    member_id: int
+    member_id: str
     kind: AlarmKind
 
+
+ANYBODY = "0"
+"""The member that an alarm names when etcd cannot decide whose data is wrong."""
 
 # As etcd prints the message of an alarm: 3.7 with one space or two, all without a member that is 0. A status
 # has one such text for each alarm, and beside them only that there is no leader (3.5 to 3.7).
@@ -50,14 +52,14 @@ _ALARM = re.compile(r"(?:memberID:(\d+)\s+)?alarm:(NOSPACE|CORRUPT)")
 class Status:
     """A member's own status. Sizes are in bytes.
 
-    `leader` is 0 if it knows none; it may name a lost leader for some seconds, so it proves no quorum.
+    `leader` is empty if it knows none; it may name a lost leader for some seconds, so it proves no quorum.
     `errors` are etcd's own reports: no leader, and active alarms.
     """
 
-    cluster_id: int
-    member_id: int
+    cluster_id: str
+    member_id: str
     version: str
-    leader: int
+    leader: str
     is_learner: bool
     raft_index: int
     raft_applied_index: int
@@ -69,7 +71,7 @@ class Status:
     def alarms(self) -> tuple[Alarm, ...]:
         """The active alarms of all members, as far as this one knows."""
         found = (match for error in self.errors for match in _ALARM.finditer(error))
-        return tuple(Alarm(member_id=int(match[1] or 0), kind=AlarmKind(match[2])) for match in found)
+        return tuple(Alarm(member_id=hex_id(int(match[1] or 0)), kind=AlarmKind(match[2])) for match in found)
 
     @property
     def other_errors(self) -> tuple[str, ...]:
@@ -87,7 +89,7 @@ class Answered:
     """The member answered. `members` is None if it gave no list: a learner never does."""
 
     status: Status
-    members: tuple[MemberEntry, ...] | None
+    members: tuple[EtcdMember, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,42 +116,3 @@ class HashKV:
 
     hash: int
     compact_revision: int
-
-
-def member_of(message: pb.Member) -> MemberEntry:
-    """One member, decoded."""
-    return MemberEntry(
-        id=message.ID,
-        name=message.name,
-        peer_urls=tuple(message.peerURLs),
-        is_learner=message.isLearner,
-    )
-
-
-def members_of(messages: Iterable[pb.Member]) -> tuple[MemberEntry, ...]:
-    """A member list, decoded, in order of ID."""
-    return tuple(sorted(map(member_of, messages), key=lambda member: member.id))
-
-
-def status_of(message: pb.StatusResponse) -> Status:
-    """A status, decoded."""
-    return Status(
-        cluster_id=message.header.cluster_id,
-        member_id=message.header.member_id,
-        version=message.version,
-        leader=message.leader,
-        is_learner=message.isLearner,
-        raft_index=message.raftIndex,
-        raft_applied_index=message.raftAppliedIndex,
-        revision=message.header.revision,
-        db_size=message.dbSize,
-        errors=tuple(message.errors),
-    )
-
-
-def alarms_of(messages: Iterable[pb.AlarmMember]) -> tuple[Alarm, ...]:
-    """The active alarms, decoded."""
-    return tuple(
-        Alarm(member_id=message.memberID, kind=AlarmKind(pb.AlarmType.Name(message.alarm)))
-        for message in messages
-    )

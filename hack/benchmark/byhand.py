@@ -85,10 +85,10 @@ class ByHand:
         clients = {name: members.client(address) for name, address in self._addresses().items()}
         by_id = {client.status().member_id: name for name, client in clients.items()}
 
-        def known() -> int:
+        def known() -> str:
             """A leader whose pod was just deleted is reported for a moment longer."""
             named = next(iter(clients.values())).status().leader
-            return named if named in by_id else 0
+            return named if named in by_id else ""
 
         leader = wait_until(known, STEP_SECONDS, "an existing member leads", every=POLL_SECONDS)
         if by_id.get(leader) != but:

@@ -110,8 +110,8 @@ def identities(bed: Bed, document: Document, namespace: str) -> dict[str, str]:
     pods = bed.api.member_pods(document, namespace)
     with Members() as members:
         reports = wait_until(lambda: members.reports(pods), 10, f"a member of {namespace} answers")
-    found = {"cluster ID": f"{reports[0].members.cluster_id:x}"}
-    found |= {f"ID of {member.name}": f"{member.id:x}" for member in reports[0].members.members}
+    found = {"cluster ID": reports[0].members.cluster_id}
+    found |= {f"ID of {member.name}": member.id for member in reports[0].members.members}
     kept = pods if document["apiVersion"] == COREOS else bed.api.all_of(resources.CLAIMS, namespace)
     return found | {f"UID of {each['metadata']['name']}": each["metadata"]["uid"] for each in kept}
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from etcd_operator.archive.create import Options, Origin, create
 from etcd_operator.archive.manifest import Manifest
 from etcd_operator.etcd.values import Status
+from etcd_operator.formats import hex_id
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.protocol import Store, Stored
 
 PAGE = 4096
 NOW = datetime(2026, 11, 22, 14, 0, 0, tzinfo=UTC)
-ORIGIN = Origin(etcd_version="3.6.16", cluster_id=0xC0FFEE, member_id=0x1001)
+ORIGIN = Origin(etcd_version="3.6.16", cluster_id="c0ffee", member_id="1001")
 
 
 def snapshot(keys: int = 5, *, value: int = 3000, fill: bytes = b"v", begin: int = 2) -> bytes:
@@ -58,7 +59,7 @@ def counted(
     store: Store, name: str, revision: int, *, series: str = "", minutes: float = 0.0, cluster: int = 0xC0FFEE
 ) -> Manifest:
     """A backup whose snapshot has this revision, taken `minutes` after `NOW`."""
-    origin = replace(ORIGIN, cluster_id=cluster)
+    origin = replace(ORIGIN, cluster_id=hex_id(cluster))
     return create(
         store,
         name,
@@ -135,10 +136,10 @@ def _branch(number: int, children: list[tuple[bytes, int]], page_size: int) -> b
 
 
 STATUS = Status(
-    cluster_id=0xC1,
-    member_id=1,
+    cluster_id="c1",
+    member_id="1",
     version="3.6.16",
-    leader=1,
+    leader="1",
     is_learner=False,
     raft_index=100,
     raft_applied_index=100,

@@ -53,7 +53,9 @@ class Setup:
         try:
             chosen = source.choose(channels, self.members.endpoints)
             chunks = source.read(channels, chosen, stall=STALL)
-            origin = Origin(etcd_version="3.6.16", cluster_id=1, member_id=1, revision=chosen.status.revision)
+            origin = Origin(
+                etcd_version="3.6.16", cluster_id="1", member_id="1", revision=chosen.status.revision
+            )
             faulty = _with_fault(chunks, lambda: fault(chosen))
             return create(self.store, name, faulty, origin, time=datetime.now(UTC))
         finally:

@@ -11,6 +11,7 @@ from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.errors import PermissionDenied, Timeout
 from etcd_operator.etcd.probe import Answered, MemberReply, NoAnswer, Refused
+from etcd_operator.formats import hex_id
 from unit.archive.samples import STATUS
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 
@@ -18,7 +19,7 @@ NAMES = ("m0", "m1", "m2")
 
 
 def answer(member_id: int, **changes: object) -> Answered:
-    status = dataclasses.replace(STATUS, member_id=member_id, **changes)  # type: ignore[arg-type]
+    status = dataclasses.replace(STATUS, member_id=hex_id(member_id), **changes)  # type: ignore[arg-type]
     return Answered(status=status, members=())
 
 
@@ -72,7 +73,7 @@ def test_the_order_of_preference(replies: dict[str, MemberReply], order: str) ->
     ("replies", "text"),
     [
         (
-            {"a": answer(1), "b": answer(2, cluster_id=0xC2)},
+            {"a": answer(1), "b": answer(2, cluster_id="c2")},
             r"different clusters: a \(cluster c1\), b \(cluster c2\)",
         ),
         ({"a": answer(1, is_learner=True)}, "a is a learner.*name a voter"),

@@ -35,7 +35,7 @@ def test_ids_are_printed_as_etcd_prints_them() -> None:
 def test_removing_twice_is_success_with_a_result_of_its_own(
     fake: FakeEtcdCluster, client: EtcdClient
 ) -> None:
-    gone = fake.member("m2").id
+    gone = hex_id(fake.member("m2").id)
     assert client.member_remove(gone) is True
     assert client.member_remove(gone) is False
 
@@ -92,7 +92,7 @@ def test_a_frozen_member_ends_in_a_timeout_that_is_in_doubt_for_a_write(
     with pytest.raises(errors.Timeout) as read:
         hasty.status()
     with pytest.raises(errors.Timeout) as write:
-        hasty.member_remove(1)
+        hasty.member_remove("1")
     assert (read.value.maybe_applied, write.value.maybe_applied) == (False, True)
 
 
@@ -171,8 +171,8 @@ def _require(condition: bool) -> None:
 
 
 def test_an_alarm_is_listed_until_disarmed(fake: FakeEtcdCluster, client: EtcdClient) -> None:
-    alarm = Alarm(member_id=fake.member("m1").id, kind=AlarmKind.NOSPACE)
-    fake.alarms.add((alarm.member_id, alarm.kind.value))
+    alarm = Alarm(member_id=hex_id(fake.member("m1").id), kind=AlarmKind.NOSPACE)
+    fake.alarms.add((fake.member("m1").id, alarm.kind.value))
     assert client.alarms() == (alarm,)
     client.disarm(alarm)
     assert client.alarms() == ()
@@ -184,7 +184,7 @@ def test_every_call_is_reported(fake: FakeEtcdCluster, client: EtcdClient, chann
         channels, fake.member("m0").endpoint, on_call=lambda name, code, _: seen.append((name, code))
     )
     watched.status()
-    watched.member_remove(1)
+    watched.member_remove("1")
     list(watched.snapshot(stall=3.0))
     assert seen == [("Status", "OK"), ("MemberRemove", "NOT_FOUND"), ("Snapshot", "OK")]
 

@@ -12,6 +12,7 @@ import pytest
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.probe import Known, probe
 from etcd_operator.etcd.values import Answered, NoAnswer, Refused
+from etcd_operator.formats import hex_id
 from unit.etcd.support import native_threads, open_files
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.fakes.etcd.refusals import Refusal
@@ -47,8 +48,8 @@ def test_a_healthy_cluster_answers_in_full_and_proves_its_quorum(
     for endpoint, name in zip(endpoints, ["m0", "m1", "m2"], strict=True):
         answer = result.replies[endpoint]
         assert isinstance(answer, Answered)
-        assert answer.status.member_id == fake.member(name).id
-        assert answer.status.cluster_id == fake.cluster_id
+        assert answer.status.member_id == hex_id(fake.member(name).id)
+        assert answer.status.cluster_id == hex_id(fake.cluster_id)
         assert answer.members is not None
         assert [member.name for member in answer.members] == ["m0", "m1", "m2"]
 
@@ -101,7 +102,7 @@ def test_a_survivor_answers_but_proves_no_quorum(fake: FakeEtcdCluster, channels
     assert result.quorum is False
     survivor = result.replies[endpoints[0]]
     assert isinstance(survivor, Answered)
-    assert survivor.status.leader == 0
+    assert survivor.status.leader == ""
     assert survivor.members is not None
 
 

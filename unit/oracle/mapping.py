@@ -79,7 +79,7 @@ def _typed_seeding(made: Object, _: tuple[Object, ...]) -> Object:
     return {**made, "source": source}
 
 
-RENAMED: dict[str, str] = {"VerifiedBackup": "BackupReport"}
+RENAMED: dict[str, str] = {"Refusal": "Refused", "VerifiedBackup": "BackupReport"}
 """New names of classes, by the old one: `{"Recovery": "RecoveryRecord"}`."""
 
 FIELDS: dict[str, dict[str, str | None]] = {

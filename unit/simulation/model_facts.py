@@ -2,7 +2,7 @@
 
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, PeerFacts, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
-from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember
+from etcd_operator.etcd.values import EtcdMember
 from unit.simulation.model import Peer
 from unit.simulation.model_disks import Disk
 from unit.simulation.model_pods import Claim, Pod

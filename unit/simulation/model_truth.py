@@ -5,9 +5,9 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
 from etcd_operator.controllers.etcd_cluster.decide.members import quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
-from etcd_operator.controllers.etcd_cluster.decide.replies import ANYBODY
 from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.etcd.values import ANYBODY
 from unit.simulation.model import World
 from unit.simulation.model_disks import Disk, Entry
 from unit.simulation.model_stored_truth import has_restore_failed, is_restore_refused_rightly, newer_backups

@@ -23,7 +23,6 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.errors import Corrupt, UnhealthyCluster
 from etcd_operator.etcd.values import Alarm, AlarmKind, MemberList
-from etcd_operator.formats import hex_id
 
 T = TypeVar("T")
 
@@ -62,7 +61,7 @@ class Membership:
         """Promote a learner; false if it votes already. Raises `NotInSync`."""
         voter = self._voter()
         self._assert_leads()
-        return voter.member_promote(int(member_id, 16))
+        return voter.member_promote(member_id)
 
     def remove(self, name: str, member_id: str, *, by_ours: bool = False) -> bool:
         """Remove a member; false if it is removed already. Sent to a member that is kept. Raises Conflict.
@@ -70,12 +69,12 @@ class Membership:
         by_ours: not to an external member, which may be configured to accept what ours refuse.
         """
         listed = self._listed(but=name)
-        if int(member_id, 16) not in {member.id for member in listed.members}:
+        if member_id not in {member.id for member in listed.members}:
             return False
         self._assert_as_planned(listed)
         self._assert_leads_as_planned(name, member_id)
         able = [v for v in self._able(name) if not by_ours or v in self.state.voters]
-        return self._of_any_voter(lambda voter: voter.member_remove(int(member_id, 16)), able)
+        return self._of_any_voter(lambda voter: voter.member_remove(member_id), able)
 
     def move_leader(self, action: MoveLeader) -> None:
         """Move leadership; only the leader takes the request."""
@@ -83,22 +82,22 @@ class Membership:
         if leader is None:
             raise Unavailable("no leader is known")
         self._assert_leads()
-        self._client(leader).move_leader(int(action.member_id, 16))
+        self._client(leader).move_leader(action.member_id)
 
     def assert_corrupt(self, member_id: str) -> None:
         """The alarm still names the member, and the others agree. Raises Conflict, Corrupt."""
-        named = Alarm(member_id=int(member_id, 16), kind=AlarmKind.CORRUPT)
+        named = Alarm(member_id=member_id, kind=AlarmKind.CORRUPT)
         if named not in self._client(_require_some(self._trusted())[-1]).alarms():
             raise Conflict(f"etcd no longer reports that the data of {member_id} differs: trying again")
         self._assert_equal()
 
     def disarm_corrupt(self, member_id: str) -> None:
         """Disarm the alarm of a removed member, if all others agree. Raises Conflict, Corrupt."""
-        if int(member_id, 16) in {member.id for member in self._listed().members}:
+        if member_id in {member.id for member in self._listed().members}:
             raise Conflict(f"{member_id} is a member again: not disarming its alarm")
         self._assert_equal()
         self._assert_leads()
-        self._voter().disarm(Alarm(member_id=int(member_id, 16), kind=AlarmKind.CORRUPT))
+        self._voter().disarm(Alarm(member_id=member_id, kind=AlarmKind.CORRUPT))
 
     def _assert_equal(self) -> None:
         """Every healthy voter that no alarm names has the same data, and they are a quorum of all voters."""
@@ -138,13 +137,13 @@ class Membership:
     def _assert_as_planned(self, listed: MemberList) -> None:
         """An earlier change may have taken effect, late, after the observation that the plan rests on."""
         planned = {(entry.id, entry.is_learner) for entry in self.state.etcd_members}
-        if {(hex_id(member.id), member.is_learner) for member in listed.members} != planned:
+        if {(member.id, member.is_learner) for member in listed.members} != planned:
             raise Conflict("etcd's members have changed since they were observed: trying again")
 
     def _assert_leads_as_planned(self, name: str, member_id: str) -> None:
         """A member that was silent may have come back, and have won an election, since the observation."""
         known = {member.answer.leader for member in self.state.members if member.answer is not None}
-        if member_id not in known and hex_id(self._voter(name).status().leader) == member_id:
+        if member_id not in known and self._voter(name).status().leader == member_id:
             raise Conflict(f"{name} leads now: it is removed when another member leads")
 
     def _listed(self, but: str = "") -> MemberList:
@@ -153,7 +152,7 @@ class Membership:
     def _list_of(self, client: EtcdClient) -> MemberList:
         """etcd's list. Raises Conflict if the member that is asked is one of another etcd cluster."""
         listed, recorded = client.member_list(linearizable=True), self.state.persisted.cluster_id
-        if recorded and hex_id(listed.cluster_id) != recorded:
+        if recorded and listed.cluster_id != recorded:
             raise Conflict("another etcd cluster answers than the one on record: not changing members")
         return listed
 

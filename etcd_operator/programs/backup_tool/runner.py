@@ -27,7 +27,6 @@ from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
-from etcd_operator.formats import hex_id
 from etcd_operator.programs.backup_tool import inventory
 from etcd_operator.programs.backup_tool.inventory import Inventory, Name, ToolBackup
 from etcd_operator.programs.backup_tool.spool import Spool, spooled
@@ -81,7 +80,7 @@ class Runner:
         """Store a backup if the revision has grown. Raises `OperatorError`."""
         begin = self.clock.monotonic()
         with closing(Channels()) as channels, self.storing.of(lambda: self._choose(channels)) as chosen:
-            running = hex_id(chosen.status.cluster_id)
+            running = chosen.status.cluster_id
             store = self.open_store()
             before = self._listed(store, running)
             self._remove_leftovers(store, before.incomplete)
@@ -128,7 +127,7 @@ class Runner:
         with spooled(snapshot, self.scratch) as spool:
             name = Name(status.version, spool.revision)
             taken = _of_path(before, f"{self.folder}/{name}")
-            if taken is not None and taken.manifest.cluster_id == hex_id(status.cluster_id):
+            if taken is not None and taken.manifest.cluster_id == status.cluster_id:
                 return False
             if taken is not None:
                 raise NameTaken(
@@ -220,6 +219,6 @@ def members(channels: Channels, endpoint: str) -> list[str]:
 def cluster_id(channels: Channels, endpoint: str) -> str:
     """The ID of the etcd cluster that answers at `endpoint`; empty if nobody does."""
     try:
-        return hex_id(EtcdClient(channels, endpoint, deadline=PATIENCE).status().cluster_id)
+        return EtcdClient(channels, endpoint, deadline=PATIENCE).status().cluster_id
     except OperatorError:
         return ""

@@ -9,8 +9,9 @@ from etcd_operator.api.persisted import Bootstrap, ClusterStatus
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember, Reply
+from etcd_operator.controllers.etcd_cluster.decide.replies import Reply
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.etcd.values import EtcdMember
 from unit.api.contract.case import ABSENT, EPHEMERAL, PERSISTENT, Changes, Manifest, changed
 from unit.controllers.etcd_cluster.decide.adoption.adoptions import adopting, answering, offered, theirs
 from unit.controllers.etcd_cluster.decide.adoption.test_adopt_again import SILENT, resumed

@@ -112,10 +112,10 @@ class Subject(ABC):
         with patch.object(metrics_page, "METRICS_PORT", port):
             return metrics_page.read([endpoint])[endpoint]
 
-    def raise_corrupt(self, member_id: int, *, at: str) -> None:
+    def raise_corrupt(self, member_id: str, *, at: str) -> None:
         """As the leader of an etcd does that checks for corruption."""
         activate = pb.AlarmRequest.ACTIVATE
-        request = pb.AlarmRequest(action=activate, memberID=member_id, alarm=pb.AlarmType.CORRUPT)
+        request = pb.AlarmRequest(action=activate, memberID=int(member_id, 16), alarm=pb.AlarmType.CORRUPT)
         self.channels.connection(self.endpoint(at)).unary(methods.ALARM_DISARM)(request, timeout=30.0)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from etcd_operator.errors import RetryableError
 from etcd_operator.etcd import errors
-from etcd_operator.etcd.values import Alarm, AlarmKind
+from etcd_operator.etcd.values import ANYBODY, Alarm, AlarmKind
 from unit.etcd.contract.harness import Subject
 
 
@@ -66,9 +66,9 @@ def test_an_alarm_of_corrupt_data_stops_writes_and_outlives_the_member(subject: 
     revision = first.put(b"key", b"value")
     alarm = Alarm(member_id=last, kind=AlarmKind.CORRUPT)
     subject.raise_corrupt(last, at="m0")
-    subject.raise_corrupt(0, at="m0")
+    subject.raise_corrupt(ANYBODY, at="m0")
 
-    everybody = Alarm(member_id=0, kind=AlarmKind.CORRUPT)
+    everybody = Alarm(member_id=ANYBODY, kind=AlarmKind.CORRUPT)
     subject.until(lambda: all(set(client.status().alarms) == {alarm, everybody} for client in clients))
     assert {client.status().other_errors for client in clients} == {()}
     first.disarm(everybody)

@@ -7,7 +7,7 @@ from etcd_operator.etcd import errors
 from unit.etcd.contract.harness import Subject, insisting, new_peer_url
 
 
-def grown(subject: Subject) -> int:
+def grown(subject: Subject) -> str:
     """A cluster of one has a learner that runs, m1; its ID."""
     subject.bootstrap("m0")
     peer_url = new_peer_url()
@@ -36,7 +36,7 @@ def test_a_learner_that_was_never_started_is_not_promoted(subject: Subject) -> N
     with pytest.raises(errors.NotInSync):
         client.member_promote(learner.id)
     with pytest.raises(errors.MemberNotFound):
-        insisting(lambda: client.member_promote(1))
+        insisting(lambda: client.member_promote("1"))
 
 
 def test_a_learner_that_runs_is_promoted_once_and_leads_when_it_is_made_to(subject: Subject) -> None:

@@ -13,7 +13,7 @@ def test_a_survivor_reports_its_list_and_data_without_a_quorum(subject: Subject)
     revision = survivor.put(b"key", b"value")
     subject.kill("m1")
     subject.freeze("m2")
-    subject.until(lambda: survivor.status().leader == 0)
+    subject.until(lambda: not survivor.status().leader)
 
     assert not survivor.has_quorum(deadline=0.3)
     with pytest.raises(Unavailable):

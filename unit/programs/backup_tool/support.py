@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from etcd_operator.archive.create import Origin, create
+from etcd_operator.formats import hex_id
 from etcd_operator.programs.backup_tool.inventory import Name
 from etcd_operator.programs.backup_tool.process import Config, running
 from etcd_operator.programs.backup_tool.server import ApiServer
@@ -34,7 +35,7 @@ def put(
 ) -> str:
     """A backup under the name that its revision gives it, taken `minutes` after `NOW`; its path."""
     path = f"{folder}/{Name(version, revision)}"
-    origin = Origin(etcd_version=version, cluster_id=cluster, member_id=1)
+    origin = Origin(etcd_version=version, cluster_id=hex_id(cluster), member_id="1")
     time = NOW + timedelta(minutes=minutes)
     create(store, path, chunks(snapshot() if data is None else data), origin, time=time)
     return path

@@ -19,7 +19,7 @@ from unit.waiting import eventually
 
 INTERVAL = 600.0
 RUNNING = "c0ffee".zfill(16)
-ORIGIN = Origin(etcd_version="3.6.16", cluster_id=1, member_id=1)
+ORIGIN = Origin(etcd_version="3.6.16", cluster_id="1", member_id="1")
 
 
 def of_revision(revision: int, clock: FakeClock, age: float = 0.0) -> ToolBackup:

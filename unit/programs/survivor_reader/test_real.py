@@ -50,7 +50,7 @@ class Lost:
         eventually(lambda: client.has_quorum(deadline=1.0))
         for number in range(KEYS):
             self.revision = client.put(b"key/%04d" % number, b"value")
-        self.cluster_id, self.member_id = (f"{each:x}" for each in self._ids(client))
+        self.cluster_id, self.member_id = self._ids(client)
         for name in ("m1", "m2"):
             self.cluster.kill(name)
         self.cluster.kill("m0")
@@ -70,7 +70,7 @@ class Lost:
         self.cluster.close()
 
     @staticmethod
-    def _ids(client: KeyClient) -> tuple[int, int]:
+    def _ids(client: KeyClient) -> tuple[str, str]:
         status = client.status()
         return status.cluster_id, status.member_id
 

@@ -9,7 +9,8 @@ from enum import Enum
 
 from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
-from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, EtcdMember, Refusal
+from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
+from etcd_operator.etcd.values import EtcdMember, Refused
 
 
 def quorum(voters: int) -> int:
@@ -150,7 +151,7 @@ class Member:
     pod: PodFacts | None = None
     entry: EtcdMember | None = None
     answer: Answer | None = None
-    refusal: Refusal | None = None
+    refusal: Refused | None = None
     never_led: bool = False  # its only process so far is alive and has never seen a leader
     # seconds since it last answered, or was first asked; 0 while it answers, or is not asked
     silent_for: float = 0.0

@@ -15,9 +15,10 @@ from etcd_operator.controllers.etcd_cluster.decide.adoption import external_agai
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.member_names import is_member_name, ordinal_of
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, EtcdMember, Refusal, Reply, Silence
+from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.etcd.pages import MetricsPage
+from etcd_operator.etcd.values import EtcdMember, Refused
 
 NEEDED_REPORTS = 2
 """How many members have to list a voter as such; all of them, where fewer report a list."""
@@ -138,7 +139,7 @@ def _joined(member: Member, entry: EtcdMember | None, answer: Answer | None, rep
         member,
         entry=entry,
         answer=answer,
-        refusal=reply if isinstance(reply, Refusal) else None,
+        refusal=reply if isinstance(reply, Refused) else None,
         silent_for=reply.seconds if isinstance(reply, Silence) else 0.0,
     )
 

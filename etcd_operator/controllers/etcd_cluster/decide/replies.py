@@ -5,15 +5,7 @@ Silence is a value of its own: it never means that a member does not exist.
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EtcdMember:
-    """An entry of etcd's member list."""
-
-    id: str
-    name: str  # empty until the member has started
-    peer_urls: tuple[str, ...]
-    is_learner: bool = False
+from etcd_operator.etcd.values import EtcdMember, Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,20 +51,10 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """The reply of a member that requires a user: it is alive, and reports nothing else."""
-
-    is_serving: bool = False  # it confirmed a linearizable read, as only a voter in touch with a quorum can
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
     """No answer came in time."""
 
     seconds: float = 0.0  # since the member last answered, or was first asked
 
 
-Reply = Answer | Refusal | Silence
-
-ANYBODY = "0"
-"""The member that the alarm names when etcd cannot decide whose data is wrong."""
+Reply = Answer | Refused | Silence

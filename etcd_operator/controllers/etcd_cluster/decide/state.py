@@ -17,7 +17,8 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     BackupFacts,
     ToolBackups,
 )
-from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember, Reply
+from etcd_operator.controllers.etcd_cluster.decide.replies import Reply
+from etcd_operator.etcd.values import EtcdMember
 
 IN_STEP = 10
 """Entries of the log by which members may differ only because they were not asked at the same moment."""

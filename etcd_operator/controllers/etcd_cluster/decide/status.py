@@ -14,8 +14,8 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.first_start import CREATING, awaited, is_resuming
 from etcd_operator.controllers.etcd_cluster.decide.members import PeerFinding
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import ONLY_LOST, missing, origin, source_of
-from etcd_operator.controllers.etcd_cluster.decide.replies import ANYBODY
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.etcd.values import ANYBODY
 from etcd_operator.versions import is_agreed
 
 MILESTONES = {

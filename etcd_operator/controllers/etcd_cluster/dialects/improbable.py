@@ -13,7 +13,6 @@ from etcd_operator.api.shared_keys import PEER_LABEL, RECOVER_ANNOTATION, RESTOR
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
-from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import (
     CONDITIONS,
@@ -32,6 +31,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import (
 from etcd_operator.controllers.etcd_cluster.manifests import persistent
 from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, url
 from etcd_operator.errors import InvalidSpec
+from etcd_operator.etcd.values import EtcdMember
 
 LONGEST_REQUEST = 320
 """Characters of the annotations `recover` and `restore`: longer than any name, short enough for a message."""

@@ -11,7 +11,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recover
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.etcd.values import MemberList
-from etcd_operator.formats import hex_id, timestamp
+from etcd_operator.formats import timestamp
 from etcd_operator.kube import resources
 
 Annotations = dict[str, str | None]
@@ -61,9 +61,9 @@ def write_missing(scope: Scope, claim: ClaimFacts, pod: str | None) -> None:
 
 def write_seed(scope: Scope, claim: ClaimFacts, served: MemberList, version: str) -> None:
     """The identity of a seed that serves: from this write on a recovery has no way back."""
-    member_id = hex_id(served.members[0].id)
+    member_id = served.members[0].id
     annotations: Annotations = {
-        improbable.CLUSTER_ID_ANNOTATION: hex_id(served.cluster_id),
+        improbable.CLUSTER_ID_ANNOTATION: served.cluster_id,
         improbable.MEMBER_ID_ANNOTATION: member_id,
         improbable.VOTERS_ANNOTATION: f"{claim.name}={member_id}",
         improbable.VOTERS_REVISION_ANNOTATION: "1",

@@ -28,8 +28,7 @@ from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
-from etcd_operator.etcd.values import MemberEntry, MemberList, Status
-from etcd_operator.formats import hex_id
+from etcd_operator.etcd.values import EtcdMember, MemberList, Status
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod
 
@@ -104,7 +103,7 @@ class RecoveryProofs:
         """Nobody follows a leader now, whatever the caches show of their pods."""
         for name, uid in action.survivors:
             status = self._etcd(self._endpoint_of(name, uid, may_leave=True)).status()
-            if status.leader or hex_id(status.cluster_id) != self.scope.state.persisted.cluster_id:
+            if status.leader or status.cluster_id != self.scope.state.persisted.cluster_id:
                 raise Conflict(f"{name} follows a leader: not recovering")
         self._assert_silent(action.silent, {uid for _, uid in action.survivors})
         self._assert_unled(action.given_up, "not recovering")
@@ -117,7 +116,7 @@ class RecoveryProofs:
         """Whatever the caches show: by this member's own list, too few voters are left."""
         listed = self._etcd(at).member_list(linearizable=False)
         voters = [self._name_of(member) for member in listed.members if not member.is_learner]
-        if hex_id(listed.cluster_id) != self.scope.state.persisted.cluster_id:
+        if listed.cluster_id != self.scope.state.persisted.cluster_id:
             raise Conflict(f"{name} is a member of another etcd cluster: not recovering")
         _assert_too_few(name, voters, gone)
 
@@ -144,7 +143,7 @@ class RecoveryProofs:
     def _is_led(self, at: str) -> bool:
         """Whether a voter of the cluster on record has a leader; a learner reports its last one for ever."""
         status = self._status(at)
-        if status is None or hex_id(status.cluster_id) != self.scope.state.persisted.cluster_id:
+        if status is None or status.cluster_id != self.scope.state.persisted.cluster_id:
             return False
         return bool(status.leader) and not status.is_learner
 
@@ -166,7 +165,7 @@ class RecoveryProofs:
         listed = etcd.member_list(linearizable=True)
         names = [self._name_of(member) for member in listed.members]
         recovery = self.scope.state.persisted.recovery
-        is_new = recovery is not None and hex_id(listed.cluster_id) != recovery.replaces
+        is_new = recovery is not None and listed.cluster_id != recovery.replaces
         if not is_new or names != [name] or etcd.status().revision < revision:
             raise Conflict(f"{name} does not serve the recovered data: the old cluster is not changed")
         return listed
@@ -217,7 +216,7 @@ class RecoveryProofs:
         read = ReadMember(name=source.name, uid=pod.uid, sha256=source.sha256)
         self.readers.ask_again(self.scope, read, self.pod_as_seen(read.name, read.uid))
 
-    def _name_of(self, member: MemberEntry) -> str:
+    def _name_of(self, member: EtcdMember) -> str:
         return self._name(member.name, member.peer_urls)
 
     def _name(self, name: str, peer_urls: Iterable[str]) -> str:

@@ -9,10 +9,11 @@ from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import has_found_leader, kept_from
-from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, EtcdMember
+from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
 from etcd_operator.controllers.shared.waits import Waits
+from etcd_operator.etcd.values import EtcdMember
 from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 from etcd_operator.pods.contract import READER_PORT

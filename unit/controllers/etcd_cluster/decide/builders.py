@@ -22,8 +22,9 @@ from etcd_operator.controllers.etcd_cluster.decide.members import (
     PodProblem,
     quorum,
 )
-from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, EtcdMember, Refusal
+from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.etcd.values import EtcdMember, Refused
 
 CLUSTER_ID = "cdf818194e3a8c32"
 TOKEN = "uid-1"
@@ -222,7 +223,7 @@ def refusing(state: ClusterState, *names: str, is_serving: bool = True) -> Clust
     """`state` with some members (default: all) that answer only users, so that nobody lists the members."""
     names = names or tuple(member.name for member in state.members)
     for name in names:
-        refusal = Refusal(is_serving=is_serving)
+        refusal = Refused(is_serving=is_serving)
         state = changed(state, name, answer=None, entry=None, refusal=refusal)
     return state
 

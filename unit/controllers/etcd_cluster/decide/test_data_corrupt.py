@@ -13,10 +13,10 @@ from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.readiness import readiness_updates
-from etcd_operator.controllers.etcd_cluster.decide.replies import ANYBODY
 from etcd_operator.controllers.etcd_cluster.decide.rules.learner import remove_outdated
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
+from etcd_operator.etcd.values import ANYBODY
 from unit.controllers.etcd_cluster.decide.builders import (
     bootstrapped,
     changed,

@@ -6,10 +6,10 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMemberService, KeepBudget, Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.plan import PRELIMINARY, plan
-from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember
 from etcd_operator.controllers.etcd_cluster.decide.rules import guard
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
 from etcd_operator.controllers.etcd_cluster.decide.status import CATCH_UP
+from etcd_operator.etcd.values import EtcdMember
 from unit.controllers.etcd_cluster.decide.builders import (
     answer,
     bootstrapped,

@@ -11,13 +11,13 @@ from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEME
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import Promote, RemoveMember
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember
 from etcd_operator.controllers.etcd_cluster.decide.rules.learner import (
     LONG_SILENCE,
     TOO_LONG,
     remove_outdated,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.etcd.values import EtcdMember
 from unit.controllers.etcd_cluster.decide.builders import (
     IMAGE_PROBLEM,
     bootstrapped,

@@ -3,7 +3,8 @@
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.observation import listed
-from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, EtcdMember
+from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
+from etcd_operator.etcd.values import EtcdMember
 from unit.controllers.etcd_cluster.decide.builders import answer, entry
 
 BEFORE = (entry("a"), entry("b"), entry("c"), entry("d", is_learner=True))

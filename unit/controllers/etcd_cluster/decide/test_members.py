@@ -10,7 +10,7 @@ from etcd_operator.controllers.etcd_cluster.decide.member_names import (
     ordinal_of,
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import Health, Member, quorum
-from etcd_operator.controllers.etcd_cluster.decide.replies import Refusal
+from etcd_operator.etcd.values import Refused
 from unit.controllers.etcd_cluster.decide.builders import (
     AN_ERROR,
     FULL_STORE,
@@ -78,7 +78,7 @@ def test_initial_members_are_numbered_from_zero() -> None:
             Member(name="db-0", answer=answer("db-0", errors=BAD, corrupt=frozenset({"id-db-0"}))),
             Health.UNHEALTHY,
         ),
-        (Member(name="db-0", refusal=Refusal()), Health.REFUSED),
+        (Member(name="db-0", refusal=Refused()), Health.REFUSED),
         (Member(name="db-0", answer=answer("db-0", **FULL_STORE)), Health.HEALTHY),
         (Member(name="db-0", answer=answer("db-0", leader="", **FULL_STORE)), Health.UNHEALTHY),
         (Member(name="db-0", answer=answer("db-0", **FULL_STORE | AN_ERROR)), Health.UNHEALTHY),

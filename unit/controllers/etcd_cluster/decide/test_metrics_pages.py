@@ -14,8 +14,9 @@ from etcd_operator.controllers.etcd_cluster.decide.metrics_pages import (
     needed,
     with_pages,
 )
-from etcd_operator.controllers.etcd_cluster.decide.replies import Refusal, Reply, Silence
+from etcd_operator.controllers.etcd_cluster.decide.replies import Reply, Silence
 from etcd_operator.etcd.pages import UNREAD, MetricsPage
+from etcd_operator.etcd.values import Refused
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,
     TOKEN,
@@ -125,7 +126,7 @@ def test_a_pod_that_has_ended_is_as_good_as_missing() -> None:
 
 @pytest.mark.parametrize(
     ("reply", "expected"),
-    [(answer("db-0", THREE), set()), (Silence(), {"db-0"}), (Refusal(), {"db-0"})],
+    [(answer("db-0", THREE), set()), (Silence(), {"db-0"}), (Refused(), {"db-0"})],
     ids=["answers", "silent", "requires a user"],
 )
 def test_who_answers_needs_no_proof(reply: Reply, expected: set[str]) -> None:

@@ -11,8 +11,9 @@ from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.observation import conflict, is_own_quorum, observed
-from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, EtcdMember, Refusal, Reply, Silence
+from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.etcd.values import EtcdMember, Refused
 from unit.controllers.etcd_cluster.decide.builders import CLUSTER_ID, TOKEN, answer, entry, persistent, pod
 
 OTHER = "feedfeedfeedfeed"
@@ -74,11 +75,11 @@ def test_members_are_the_union_of_objects_and_list_by_number() -> None:
     [
         pytest.param(None, None, 0.0, id="not asked"),
         pytest.param(Silence(seconds=70.0), None, 70.0, id="silent"),
-        pytest.param(Refusal(is_serving=True), Refusal(is_serving=True), 0.0, id="requires a user"),
+        pytest.param(Refused(is_serving=True), Refused(is_serving=True), 0.0, id="requires a user"),
     ],
 )
 def test_a_member_that_gives_no_answer_keeps_its_entry(
-    reply: Reply | None, refusal: Refusal | None, silent_for: float
+    reply: Reply | None, refusal: Refused | None, silent_for: float
 ) -> None:
     replies = replied()
     del replies["db-1"]

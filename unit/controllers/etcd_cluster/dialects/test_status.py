@@ -10,11 +10,11 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import Condition
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember
 from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping, Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
+from etcd_operator.etcd.values import EtcdMember
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,
     TOKEN,

@@ -8,9 +8,10 @@ from semver import Version
 
 from etcd_operator.api.definitions.limits import OLDEST_MINOR
 from etcd_operator.controllers.etcd_cluster.decide.observation import listed
-from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, EtcdMember, Refusal, Silence
+from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import refusal as skew
+from etcd_operator.etcd.values import EtcdMember, Refused
 
 Answers = tuple[tuple[str, Answer], ...]
 
@@ -44,7 +45,7 @@ def problems_of(state: ClusterState) -> str:
     for at, reply in state.endpoints:
         if isinstance(reply, Silence):
             return f"no member of etcd answers at {at} over plain HTTP (TLS is not supported)"
-        if isinstance(reply, Refusal):
+        if isinstance(reply, Refused):
             return (
                 f"the member at {at} requires authentication, and the operator is not a user: run "
                 "`etcdctl auth disable` as root"

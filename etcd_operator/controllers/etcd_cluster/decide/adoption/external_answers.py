@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from etcd_operator.api.persisted import AdoptedMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, EtcdMember, Reply
+from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply
+from etcd_operator.etcd.values import EtcdMember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,9 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.removal import lead_els
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import removable_corrupt
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import DisarmCorrupt, RemoveCorrupt
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
-from etcd_operator.controllers.etcd_cluster.decide.replies import ANYBODY
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD, data_corrupt
+from etcd_operator.etcd.values import ANYBODY
 
 
 def replace(state: ClusterState) -> Plan | None:

@@ -6,8 +6,9 @@ from typing import Any
 from etcd_operator.api.persisted import AdoptedMember, Adoption
 from etcd_operator.controllers.etcd_cluster.decide.desired import Adopt, DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, EtcdMember
+from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.etcd.values import EtcdMember
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,
     answer,

@@ -25,10 +25,10 @@ from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
     RemoveMember,
 )
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember
 from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
+from etcd_operator.etcd.values import EtcdMember
 from unit.controllers.etcd_cluster.decide.adoption.adoptions import adopting, led_by, silent_external, theirs
 from unit.controllers.etcd_cluster.decide.builders import (
     answer,

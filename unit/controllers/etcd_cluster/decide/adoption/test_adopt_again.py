@@ -12,8 +12,9 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.observation import is_own_quorum, observed
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember, Reply, Silence
+from etcd_operator.controllers.etcd_cluster.decide.replies import Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.etcd.values import EtcdMember
 from unit.controllers.etcd_cluster.decide.adoption.adoptions import endpoint, offered, theirs
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,

@@ -14,9 +14,10 @@ from etcd_operator.controllers.etcd_cluster.decide.adoption.adoptable import LAR
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.replies import Refusal, Silence
+from etcd_operator.controllers.etcd_cluster.decide.replies import Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
+from etcd_operator.etcd.values import Refused
 from unit.controllers.etcd_cluster.decide.adoption.adoptions import answering, endpoint, offered, theirs
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,
@@ -76,7 +77,7 @@ REFUSED = [
     pytest.param(
         answering(offered(), 1, reply=Silence()), "no member of etcd answers at old-1.there:2379", id="silent"
     ),
-    pytest.param(answering(offered(), 1, reply=Refusal()), "requires authentication", id="auth"),
+    pytest.param(answering(offered(), 1, reply=Refused()), "requires authentication", id="auth"),
     pytest.param(
         answering(offered(), 1, cluster_id="other"), "belong to different clusters (cdf8", id="two clusters"
     ),

@@ -6,7 +6,7 @@ from etcd_operator.api.persisted import Adoption, Bootstrap
 from etcd_operator.controllers.etcd_cluster.decide.actions import Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.adoption import external_answers
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember
+from etcd_operator.etcd.values import EtcdMember
 from unit.controllers.etcd_cluster.decide.adoption.adoptions import offered
 from unit.controllers.etcd_cluster.decide.adoption.test_adopt_again import SILENT, recorded, resumed
 from unit.controllers.etcd_cluster.decide.builders import (

@@ -7,8 +7,8 @@ import msgspec
 
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Absence
-from etcd_operator.controllers.etcd_cluster.decide.replies import EtcdMember
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.etcd.values import EtcdMember
 from unit.controllers.etcd_cluster.decide.builders import answering, changed
 from unit.controllers.etcd_cluster.decide.recovery import manual_recoveries as persistents
 from unit.controllers.etcd_cluster.decide.recovery import quorum_losses as ephemerals

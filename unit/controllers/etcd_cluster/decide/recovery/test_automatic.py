@@ -15,9 +15,9 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import STA
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Absence, BackupFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.rules import record_stable
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import left_of
-from etcd_operator.controllers.etcd_cluster.decide.replies import Refusal
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
+from etcd_operator.etcd.values import Refused
 from unit.controllers.etcd_cluster.decide.builders import (
     VERSION,
     answer,
@@ -139,7 +139,7 @@ NOT_COUNTED = [
     pytest.param(adopting(automatic(persistents.lost())), id="an adoption is in progress"),
     pytest.param(automatic(persistents.recovering(persistents.lost())), id="another recovery is in progress"),
     pytest.param(
-        changed(automatic(persistents.lost()), "db-0", refusal=Refusal()), id="authentication is enabled"
+        changed(automatic(persistents.lost()), "db-0", refusal=Refused()), id="authentication is enabled"
     ),
     pytest.param(
         answering(automatic(persistents.lost()), "db-2", corrupt=frozenset({"id-db-2"})),
