@@ -3,7 +3,8 @@
 The types are the one source of what the operator reads and what the API server accepts. Pieces
 that are the same as in a pod (affinity, resources, the spec of a claim) are raw in the types;
 their schemas are in `schemas/core.json`, which `hack/refresh-schemas` reads from a running API
-server. The description of a field is its comment `#:` in the source, at the end of its line or above it.
+server. The description of a field is its comment `#:` in the source, which is installed with the package, at
+the end of its line or above it.
 
 Schemas are plain dicts. Each call returns a new one, which the caller may change.
 """
