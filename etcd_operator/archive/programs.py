@@ -57,12 +57,8 @@ class Etcdutl:
 
 def find_tool(folder: Path | None) -> Etcdutl:
     """The etcdutl in `folder`, or on the PATH. Raises `ProgramMissing`."""
-    path = shutil.which("etcdutl", path=str(folder) if folder is not None else None)
-    if path is None:
-        where = f"in {folder}" if folder is not None else "on the PATH"
-        raise ProgramMissing(f"no etcdutl {where}: pass --etcd-bin DIR with the one of etcd's release")
-    absolute = Path(path).absolute()  # as in `_find`
-    return Etcdutl(path=absolute, version=_version(absolute, "version"))
+    path = _find(folder, "etcdutl", "the one of etcd's release")
+    return Etcdutl(path=path, version=_version(path, "version"))
 
 
 def time_limit(size: int) -> float:
@@ -76,7 +72,9 @@ def find(folder: Path | None, etcd_version: str) -> Programs:
     Raises `ProgramMissing`.
     """
     needed = ".".join(map(str, max(_minor(etcd_version), (3, 5))))
-    etcd, etcdutl = (_find(folder, name, needed) for name in ("etcd", "etcdutl"))
+    etcd, etcdutl = (
+        _find(folder, name, f"etcd and etcdutl {needed} or newer") for name in ("etcd", "etcdutl")
+    )
     version, tool_version = _version(etcd, "--version"), _version(etcdutl, "version")
     if _minor(version) != _minor(tool_version):
         raise ProgramMissing(
@@ -150,13 +148,11 @@ def last_line(log: Path) -> str:
     return lines[-1][:300] if lines else "no output"
 
 
-def _find(folder: Path | None, name: str, needed: str) -> Path:
+def _find(folder: Path | None, name: str, wanted: str) -> Path:
     found = shutil.which(name, path=str(folder) if folder is not None else None)
     if found is None:
         where = f"in {folder}" if folder is not None else "on the PATH"
-        raise ProgramMissing(
-            f"no {name} {where}: pass --etcd-bin DIR with etcd and etcdutl {needed} or newer"
-        )
+        raise ProgramMissing(f"no {name} {where}: pass --etcd-bin DIR with {wanted}")
     # Not `resolve`: the root of another container would become our own.
     return Path(found).absolute()
 

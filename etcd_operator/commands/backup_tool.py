@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _config(options: argparse.Namespace) -> Any:
     from etcd_operator.programs.backup_tool.process import Config
-    from etcd_operator.storage.names import check_prefix
+    from etcd_operator.storage.protocol import check_prefix
 
     if not _ENDPOINT.fullmatch(options.endpoint):
         raise outcome.UsageError(f"--endpoint: {options.endpoint!r} is not HOST:PORT, like 127.0.0.1:2379")

@@ -21,7 +21,6 @@ from etcd_operator.storage.errors import (
     StoreError,
     Unreachable,
 )
-from etcd_operator.storage.names import check_name
 from etcd_operator.storage.parts import (
     PAGE_OBJECTS,
     PART_BYTES,
@@ -31,7 +30,7 @@ from etcd_operator.storage.parts import (
     cut,
     transfer,
 )
-from etcd_operator.storage.protocol import Stored
+from etcd_operator.storage.protocol import Stored, check_name
 from etcd_operator.storage.retries import Attempts, quiet
 from etcd_operator.storage.service import BlockService
 

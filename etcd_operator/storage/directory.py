@@ -13,9 +13,8 @@ from io import FileIO
 from pathlib import Path
 
 from etcd_operator.storage.errors import InvalidURL, NameTaken, ObjectMissing
-from etcd_operator.storage.names import PARTIAL_PREFIX, check_name, check_prefix
 from etcd_operator.storage.partial import sync_folder, taken, translated, writing
-from etcd_operator.storage.protocol import Stored
+from etcd_operator.storage.protocol import PARTIAL_PREFIX, Stored, check_name, check_prefix
 
 _CHUNK = 1024 * 1024
 

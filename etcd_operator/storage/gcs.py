@@ -11,9 +11,8 @@ from etcd_operator.storage import failures
 from etcd_operator.storage.errors import AccessDenied, MissingSDK, ObjectMissing
 from etcd_operator.storage.gcs_errors import translated
 from etcd_operator.storage.gcs_upload import Upload
-from etcd_operator.storage.names import check_name
 from etcd_operator.storage.parts import PAGE_OBJECTS, Page
-from etcd_operator.storage.protocol import Stored
+from etcd_operator.storage.protocol import Stored, check_name
 from etcd_operator.storage.retries import quiet
 from etcd_operator.storage.service import BlockService
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from etcd_operator.storage.errors import AccessDenied, BucketMissing, NameTaken, StoreError, StoreFull
-from etcd_operator.storage.names import PARTIAL_PREFIX
+from etcd_operator.storage.protocol import PARTIAL_PREFIX
 
 LEFTOVER_SECONDS = 3600.0
 

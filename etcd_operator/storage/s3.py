@@ -12,8 +12,7 @@ from typing import Any
 
 from etcd_operator.storage import failures
 from etcd_operator.storage.errors import AccessDenied, NameTaken, ObjectMissing
-from etcd_operator.storage.names import check_name, check_prefix
-from etcd_operator.storage.protocol import Stored
+from etcd_operator.storage.protocol import Stored, check_name, check_prefix
 from etcd_operator.storage.retries import Transient
 from etcd_operator.storage.s3_client import Options, connect
 from etcd_operator.storage.s3_errors import BehindEnd, expect, translated

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 
 from etcd_operator.storage import failures
 from etcd_operator.storage.errors import AccessDenied, NameTaken, ObjectMissing
-from etcd_operator.storage.names import check_name, check_prefix
 from etcd_operator.storage.parts import Page, blocks, paged
-from etcd_operator.storage.protocol import Stored
+from etcd_operator.storage.protocol import Stored, check_name, check_prefix
 from etcd_operator.storage.retries import Attempts
 
 Result = TypeVar("Result")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from etcd_operator.storage.errors import BucketMissing, InvalidURL, NameTaken, ObjectMissing
-from etcd_operator.storage.names import PARTIAL_PREFIX
+from etcd_operator.storage.protocol import PARTIAL_PREFIX
 from unit.storage.cases import KINDS, SECRET, Case, Cases
 from unit.storage.real import REAL
 

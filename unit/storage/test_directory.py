@@ -18,8 +18,8 @@ from etcd_operator.storage.errors import (
     StoreError,
     StoreFull,
 )
-from etcd_operator.storage.names import PARTIAL_PREFIX
 from etcd_operator.storage.partial import LEFTOVER_SECONDS
+from etcd_operator.storage.protocol import PARTIAL_PREFIX
 
 
 @pytest.fixture

@@ -46,8 +46,8 @@ class ToolBackup:
     manifest: Manifest
     modified: datetime  # when it came there, by the clock of the store
 
-    def report(self, now: datetime, *, took: float = 0.0) -> BackupReport:
-        """What the tool reports of it. took: seconds, 0 if not known."""
+    def report(self, *, age: float = 0.0, took: float = 0.0) -> BackupReport:
+        """What the tool reports of it."""
         manifest = self.manifest
         return BackupReport(
             name=str(self.name),
@@ -57,7 +57,7 @@ class ToolBackup:
             cluster_id=manifest.cluster_id,
             size=manifest.size,
             sha256=manifest.stored_sha256,
-            age=max(0.0, (now - manifest.time).total_seconds()),
+            age=age,
             took=round(took, 1),
         )
 

@@ -133,4 +133,6 @@ class BackupChecker:
         return None
 
     def _described(self, backup: ToolBackup | None) -> BackupReport | None:
-        return backup.report(self._clock.now()) if backup is not None else None
+        if backup is None:
+            return None
+        return backup.report(age=max(0.0, (self._clock.now() - backup.manifest.time).total_seconds()))

@@ -20,10 +20,10 @@ from etcd_operator.archive.fetch import fetch
 from etcd_operator.archive.keys import KeyRing
 from etcd_operator.clock import Clock
 from etcd_operator.errors import InvalidSpec, TerminalError
-from etcd_operator.formats import timestamp
 from etcd_operator.pods import client
 from etcd_operator.pods.client import NoReport, TokenRefused
-from etcd_operator.programs.backup_tool.inventory import Inventory, ToolBackup
+from etcd_operator.pods.reports import BackupReport
+from etcd_operator.programs.backup_tool.inventory import Inventory
 from etcd_operator.storage.protocol import Store
 from etcd_operator.storage.urls import STALL_SECONDS
 from etcd_operator.versions import minors_that_start_on, parse_version, starts_on
@@ -92,14 +92,7 @@ class FromTool:
         if newest is None:
             raise _none(found.damaged)
         _check_version(newest.etcd_version, request)
-        return Fetched(
-            name=newest.name,
-            time=newest.time,
-            revision=newest.revision,
-            etcd_version=newest.etcd_version,
-            sha256=newest.sha256,
-            damaged=found.damaged,
-        )
+        return _fetched(newest, found.damaged)
 
     def _patiently(self, work: Callable[[], "Fetched"]) -> Fetched:
         end = self.clock.monotonic() + PATIENCE
@@ -173,18 +166,17 @@ def from_store(store: Store, found: Inventory, request: Request, file: Path) -> 
         except (Damaged, NotABackup):
             damaged.append(str(backup.name))
         else:
-            return _fetched(backup, tuple(damaged))
+            return _fetched(backup.report(), tuple(damaged))
     raise _none(tuple(damaged))
 
 
-def _fetched(backup: ToolBackup, damaged: tuple[str, ...]) -> Fetched:
-    manifest = backup.manifest
+def _fetched(backup: BackupReport, damaged: tuple[str, ...]) -> Fetched:
     return Fetched(
-        name=str(backup.name),
-        time=timestamp(manifest.time),
-        revision=backup.name.revision,
-        etcd_version=manifest.etcd_version,
-        sha256=manifest.stored_sha256,
+        name=backup.name,
+        time=backup.time,
+        revision=backup.revision,
+        etcd_version=backup.etcd_version,
+        sha256=backup.sha256,
         damaged=damaged,
     )
 

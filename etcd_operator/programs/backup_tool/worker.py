@@ -112,7 +112,7 @@ class Worker:
         newest = found.newest
         if newest is None:
             return None
-        return newest.report(self._clock.now(), took=self._took.get(newest.path, 0.0))
+        return newest.report(took=self._took.get(newest.path, 0.0))
 
     def _first(self) -> None:
         """Read what is stored, until that succeeds. What the cluster has decides when the first turn is."""
