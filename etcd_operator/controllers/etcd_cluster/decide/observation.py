@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from etcd_operator.controllers.etcd_cluster.decide import metrics_pages
-from etcd_operator.controllers.etcd_cluster.decide.adoption import external_again, external_answers
+from etcd_operator.controllers.etcd_cluster.decide.adoption import external_answers
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.member_names import is_member_name, ordinal_of
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
@@ -49,7 +49,7 @@ def observed(
     answers = _own_answers(desired.persisted, replies, url_of)
     # A learner reports no list, so it cannot be authoritative however far its log has come.
     with_ours = external_answers.have_joined(desired, objects.values())
-    sought, rejections = external_again.with_external(desired, objects.values(), external)
+    sought, rejections = external_answers.with_external(desired, objects.values(), external)
     theirs, rejected = external_answers.own_answers(sought, external, with_ours=with_ours)
     reporting = [answer for answer in (*answers.values(), *theirs.values()) if answer.members]
     found = listed(authoritative(desired.persisted, reporting))

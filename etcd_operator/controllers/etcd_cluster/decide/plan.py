@@ -1,6 +1,7 @@
 """The ordered rules: the first that returns a plan decides.
 
-A rule is a function from the observed state to a `Plan` or None. A new behaviour is one
+A rule is a function from the observed state to a `Plan` or None. Rules do not know each other; what they
+share is in `decide.facts`, `decide.adoption` and `decide.upgrade`. A new behaviour is one
 function, one line in `RULES` (or `PRELIMINARY`) and one row in a table test. `plan` is total and
 deterministic; it repeats nothing once it has been applied, because every rule depends on
 what is observed and not on what was planned. (`awaited_entry` repeats what changes nothing.)

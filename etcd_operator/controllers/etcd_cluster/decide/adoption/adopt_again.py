@@ -5,14 +5,14 @@
 
 The claims record which etcd cluster it is, and which IDs ours have in it, but not whether the adoption had
 ended. Until that is known nothing is changed and nothing is recovered. Which answers count: see
-`adoption.external_again`.
+`adoption.external_answers`.
 """
 
 from dataclasses import replace
 
 from etcd_operator.api.persisted import AdoptedMember, Adoption
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
-from etcd_operator.controllers.etcd_cluster.decide.adoption.external_again import ids_on_claims
+from etcd_operator.controllers.etcd_cluster.decide.adoption.external_answers import ids_on_claims
 from etcd_operator.controllers.etcd_cluster.decide.adoption.obstacles import (
     may_have_adopted,
     way_out,
