@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import AddReader, ReadMember
-from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Reading
-from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
+from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import reading_of
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.pods.reports import ListedVoter, SurvivorReport
 from unit.simulation.model import Refused, World
 from unit.simulation.model_disks import Process
 from unit.simulation.model_facts import list_of
@@ -38,20 +38,19 @@ def _with_reading(world: World, member: Member) -> Member:
     if not _is_readable(process):
         return replace(member, unreadable="it does not report, or follows a leader")
     disk = process.disk
-    own = disk.members.get(disk.member_id)
-    is_voter = own is not None and not own.is_learner
-    answer = Answer(
-        member_id=disk.member_id,
-        cluster_id=disk.cluster_id,
-        version=member.requested_version,
-        leader="",
-        committed=disk.committed,
-        applied=disk.committed,
-        revision=disk.revision,
-        is_learner=not is_voter,
-        members=list_of(disk) if is_voter else (),
+    listed = (
+        ListedVoter(id=each.id, name=each.name, peer_urls=each.peer_urls, is_learner=each.is_learner)
+        for each in list_of(disk)
     )
-    return replace(member, reading=Reading(answer=answer, sha256=process.sha256))
+    report = SurvivorReport(
+        cluster_id=disk.cluster_id,
+        member_id=disk.member_id,
+        committed=disk.committed,
+        revision=disk.revision,
+        sha256=process.sha256,
+        members=tuple(listed),
+    )
+    return replace(member, reading=reading_of(report, member))
 
 
 def read_again(world: World, state: ClusterState, member: ReadMember) -> Process:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
-from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
-from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import has_found_leader, kept_from
-from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
+from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import (
+    has_found_leader,
+    kept_from,
+    reading_of,
+)
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
 from etcd_operator.controllers.shared.waits import Waits
-from etcd_operator.etcd.values import EtcdMember
 from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 from etcd_operator.pods.contract import READER_PORT
@@ -111,7 +113,7 @@ class Readings:
             report = self._report(name, state, pod, reader)
             if not report.problem:
                 self.waits.end(name, pod.uid + reader.name)
-                return replace(member, reading=_reading(report, member))
+                return replace(member, reading=reading_of(report, member))
             problem, is_wrong = report.problem, not (report.is_passing or report.has_leader)
         is_wrong = is_wrong or waited >= PATIENCE
         return replace(member, unreadable=problem if is_wrong else "")
@@ -131,24 +133,3 @@ class Readings:
                 problem=answer.problem or "its reader has not answered yet", is_passing=True
             )
         return answer.report
-
-
-def _reading(report: SurvivorReport, member: Member) -> Reading:
-    """As if it had answered; a learner, or one that its own list does not have, reports no list."""
-    entries = tuple(
-        EtcdMember(id=each.id, name=each.name, peer_urls=each.peer_urls, is_learner=each.is_learner)
-        for each in report.members
-    )
-    is_voter = any(entry.id == report.member_id and not entry.is_learner for entry in entries)
-    answer = Answer(
-        member_id=report.member_id,
-        cluster_id=report.cluster_id,
-        version=member.requested_version,
-        leader="",
-        committed=report.committed,
-        applied=report.committed,
-        revision=report.revision,
-        is_learner=not is_voter,
-        members=entries if is_voter else (),
-    )
-    return Reading(answer=answer, sha256=report.sha256)

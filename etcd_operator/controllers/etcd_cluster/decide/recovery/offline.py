@@ -10,9 +10,12 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import AddReader
-from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import voters_of
+from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.etcd.values import EtcdMember
+from etcd_operator.pods.reports import SurvivorReport
 
 READ_AFTER = 10.0
 """Seconds without a quorum before a minority is read: as long as for all other steps of a recovery."""
@@ -109,3 +112,24 @@ def _patience(state: ClusterState) -> float:
     running = [member for member in state.members if member.is_running]
     known = max(len(state.members), state.desired.size)
     return READ_MAJORITY_AFTER if 2 * len(running) > known else READ_AFTER
+
+
+def reading_of(report: SurvivorReport, member: Member) -> Reading:
+    """What a member would have answered; a learner, or one that its own list does not have, has no list."""
+    entries = tuple(
+        EtcdMember(id=each.id, name=each.name, peer_urls=each.peer_urls, is_learner=each.is_learner)
+        for each in report.members
+    )
+    is_voter = any(entry.id == report.member_id and not entry.is_learner for entry in entries)
+    answer = Answer(
+        member_id=report.member_id,
+        cluster_id=report.cluster_id,
+        version=member.requested_version,
+        leader="",
+        committed=report.committed,
+        applied=report.committed,
+        revision=report.revision,
+        is_learner=not is_voter,
+        members=entries if is_voter else (),
+    )
+    return Reading(answer=answer, sha256=report.sha256)
