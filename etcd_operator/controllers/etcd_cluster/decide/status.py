@@ -13,6 +13,7 @@ from etcd_operator.api.recoveries import is_recovery_token
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.first_start import CREATING, awaited, is_resuming
 from etcd_operator.controllers.etcd_cluster.decide.members import PeerFinding
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_in_place
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import ONLY_LOST, missing, origin, source_of
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.etcd.values import ANYBODY
@@ -166,12 +167,7 @@ def available(state: ClusterState) -> ConditionValue:
 def _serves_still(state: ClusterState) -> bool:
     """Whether clients reach the cluster that a restore in place will give up."""
     recovery = state.persisted.recovery
-    return (
-        recovery is not None
-        and recovery.authority == "InPlace"
-        and state.has_quorum
-        and not state.backups.is_closed
-    )
+    return is_in_place(recovery) and state.has_quorum and not state.backups.is_closed
 
 
 def is_adopting(state: ClusterState) -> bool:
@@ -193,7 +189,7 @@ def _loss(state: ClusterState) -> ConditionValue | None:
         earlier = f"an earlier recovery recovered the cluster as {bootstrap.members[0]}"
         return True, "RecoveredFromSurvivor", f"{earlier}: {ONLY_LOST}"
     reason = "RecoveredFromSurvivor" if recovery.backup is None else "RecoveredFromBackup"
-    if recovery.authority == "InPlace":
+    if is_in_place(recovery):
         reason = "RestoredInPlace"
     restored = f"recovery {recovery.generation} restored the data of {source_of(recovery)}"
     return True, reason, f"{restored}: {missing(recovery)}{origin(recovery)}"

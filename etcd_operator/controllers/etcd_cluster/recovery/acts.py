@@ -20,7 +20,11 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     RetireMember,
     SetSeedExistingOnly,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_filled_by_job
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
+    is_automatic,
+    is_filled_by_job,
+    is_in_place,
+)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
 from etcd_operator.controllers.etcd_cluster.manifests.steps import SKIP_STEPS
 from etcd_operator.controllers.etcd_cluster.members.protocol import AnnotateSeed, Members, Scope
@@ -65,12 +69,7 @@ class Recoverer:
         served = self.proofs.assert_serves(action.name, action.revision)
         recovery, pod = self.scope.state.persisted.recovery, self.scope.pod(action.name)
         outlives_pod = self.scope.state.kind.outlives_pod
-        if (
-            not outlives_pod
-            and recovery is not None
-            and recovery.authority == "Automatic"
-            and not pod.is_final_seed
-        ):
+        if not outlives_pod and is_automatic(recovery) and not pod.is_final_seed:
             self.proofs.assert_leaderless(action.name)
         self.scope.objects.annotate(resources.PODS, pod, SKIP_STEPS)
         if not outlives_pod:
@@ -91,7 +90,7 @@ class Recoverer:
     @property
     def _is_in_place(self) -> bool:
         recovery = self.scope.state.persisted.recovery
-        return recovery is not None and recovery.authority == "InPlace"
+        return is_in_place(recovery)
 
     def _drop_seed(self, name: str) -> None:
         """In place no quorum is needed: a person has withdrawn the request, and nothing was given up."""

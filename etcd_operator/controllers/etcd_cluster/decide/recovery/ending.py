@@ -12,7 +12,13 @@ from etcd_operator.api.shared_keys import PEER_LABEL, RESTORE_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import DropSeed, ReopenClients
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import claims_kept_by, record, recovery_name
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
+    claims_kept_by,
+    is_automatic,
+    is_in_place,
+    record,
+    recovery_name,
+)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import is_led, responders
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
     RECHECK,
@@ -39,9 +45,9 @@ def ending(state: ClusterState, recovery: Recovery, seed: Member | None) -> Plan
 
     Where the loss is proven no quorum can come back.
     """
-    if recovery.authority == "InPlace":
+    if is_in_place(recovery):
         return _claim_going(state, recovery, seed) or _in_place(state, recovery)
-    if state.kind.can_prove_loss and recovery.authority != "Automatic":
+    if state.kind.can_prove_loss and not is_automatic(recovery):
         return None
     if not is_led(state, responders(state)):
         return None

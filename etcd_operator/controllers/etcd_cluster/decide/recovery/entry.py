@@ -61,7 +61,7 @@ _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 def recovery_name(recovery: Recovery) -> str:
     """The name by which a person requests this recovery, and no other; also of a restore in place."""
     source = recovery.source.name
-    if recovery.backup is not None and recovery.authority != "InPlace":
+    if recovery.backup is not None and not is_in_place(recovery):
         source = f"backup:{source}"
     return f"{recovery.replaces}/{source}/{recovery.generation}"
 
@@ -225,6 +225,16 @@ def least_revision(recovery: Recovery) -> int:
 def record(state: ClusterState, recovery: Recovery) -> Remember:
     """Write this entry into status, whatever is there now."""
     return Remember(persisted=replace(state.persisted, recovery=recovery))
+
+
+def is_in_place(recovery: Recovery | None) -> bool:
+    """Whether a person gives up the data of a cluster that serves."""
+    return recovery is not None and recovery.authority == "InPlace"
+
+
+def is_automatic(recovery: Recovery | None) -> bool:
+    """Whether members were given up without a person."""
+    return recovery is not None and recovery.authority == "Automatic"
 
 
 def is_filled_by_job(recovery: Recovery) -> bool:

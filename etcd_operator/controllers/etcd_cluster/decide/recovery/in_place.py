@@ -20,6 +20,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import leftovers
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
     claims_kept_by,
+    is_in_place,
     next_from_stored,
     recovery_name,
 )
@@ -70,7 +71,7 @@ def _effect(state: ClusterState, requested: str) -> str:
 def _is_attempt(state: ClusterState, former: Recovery) -> bool:
     """Whether this very attempt is requested; when it ended, it stopped to name the cluster it gives up."""
     named = msgspec.structs.replace(former, replaces=state.persisted.cluster_id)
-    return former.authority == "InPlace" and recovery_name(named) == state.desired.restore_in_place
+    return is_in_place(former) and recovery_name(named) == state.desired.restore_in_place
 
 
 def _possible(state: ClusterState, requested: str) -> str:

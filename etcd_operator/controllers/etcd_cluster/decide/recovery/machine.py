@@ -36,7 +36,9 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
     claims_kept_by,
     create,
     create_seed,
+    is_automatic,
     is_filled_by_job,
+    is_in_place,
     learned,
     least_revision,
     record,
@@ -92,7 +94,7 @@ def go_on(state: ClusterState, recovery: Recovery) -> Plan | Lost:
         return whole
     if phase in (Phase.SEEDING, Phase.SWITCHED_OVER):
         return _await(state, recovery, whole, is_final=is_final)
-    if recovery.authority == "InPlace" and phase is Phase.SERVING:
+    if is_in_place(recovery) and phase is Phase.SERVING:
         return _act(
             recovery,
             CloseClients(name=recovery.seed),
@@ -108,7 +110,7 @@ def phase_of(state: ClusterState, recovery: Recovery, seed: Member | None) -> Ph
     has_data = seed.answer is not None and serves(seed.answer, recovery)
     is_final = state.kind.is_final_seed(seed, replaces=recovery.replaces, serves=has_data)
     # In place, the quorum may be that of the old cluster.
-    if has_data and (seed.is_healthy if recovery.authority == "InPlace" else state.has_quorum):
+    if has_data and (seed.is_healthy if is_in_place(recovery) else state.has_quorum):
         return Phase.RETIRING if is_final else Phase.SERVING
     return Phase.SWITCHED_OVER if is_final else Phase.SEEDING
 
@@ -157,7 +159,7 @@ def _fill(state: ClusterState, recovery: Recovery, seed: Member | None, *, is_fi
     """Restore a backup to the volume of the seed, then create its EtcdPeer, which may have been deleted."""
     if is_final:
         return Plan.act(create_seed(recovery), reason=reason_of(recovery), message=under_way(recovery))
-    if recovery.authority == "InPlace" and claims_kept_by(recovery_name(recovery), state.kept):
+    if is_in_place(recovery) and claims_kept_by(recovery_name(recovery), state.kept):
         # The Service may select its token by now: another seed with that would serve before its time.
         return Lost(f"{recovery.seed} was lost after members of the old cluster had been given up")
     if state.backups.is_closed:
@@ -202,12 +204,12 @@ def _hand_over(state: ClusterState, recovery: Recovery, seed: Member) -> Plan:
     left = [
         m
         for m in state.members
-        if m is not seed and not state.kind.is_retired(m, may_run=recovery.authority == "Automatic")
+        if m is not seed and not state.kind.is_retired(m, may_run=is_automatic(recovery))
     ]
     kept, final = _kept(state, recovery, left), learned(recovery, seed)
     cluster_id = seed.answer.cluster_id if seed.answer is not None else ""
     before: list[Action] = []
-    if recovery.authority == "InPlace":
+    if is_in_place(recovery):
         # Recorded before a member is deleted: afterwards the revision cannot be read any more.
         revisions = (m.answer.revision for m in responders(state) if m.answer is not None)
         final = msgspec.structs.replace(final, given_up=max([final.given_up, *revisions]))

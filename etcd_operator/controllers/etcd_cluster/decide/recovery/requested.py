@@ -34,6 +34,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import (
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
     cluster_id_in,
     create_seed,
+    is_automatic,
     is_filled_by_job,
     is_for,
     next_from_stored,
@@ -260,7 +261,7 @@ def _begin(state: ClusterState, recovery: Recovery, left: list[Member], why: str
     silence = ConfirmSilence(
         survivors=answering(left),
         read=read_among(left),
-        silent=tuple(sorted(missed(state))) if recovery.authority == "Automatic" else (),
+        silent=tuple(sorted(missed(state))) if is_automatic(recovery) else (),
         given_up=tuple(sorted(m.name for m in state.members if m not in left)),
         message=message,
     )

@@ -12,7 +12,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery import proven, reque
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import DropFilling, DropSeed, ReopenClients
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import STABLE_AFTER, is_stabilizing
 from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import leftovers, undeleted_seed
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_for, record
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_for, is_in_place, record
 from etcd_operator.controllers.etcd_cluster.decide.recovery.machine import Lost, go_on
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situation
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import Left
@@ -74,7 +74,7 @@ def recover(state: ClusterState) -> Plan | None:
 
 def _after(state: ClusterState, recovery: Recovery, lost: Lost) -> Plan:
     """This attempt will never serve: the next one can be requested, or the cluster goes on as it was."""
-    if recovery.authority != "InPlace":
+    if not is_in_place(recovery):
         return requested.offered_again(state, recovery.seed, lost.why)
     # Before anything is removed: without it, nothing would show that this attempt has failed.
     failed = record(state, msgspec.structs.replace(recovery, failure=lost.why))
@@ -156,7 +156,7 @@ def created_late(state: ClusterState) -> Plan | None:
     recovery, job = state.persisted.recovery, state.backups.job
     if recovery is None or state.persisted.is_recovering or recovery.replaces:
         return None
-    if recovery.authority != "InPlace" and not state.has_quorum:
+    if not is_in_place(recovery) and not state.has_quorum:
         return None  # it has to confirm the quorum that ended it
     seed = state.by_name.get(recovery.seed)
     is_unused = seed is not None and _is_unused(seed, recovery)

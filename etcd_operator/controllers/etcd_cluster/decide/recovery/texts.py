@@ -3,6 +3,7 @@
 from etcd_operator.api.recoveries import OfflineSurvivor, Recovery
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_automatic, is_in_place
 from etcd_operator.formats import duration_text
 
 RECHECK = 2.0
@@ -48,7 +49,7 @@ def source_of(recovery: Recovery, *, is_offered: bool = False) -> str:
 
 def under_way(recovery: Recovery) -> str:
     """One message for all steps of a recovery."""
-    if recovery.authority == "InPlace":
+    if is_in_place(recovery):
         return f"restoring {source_of(recovery)} as {recovery.seed}"
     return f"recovering from {source_of(recovery)} as {recovery.seed}"
 
@@ -67,7 +68,7 @@ def not_needed(recovery: Recovery) -> str:
 
 def missing(recovery: Recovery) -> str:
     """What a recovery can have lost."""
-    if recovery.authority == "InPlace":
+    if is_in_place(recovery):
         return (
             f"{SINCE_BACKUP}; the last revision that was observed of the cluster that was given up is "
             f"{recovery.given_up}"
@@ -77,13 +78,12 @@ def missing(recovery: Recovery) -> str:
 
 def of_replaced(recovery: Recovery | None) -> str:
     """Whose members are given up, as the end of a message: in place, no cluster was lost."""
-    is_in_place = recovery is not None and recovery.authority == "InPlace"
-    return " of the cluster before the restore" if is_in_place else " of the cluster that was lost"
+    return " of the cluster before the restore" if is_in_place(recovery) else " of the cluster that was lost"
 
 
 def origin(recovery: Recovery) -> str:
     """How it began, where no person decided it, as the end of a message."""
-    return "; started automatically (spec.recovery: Automatic)" if recovery.authority == "Automatic" else ""
+    return "; started automatically (spec.recovery: Automatic)" if is_automatic(recovery) else ""
 
 
 def creating(seed: Member) -> str:
