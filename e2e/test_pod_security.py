@@ -16,7 +16,7 @@ from e2e.support.space import Space
 from e2e.support.testbed import ROOT
 from e2e.support.volumes import give_to_root
 from e2e.support.waiting import LONG, hold_for, wait_until
-from etcd_operator.controllers.etcd_cluster.manifests.security import USER
+from etcd_operator.controllers.shared.manifests.security import USER
 from etcd_operator.kube import resources
 from localcluster.kubectl import KubectlError
 

@@ -20,8 +20,8 @@ import structlog
 
 from etcd_operator import decoding
 from etcd_operator.clock import SystemClock
-from etcd_operator.controllers.etcd_cluster.dialects.base import Defaults
 from etcd_operator.controllers.shared.caches import CacheSource
+from etcd_operator.controllers.shared.decide.clusters import Defaults
 from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.install import Installer
 from etcd_operator.controllers.shared.own_image import OwnImage

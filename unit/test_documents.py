@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.api import backup_schedules
-from etcd_operator.api.backups import KIND, PLACEHOLDERS
-from etcd_operator.controllers.etcd_backup.decide.result import REASONS, VERIFY_REASONS
-from etcd_operator.controllers.etcd_backup.decide.state import BACKING_UP, COMPLETED, FAILED
+from etcd_operator.api.backups import BACKING_UP, COMPLETED, FAILED, KIND, PLACEHOLDERS
+from etcd_operator.controllers.etcd_backup.decide.result import VERIFY_REASONS
 from etcd_operator.controllers.etcd_backup_schedule.decide.status import CONDITIONS
 from etcd_operator.controllers.etcd_cluster.decide.quorum_events import QUORUM_RETURNED, RESUMED
 from etcd_operator.controllers.etcd_cluster.decide.status import MILESTONES, QUIET_HOLDS
-from etcd_operator.controllers.etcd_restore.decide.result import REASONS as RESTORE_REASONS
+from etcd_operator.controllers.shared.decide.job_report import BACKUP_REASONS as REASONS
+from etcd_operator.controllers.shared.decide.job_report import RESTORE_REASONS
 
 PHASES = (BACKING_UP, COMPLETED, FAILED)
 

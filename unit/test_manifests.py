@@ -12,12 +12,12 @@ from etcd_operator.api.definitions.crd import crds
 from etcd_operator.api.definitions.policies import policies
 from etcd_operator.app import LEASE_NAME
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
-from etcd_operator.controllers.etcd_backup.decide.spec import problem
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import checked
-from etcd_operator.controllers.etcd_cluster.dialects.base import Defaults
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.etcd_restore.decide.spec import problem as restore_problem
+from etcd_operator.controllers.shared.decide.backup_spec import problem
+from etcd_operator.controllers.shared.decide.clusters import Defaults
 from etcd_operator.kube import own_pod
 from etcd_operator.kube.holder_pod import NODE_LEASES
 from etcd_operator.process import health

@@ -4,7 +4,7 @@ import grpc
 
 from e2e.support.members import Members
 from e2e.support.waiting import LONG, answered, wait_until
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, endpoint
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from e2e.support.keys import KeyClient
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, endpoint
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.values import MemberList, Status

@@ -22,7 +22,7 @@ from e2e.support.intervals import Interval, longest_gap, lost_writes
 from e2e.support.keys import PUT
 from e2e.support.pace import Paced
 from e2e.support.waiting import LONG, answered, wait_until
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, endpoint
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb

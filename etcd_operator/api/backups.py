@@ -11,6 +11,12 @@ from etcd_operator.api.improbable import GROUP, VERSION
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
 
 API_VERSION = f"{GROUP}/{VERSION}"
+BACKING_UP, COMPLETED, FAILED = "BackingUp", "Completed", "Failed"
+"""The phases. The last two are final."""
+
+COMPLETE, VERIFIED = "Complete", "Verified"
+"""Conditions. The second is only on what is to be verified."""
+
 KIND = "EtcdBackup"
 
 UID_LABEL = f"{GROUP}/backup-uid"

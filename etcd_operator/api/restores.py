@@ -20,6 +20,9 @@ from etcd_operator.api.improbable import GROUP, VERSION, Storage
 from etcd_operator.api.meta import Affinity, AnyObject, Condition, ObjectMeta, RawObject, Value
 
 API_VERSION = f"{GROUP}/{VERSION}"
+PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
+"""The phases. The last two are final."""
+
 KIND = "EtcdRestore"
 
 UID_LABEL = f"{GROUP}/restore-uid"
@@ -94,6 +97,11 @@ class RestoreSource(Value, frozen=True, kw_only=True, forbid_unknown_fields=True
     #: Access to the store, from Secrets in the namespace of this object.
     credentials: BucketCredentials = BucketCredentials()
     persistent_volume_claim: ClaimTarget | None = None  #: For file://: the volume with the file.
+
+    @property
+    def url(self) -> str:
+        """The URL of the backup; empty if an EtcdBackup names it."""
+        return self.bucket.url if self.bucket is not None else self.object_url
 
 
 class TemplateSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

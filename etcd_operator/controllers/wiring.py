@@ -10,26 +10,27 @@ from etcd_operator.api.restores import EtcdRestore
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.backup_tool.group import tool_group
 from etcd_operator.controllers.backup_tool.tokens import Tokens
-from etcd_operator.controllers.etcd_backup.groups import backup_caches, backup_groups
+from etcd_operator.controllers.etcd_backup.group import backup_caches, backup_group
+from etcd_operator.controllers.etcd_backup_schedule.groups import schedule_groups
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.etcd_cluster.members import ephemeral, persistent
 from etcd_operator.controllers.etcd_cluster.members.ephemeral import EphemeralMembers
 from etcd_operator.controllers.etcd_cluster.members.persistent import PersistentMembers
 from etcd_operator.controllers.etcd_cluster.observe.observer import ConflictingCluster
-from etcd_operator.controllers.etcd_cluster.parts import Parts, quorum_check, readings_of
+from etcd_operator.controllers.etcd_cluster.parts import ClusterGroup, Parts, quorum_check, readings_of
+from etcd_operator.controllers.etcd_cluster.peer_status import PeerStatusWriter
 from etcd_operator.controllers.etcd_cluster.recovery.stored_backups import StoredBackups
 from etcd_operator.controllers.etcd_cluster.recovery.tool_backups import KnownToolBackups
 from etcd_operator.controllers.etcd_peer.memory import PeerMemory
 from etcd_operator.controllers.etcd_peer.observe import PeerObserver
 from etcd_operator.controllers.etcd_peer.reconciler import PeerReconciler
 from etcd_operator.controllers.etcd_peer.reporter import peer_reporter
-from etcd_operator.controllers.etcd_peer.status import PeerStatusWriter
 from etcd_operator.controllers.etcd_peer.triggers import wake_peers
 from etcd_operator.controllers.etcd_restore.group import restore_caches, restore_group
-from etcd_operator.controllers.etcd_restore.jobs import JobReader
 from etcd_operator.controllers.shared.caches import Caches, CacheSource, coreos_caches, improbable_caches
-from etcd_operator.controllers.shared.groups import ClusterGroup, Group, Later, Wiring
+from etcd_operator.controllers.shared.groups import Group, Later, Wiring
+from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.jobs import JobCaches
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.backoff import Backoff
@@ -46,7 +47,8 @@ def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
         _improbable(wiring, of_improbable, of_coreos, backups.owners, restores),
         _coreos(wiring, of_coreos, of_improbable),
         tool_group(wiring, source, of_coreos),
-        *backup_groups(wiring, source, backups, of_improbable, of_coreos),
+        backup_group(wiring, backups, (of_improbable.clusters, of_coreos.clusters)),
+        *schedule_groups(wiring, source, backups, of_improbable),
         restore_group(wiring, restores),
     )
 

@@ -14,7 +14,7 @@ from e2e.support.clusters import COREOS
 from e2e.support.members import Members
 from e2e.support.waiting import wait_until
 from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
-from etcd_operator.controllers.etcd_cluster.manifests.urls import PEER_PORT, url
+from etcd_operator.controllers.shared.manifests.urls import PEER_PORT, url
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.errors import NotInSync, UnhealthyCluster

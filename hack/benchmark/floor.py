@@ -14,10 +14,10 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.shared_keys import PEER_LABEL
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping, Start
-from etcd_operator.controllers.etcd_cluster.dialects.base import Defaults
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.etcd_cluster.manifests import persistent
+from etcd_operator.controllers.shared.decide.clusters import Defaults
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
 from etcd_operator.settings import DEFAULT_ETCD_REPOSITORY, DEFAULT_ETCD_VERSION

@@ -12,7 +12,7 @@ import grpc
 
 from e2e.support.testbed import TestbedError
 from e2e.support.waiting import wait_until
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, endpoint
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient

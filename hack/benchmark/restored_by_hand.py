@@ -16,8 +16,8 @@ from benchmark import floor
 from benchmark.bed import POLL_SECONDS, Bed, Document
 from benchmark.member import tool
 from e2e.support.waiting import wait_until
-from etcd_operator.controllers.etcd_cluster.manifests.persistent import DATA_DIR, RESTORED_DIR
-from etcd_operator.controllers.etcd_cluster.manifests.urls import PEER_PORT, url
+from etcd_operator.controllers.shared.manifests.pod import DATA_DIR, RESTORED_DIR
+from etcd_operator.controllers.shared.manifests.urls import PEER_PORT, url
 from etcd_operator.kube import resources
 
 BUMP = 1_000_000_000

@@ -11,7 +11,7 @@ import trustme
 
 from etcd_operator.archive.manifest import SUFFIX
 from etcd_operator.commands.places import open_place
-from etcd_operator.controllers.etcd_backup.decide import result
+from etcd_operator.controllers.shared.decide.job_report import read
 from unit.archive.samples import snapshot
 from unit.commands.cases import CASES, Case
 from unit.commands.conftest import Run
@@ -265,13 +265,13 @@ def test_the_report_for_who_runs_it(run: Run, endpoint: str, backups: Path, tmp_
     report = tmp_path / "report"
     done = run("backup", "--endpoints", endpoint, "--to", backups / "one.db", "--report", report)
     assert done.code == 0
-    stored = result.read(report.read_text())
+    stored = read(report.read_text())
     assert stored is not None
     assert stored.manifest is not None
     assert (stored.manifest.revision, stored.manifest.etcd_version, stored.source) == (6, "3.6.16", endpoint)
     again = run("backup", "--endpoints", endpoint, "--to", backups / "one.db", "--report", report, "--json")
     assert again.code == 1
-    failed = result.read(report.read_text())
+    failed = read(report.read_text())
     assert failed is not None
     assert (failed.reason, failed.error) == ("NameTaken", again.document["error"])
     assert len(report.read_bytes()) < LONGEST_TERMINATION_MESSAGE
@@ -290,6 +290,6 @@ def test_the_report_of_a_long_error_can_be_read(run: Run, backups: Path, tmp_pat
     name = "\N{CROSS MARK}" * 3000
     assert run("backup", "--endpoints", name, "--to", backups / "one.db", "--report", report).code == 2
     assert len(report.read_bytes()) < LONGEST_TERMINATION_MESSAGE
-    failed = result.read(report.read_text())
+    failed = read(report.read_text())
     assert failed is not None
     assert failed.reason == "UsageError"

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import msgspec
 
-from etcd_operator.controllers.etcd_backup.decide import result, verification
+from etcd_operator.controllers.etcd_backup.decide import verification
 from etcd_operator.controllers.etcd_backup.decide.plan import BackupPlan, plan
-from etcd_operator.controllers.etcd_backup.decide.spec import CLAIM_FOLDER
-from etcd_operator.controllers.etcd_backup.decide.state import BackupJobState, BackupPodState, BackupState
+from etcd_operator.controllers.etcd_backup.decide.state import BackupState
+from etcd_operator.controllers.shared.decide.backup_spec import CLAIM_FOLDER
+from etcd_operator.controllers.shared.decide.job_report import read
+from etcd_operator.controllers.shared.decide.job_state import JobPod, JobState
 from etcd_operator.controllers.shared.manifests.command import REPORT_PATH
 from unit.commands.conftest import Run
 from unit.controllers.manifests.backups import ENDPOINTS, METADATA, backup_job_of, verification_job_of
@@ -28,12 +30,12 @@ def carried_out(run: Run, endpoint: str, folder: Path, name: str = "one") -> Bac
     for here, there in places.items():
         arguments = [argument.replace(here, there) for argument in arguments]
     ran = run(*arguments)
-    pod = BackupPodState(name="pod", exit_code=ran.code, report=result.read(report.read_text()))
+    pod = JobPod(name="pod", exit_code=ran.code, report=read(report.read_text()))
     made = plan(
         BackupState(
             phase="BackingUp",
             url=f"file:///{name}.db",
-            job=BackupJobState(name="j", uid="u", pods=(pod,)),
+            job=JobState(name="j", uid="u", pods=(pod,)),
         )
     )
     assert made is not None
@@ -72,8 +74,8 @@ def verified(run: Run, folder: Path, sha256: str) -> BackupPlan:
     for here, there in {CLAIM_FOLDER: str(folder), REPORT_PATH: str(report)}.items():
         arguments = [argument.replace(here, there) for argument in arguments]
     ran = run(*arguments)
-    pod = BackupPodState(name="pod", exit_code=ran.code, report=result.read(report.read_text()))
-    job_state = BackupJobState(name="j", uid="u", pods=(pod,))
+    pod = JobPod(name="pod", exit_code=ran.code, report=read(report.read_text()))
+    job_state = JobState(name="j", uid="u", pods=(pod,))
     state = BackupState(phase="Completed", url="file:///one.db", verify="Hash", sha256=sha256, job=job_state)
     made = verification.plan(state)
     assert made is not None

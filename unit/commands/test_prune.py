@@ -7,8 +7,8 @@ import pytest
 
 from etcd_operator.api.backup_schedules import Retention
 from etcd_operator.archive.manifest import SUFFIX
-from etcd_operator.controllers.etcd_backup.decide.spec import CLAIM_FOLDER
-from etcd_operator.controllers.etcd_backup_schedule.decide import prune
+from etcd_operator.controllers.shared.decide.backup_spec import CLAIM_FOLDER
+from etcd_operator.controllers.shared.decide.job_report import JobReport, read
 from etcd_operator.controllers.shared.manifests.command import REPORT_PATH
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import AccessDenied
@@ -145,11 +145,11 @@ def test_the_job_of_a_schedule_does_what_its_retention_requests(
         "nightly-20261130-0330.db",
     ]
     assert len(report.read_bytes()) < LONGEST_TERMINATION_MESSAGE
-    assert prune.read(report.read_text()) == prune.PruneReport(removed=17, kept=3)
+    assert read(report.read_text()) == JobReport(removed=17, kept=3)
 
 
 def test_a_job_without_a_store_reports_why(run: Run, tmp_path: Path) -> None:
     report = tmp_path / "termination-log"
     ran = run("prune", f"{tmp_path}/none/", "--max-count", 1, "--json", "--report", report)
-    found = prune.read(report.read_text())
+    found = read(report.read_text())
     assert (ran.code, found is not None and found.reason) == (1, "BucketMissing")

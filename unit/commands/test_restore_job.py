@@ -8,12 +8,12 @@ import pytest
 
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import RestoreSpec
-from etcd_operator.controllers.etcd_backup.decide.spec import CLAIM_FOLDER
-from etcd_operator.controllers.etcd_restore.decide import result
-from etcd_operator.controllers.etcd_restore.decide.result import RestoreReport
 from etcd_operator.controllers.etcd_restore.decide.spec import access
 from etcd_operator.controllers.etcd_restore.manifests import restore_job, restored
+from etcd_operator.controllers.shared.decide.backup_spec import CLAIM_FOLDER
+from etcd_operator.controllers.shared.decide.job_report import JobReport, read, restore_failure
 from etcd_operator.controllers.shared.manifests.command import REPORT_PATH, SCRATCH
+from etcd_operator.controllers.shared.manifests.pod import DATA_DIR
 from unit.api.contract.case import changed
 from unit.api.contract.restore_cases import RESTORE
 from unit.archive.restoring import COPY
@@ -29,7 +29,7 @@ SPEC: RestoreSpec = msgspec.convert(changed(RESTORE, {"spec/source": FROM_FILE})
 URL = "file:///one.db"
 
 
-def carried_out(run: Run, job: RawObject, backups: Path, folder: Path) -> tuple[Ran, RestoreReport | None]:
+def carried_out(run: Run, job: RawObject, backups: Path, folder: Path) -> tuple[Ran, JobReport | None]:
     """Run the container with the folders of this machine; what it reported."""
     (container,) = job["spec"]["template"]["spec"]["containers"]
     report, volume = folder / "termination-log", folder / "volume"
@@ -37,17 +37,17 @@ def carried_out(run: Run, job: RawObject, backups: Path, folder: Path) -> tuple[
     places = {
         CLAIM_FOLDER: str(backups),
         REPORT_PATH: str(report),
-        restored.MOUNT_PATH: str(volume),
+        DATA_DIR: str(volume),
         f"--scratch-dir={SCRATCH}": f"--scratch-dir={folder}",
         "--etcd-in-pod": f"--etcd-bin={folder / 'bin'}",
     }
     arguments = container["args"]
     for here, there in places.items():
         arguments = [argument.replace(here, there) for argument in arguments]
-    return run(*arguments), result.read(report.read_text())
+    return run(*arguments), read(report.read_text())
 
 
-def checked(run: Run, backups: Path, folder: Path) -> tuple[Ran, RestoreReport | None]:
+def checked(run: Run, backups: Path, folder: Path) -> tuple[Ran, JobReport | None]:
     return carried_out(
         run, restore_job.check_job(METADATA, access(SPEC), image="i", url=URL), backups, folder
     )
@@ -99,7 +99,7 @@ def test_a_volume_that_comes_with_the_data_of_another_restore(
     for _ in range(2):
         ran, report = carried_out(run, job_of("ab" * 32), backups, tmp_path)
         assert ran.code == 1
-        why = result.failure(report, why="", job="j")
+        why = restore_failure(report, why="", job="j")
         assert why.reason == "VolumeFailed"
         assert "the volume was not empty" in why.message
     assert database.read_bytes() == b"old"
@@ -110,7 +110,7 @@ def test_a_backup_that_was_replaced_in_between(
 ) -> None:
     ran, report = carried_out(run, job_of("ab" * 32), backups, tmp_path)
     assert ran.code == 3
-    why = result.failure(report, why="", job="j")
+    why = restore_failure(report, why="", job="j")
     assert why.reason == "BackupDamaged"
     assert "it was replaced" in why.message
     assert list((tmp_path / "volume").iterdir()) == []
@@ -124,7 +124,7 @@ def test_a_plain_snapshot_and_none(run: Run, stored: Path, backups: Path, tmp_pa
     assert (report.snapshot.check, report.snapshot.etcd_version) == ("hash", "")
     stored.write_bytes(stored.read_bytes()[:9000])
     ran, report = checked(run, backups, tmp_path)
-    assert (ran.code, result.failure(report, why="", job="j").reason) == (3, "BackupDamaged")
+    assert (ran.code, restore_failure(report, why="", job="j").reason) == (3, "BackupDamaged")
     stored.unlink()
     ran, report = checked(run, backups, tmp_path)
-    assert (ran.code, result.failure(report, why="", job="j").reason) == (1, "BackupMissing")
+    assert (ran.code, restore_failure(report, why="", job="j").reason) == (1, "BackupMissing")

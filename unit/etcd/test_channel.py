@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.manifests.urls import endpoint as endpoint_of
+from etcd_operator.controllers.shared.manifests.urls import endpoint as endpoint_of
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb

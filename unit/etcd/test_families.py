@@ -11,7 +11,7 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, url
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, url
 from etcd_operator.pods.contract import METRICS_PORT
 from unit.controllers.manifests.cases import IMAGE, PLAIN_EPHEMERAL, PLAIN_PERSISTENT, peer_of
 from unit.controllers.manifests.pods import environment_of

@@ -9,8 +9,8 @@ from benchmark import cli, floor, restored_by_hand, restoring
 from benchmark.restoring import Timeline
 from e2e.support.clusters import persistent
 from etcd_operator.api.restores import RestoreSpec
-from etcd_operator.controllers.etcd_cluster.manifests.persistent import RESTORED_DIR
 from etcd_operator.controllers.etcd_restore.decide import spec as specs
+from etcd_operator.controllers.shared.manifests.pod import RESTORED_DIR
 from etcd_operator.kube import resources
 
 

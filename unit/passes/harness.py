@@ -14,10 +14,11 @@ from uuid import uuid4
 
 import msgspec
 
-from etcd_operator.controllers.etcd_cluster.dialects.base import Defaults
 from etcd_operator.controllers.etcd_cluster.membership import DEADLINE as MEMBERSHIP_DEADLINE
+from etcd_operator.controllers.etcd_cluster.parts import ClusterGroup
 from etcd_operator.controllers.shared.caches import CacheSource
-from etcd_operator.controllers.shared.groups import ClusterGroup, Wiring
+from etcd_operator.controllers.shared.decide.clusters import Defaults
+from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.wiring import build_groups
 from etcd_operator.decoding import read

@@ -7,20 +7,18 @@ operator acts on what it decided, but not for longer than a lease lasts after an
 
 from dataclasses import dataclass, field, replace
 
+from etcd_operator.api.restores import COMPLETED, FAILED
 from etcd_operator.controllers.etcd_restore.decide.actions import Act, RestorePlan
 from etcd_operator.controllers.etcd_restore.decide.plan import plan
 from etcd_operator.controllers.etcd_restore.decide.state import (
-    COMPLETED,
-    FAILED,
     ClaimState,
-    JobState,
     MemberState,
     RestoreState,
     SourceState,
     TargetCluster,
 )
 from etcd_operator.controllers.etcd_restore.decide.status import status
-from etcd_operator.controllers.shared.decide.job_end import JobEnd
+from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState
 from unit.simulation.model_restores import Claim, Cluster, Job, Restore, World
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from etcd_operator.api.restores import RestoreStatus, Verified
-from etcd_operator.controllers.etcd_restore.decide.result import RestoreReport
-from etcd_operator.controllers.shared.decide.job_end import JobEnd
+from etcd_operator.controllers.shared.decide.job_report import JobReport
+from etcd_operator.controllers.shared.decide.job_state import JobEnd
 
 SNAPSHOT = Verified(revision=7, keys=3, size=100, sha256="ab", check="manifest", etcd_version="3.6.16")
 
@@ -37,7 +37,7 @@ class Job:
     end: JobEnd = JobEnd.RUNS
     is_running: bool = False
     is_terminating: bool = False
-    report: RestoreReport | None = None
+    report: JobReport | None = None
 
 
 @dataclass(kw_only=True, eq=False)
@@ -132,9 +132,9 @@ class World:
         is_foreign = claim is not None and claim.data not in ("", job.owner)
         if fails or is_foreign or not self.has_backup:
             job.end, job.is_running = JobEnd.FAILED, False
-            job.report = RestoreReport(error="it failed", reason="RestoreError")
+            job.report = JobReport(error="it failed", reason="RestoreError")
             return
         job.end, job.is_running = JobEnd.SUCCEEDED, False
-        job.report = RestoreReport(snapshot=SNAPSHOT)
+        job.report = JobReport(snapshot=SNAPSHOT)
         if claim is not None:
             claim.data = job.owner

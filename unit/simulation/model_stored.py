@@ -7,7 +7,7 @@ A closed Service keeps new clients out; whoever is connected writes until the pr
 from dataclasses import dataclass, replace
 
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_filled_by_job
-from etcd_operator.controllers.shared.decide.job_end import JobEnd
+from etcd_operator.controllers.shared.decide.job_state import JobEnd
 from unit.simulation.model import World
 from unit.simulation.model_backups import Backup
 from unit.simulation.model_disks import Disk, Group, Process

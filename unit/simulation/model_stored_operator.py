@@ -9,7 +9,7 @@ from typing import ClassVar
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_filled_by_job
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts, CompletedBackup
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_restore.decide.state import JobState
+from etcd_operator.controllers.shared.decide.job_state import JobState
 from unit.simulation.model_operator import KINDS, Operator
 from unit.simulation.model_stored import Stored
 

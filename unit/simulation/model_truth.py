@@ -2,11 +2,11 @@
 
 from etcd_operator.api.shared_keys import DELETE_CLAIMS
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
-from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
 from etcd_operator.controllers.etcd_cluster.decide.members import quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
 from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.shared.decide.member_names import ordinal_of
 from etcd_operator.etcd.values import ANYBODY
 from unit.simulation.model import World
 from unit.simulation.model_disks import Disk, Entry

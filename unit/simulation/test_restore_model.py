@@ -10,8 +10,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from etcd_operator.controllers.etcd_restore.decide.state import COMPLETED, FAILED
-from etcd_operator.controllers.shared.decide.job_end import START_PATIENCE
+from etcd_operator.api.restores import COMPLETED, FAILED
+from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE
 from unit.simulation.model_machine import profile
 from unit.simulation.model_restore_operator import Decision, Operator
 from unit.simulation.model_restores import Claim, Cluster, World

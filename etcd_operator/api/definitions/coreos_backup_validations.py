@@ -77,8 +77,8 @@ BACKUP_POLICY = (
         field=".spec.restore",
         holds="!has(self.spec) || !has(self.spec.restore) || "
         "(has(oldSelf.spec) && has(oldSelf.spec.restore) && self.spec.restore == oldSelf.spec.restore)",
-        message="a backup is restored only when the cluster is created: keep the field unchanged, remove it, or create "
-        "another cluster with it",
+        message="a backup is restored only when the cluster is created: keep the field unchanged, remove it, "
+        "or create another cluster with it",
     ),
     Validation(
         name="volume-grows",

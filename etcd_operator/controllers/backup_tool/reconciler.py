@@ -24,12 +24,12 @@ from etcd_operator.controllers.backup_tool.decide.health import (
 from etcd_operator.controllers.backup_tool.decide.plan import plan
 from etcd_operator.controllers.backup_tool.decide.state import CleanupState, ToolPodState
 from etcd_operator.controllers.backup_tool.observe import ObservedTool, ToolObserver
-from etcd_operator.controllers.etcd_cluster.decide.backup_health import change, merged
-from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD
-from etcd_operator.controllers.etcd_cluster.reconciler import ReportEvent
+from etcd_operator.controllers.shared.decide.backup_health import change, merged
+from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 from etcd_operator.controllers.shared.failures import Failures, attempt, is_waited_for, reason_of
 from etcd_operator.controllers.shared.inquiries import Inquiries, LastAnswer, PodServer
 from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.controllers.shared.reporters import ReportEvent
 from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result

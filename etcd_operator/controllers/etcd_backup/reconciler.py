@@ -5,68 +5,50 @@ on an outdated cache fails there. Before the Job is made, the EtcdBackup is read
 operator may have finished it meanwhile.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.api.backups import BACKING_UP, COMPLETED, FAILED, EtcdBackup
 from etcd_operator.api.meta import RawObject
-from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_backup.decide import verification
 from etcd_operator.controllers.etcd_backup.decide.plan import Act, BackupPlan, plan
-from etcd_operator.controllers.etcd_backup.decide.state import BACKING_UP, COMPLETED, FAILED, RESTORE
+from etcd_operator.controllers.etcd_backup.decide.state import RESTORE
 from etcd_operator.controllers.etcd_backup.decide.status import status
 from etcd_operator.controllers.etcd_backup.manifests import backup_job
 from etcd_operator.controllers.etcd_backup.observe import BackupObserver, ObservedBackup
-from etcd_operator.controllers.etcd_cluster.decide.status import BEHIND, RETRY_HELD
-from etcd_operator.controllers.shared.failures import Failures, is_waited_for, reason_of
-from etcd_operator.controllers.shared.jobs import JobCaches
+from etcd_operator.controllers.shared.decide.holds import BEHIND, RETRY_HELD
+from etcd_operator.controllers.shared.failures import is_waited_for, reason_of
+from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.objects import Objects
-from etcd_operator.controllers.shared.unreadable import Unreadables
-from etcd_operator.controllers.shared.writes import Writes
+from etcd_operator.controllers.shared.passes import Passes
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import OperatorError
 from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.views import Written
 from etcd_operator.versions import image_of, restoring
 
 
 @dataclass(frozen=True, kw_only=True)
 class BackupReconciler:
-    """Takes and verifies the backups that EtcdBackups ask for.
+    """Takes and verifies the backups that EtcdBackups ask for."""
 
-    image: of the Jobs; may raise, see `OwnImage`. repository: of etcd's images.
-    """
-
-    caches: JobCaches[EtcdBackup]
-    writes: Writes
+    wiring: Wiring
+    passes: Passes[EtcdBackup]
     observer: BackupObserver
-    recorder: Recorder
-    clock: Clock
-    image: Callable[[], str]
-    repository: str
-    failures: Failures
-    unreadables: Unreadables
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
-        if self.unreadables.exists(key):
-            return Result()
-        backup = self.caches.owners.store.get(key)
-        if backup is None:
-            return self._over(key)
-        return self.writes.pass_over(key, lambda objects: self._pass(key, backup, objects))
+        return self.passes.over(key, self._pass, self.observer.waits.forget)
 
-    def _pass(self, key: Key, backup: EtcdBackup, objects: Objects) -> Result:
+    def _pass(self, backup: EtcdBackup, objects: Objects) -> Result:
+        key = backup.metadata.key
         observed = self.observer.observe(key, backup, objects)
         made = plan(observed.state) or verification.plan(observed.state)
-        return self._carry_out(observed, made, objects) if made is not None else self._over(key)
-
-    def _over(self, key: Key) -> Result:
-        self.failures.passed(key)
+        if made is not None:
+            return self._carry_out(observed, made, objects)
+        self.passes.failures.passed(key)
         self.observer.waits.forget(key)
         return Result()
 
@@ -81,7 +63,7 @@ class BackupReconciler:
                 self._write(observed, made, objects)
             case _:
                 assert_never(made.act)
-        self.failures.passed(observed.key)
+        self.passes.failures.passed(observed.key)
         return Result(requeue_after=made.requeue_after)
 
     def _create_job(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> Result:
@@ -95,7 +77,7 @@ class BackupReconciler:
             if is_waited_for(error):
                 return Result(requeue_after=RETRY_HELD)
             raise
-        self.failures.passed(observed.key)
+        self.passes.failures.passed(observed.key)
         return Result(requeue_after=made.requeue_after)
 
     def _is_still_wanted(self, observed: ObservedBackup, objects: Objects) -> bool:
@@ -113,20 +95,19 @@ class BackupReconciler:
         body = self._body(observed)
         if objects.create(resources.JOBS, body):
             reason = "VerificationStarted" if observed.state.is_to_be_verified else "BackupStarted"
-            self._event(observed.backup, "Normal", reason, f"created Job {body['metadata']['name']}")
+            self.passes.event(observed.backup, "Normal", reason, f"created Job {body['metadata']['name']}")
 
     def _body(self, observed: ObservedBackup) -> RawObject:
         state, metadata, spec = observed.state, observed.backup.metadata, observed.spec
         if spec is None:
             raise TypeError("a backup without a valid spec has no Job")
+        image = self.wiring.own_image()
         if not state.is_to_be_verified:
             endpoints = state.source.endpoints
-            return backup_job.job(metadata, spec, image=self.image(), url=state.url, endpoints=endpoints)
+            return backup_job.job(metadata, spec, image=image, url=state.url, endpoints=endpoints)
         version = restoring(state.etcd_version) if state.verify == RESTORE else None
-        etcd_image = image_of(self.repository, version) if version is not None else ""
-        return backup_job.verification_job(
-            metadata, spec, image=self.image(), url=state.url, etcd_image=etcd_image
-        )
+        etcd_image = image_of(self.wiring.defaults.repository, version) if version is not None else ""
+        return backup_job.verification_job(metadata, spec, image=image, url=state.url, etcd_image=etcd_image)
 
     def _stop_job(self, observed: ObservedBackup, objects: Objects) -> None:
         """Delete the Job after its pod: while it exists, nothing is concluded."""
@@ -138,14 +119,14 @@ class BackupReconciler:
         self, observed: ObservedBackup, made: BackupPlan, error: OperatorError, objects: Objects
     ) -> None:
         """Write why the Job cannot be made, as soon as it is worth a message."""
-        message = self.failures.failed(observed.key, error)
+        message = self.passes.failures.failed(observed.key, error)
         if message:
             self._write(observed, replace(made, reason=reason_of(error), message=message), objects)
 
     def _write(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> None:
         """Write the status if it is new, with the Event of an end. Raises Conflict on an outdated cache."""
         backup = observed.backup
-        now = timestamp(self.clock.now())
+        now = timestamp(self.wiring.clock.now())
         generation = backup.metadata.generation
         wanted = status(backup.status, observed.state, made, generation=generation, now=now)
         if wanted == backup.status:
@@ -157,15 +138,12 @@ class BackupReconciler:
         if backup.status.phase == COMPLETED:
             self._record_verdict(backup, made)
         elif made.phase == COMPLETED:
-            self._event(backup, "Normal", "BackupCompleted", made.message)
+            self.passes.event(backup, "Normal", "BackupCompleted", made.message)
         elif made.phase == FAILED:
-            self._event(backup, "Warning", "BackupFailed", made.message)
+            self.passes.event(backup, "Warning", "BackupFailed", made.message)
 
     def _record_verdict(self, backup: EtcdBackup, made: BackupPlan) -> None:
         if made.verdict is True:
-            self._event(backup, "Normal", "BackupVerified", made.message)
+            self.passes.event(backup, "Normal", "BackupVerified", made.message)
         elif made.verdict is False:
-            self._event(backup, "Warning", "VerificationFailed", made.message)
-
-    def _event(self, backup: EtcdBackup, kind: EventType, reason: str, message: str) -> None:
-        self.recorder.record(Reference.to(resources.BACKUPS, backup.metadata), kind, reason, message)
+            self.passes.event(backup, "Warning", "VerificationFailed", made.message)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from etcd_operator.api.backups import BackupSource
 from etcd_operator.api.persisted import AnyCluster
 from etcd_operator.controllers.etcd_backup.decide.state import SourceCluster
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer

@@ -8,19 +8,17 @@ import msgspec
 
 from etcd_operator.api.backup_schedules import KIND, EtcdBackupSchedule, ScheduleSpec
 from etcd_operator.api.backups import UID_LABEL, EtcdBackup
-from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.controllers.etcd_backup.decide.spec import named_cluster
 from etcd_operator.controllers.shared.caches import CacheSource
-from etcd_operator.controllers.shared.jobs import BY_UID, JobCaches, uid_of, wake_itself, wake_owner
+from etcd_operator.controllers.shared.decide.backup_spec import named_cluster
+from etcd_operator.controllers.shared.jobs import BY_OWNER, BY_UID, JobCaches, uid_of, wake_itself, wake_owner
 from etcd_operator.decoding import convert
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.views import Job, Pod
+from etcd_operator.kube.views import Job
 
 BY_CLUSTER = "cluster"
-BY_OWNER = "owner"
 
 
 def cluster_of(schedule: EtcdBackupSchedule) -> Key | None:
@@ -50,10 +48,6 @@ class ScheduleCaches:
     def jobs(self) -> Informer[Job]:
         """The Jobs with the label of an EtcdBackup or of a schedule."""
         return self.of_backups.jobs
-
-    def pods_of(self, job: ObjectMeta) -> tuple[Pod, ...]:
-        """The pods that Kubernetes made for a Job, the oldest first."""
-        return self.of_backups.pods_of(job)
 
     def of_resource(self, resource: Resource) -> Informer[Any] | None:
         """The informer of a resource that is written; None for others."""

@@ -17,10 +17,10 @@ from etcd_operator.controllers.etcd_backup_schedule.caches import ScheduleCaches
 from etcd_operator.controllers.etcd_backup_schedule.decide.health import Verdict, condition, judge
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import sleep
 from etcd_operator.controllers.etcd_backup_schedule.observe import ScheduleObserver
-from etcd_operator.controllers.etcd_cluster.decide.backup_health import change, merged
-from etcd_operator.controllers.etcd_cluster.reconciler import ReportEvent
 from etcd_operator.controllers.shared.caches import Cluster
+from etcd_operator.controllers.shared.decide.backup_health import change, merged
 from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.controllers.shared.reporters import ReportEvent
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
 from etcd_operator.formats import timestamp

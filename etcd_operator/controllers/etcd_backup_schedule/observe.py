@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from etcd_operator.api.backup_schedules import SCHEDULED_ANNOTATION, EtcdBackupSchedule, ScheduleSpec
-from etcd_operator.api.backups import BackupStatus, EtcdBackup
+from etcd_operator.api.backups import COMPLETE, VERIFIED, BackupStatus, EtcdBackup
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_backup.decide.status import COMPLETE, VERIFIED
 from etcd_operator.controllers.etcd_backup_schedule.caches import ScheduleCaches
 from etcd_operator.controllers.etcd_backup_schedule.decide.cron import Cron
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import checked, described
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
 from etcd_operator.controllers.etcd_backup_schedule.pruner import observe_prune
+from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.decoding import convert
 from etcd_operator.errors import InvalidSpec
@@ -27,6 +27,7 @@ class ScheduleObserver:
     """
 
     caches: ScheduleCaches
+    jobs: JobReader
     clock: Clock
 
     def observe(self, schedule: EtcdBackupSchedule, objects: Objects) -> ScheduleState:
@@ -34,7 +35,7 @@ class ScheduleObserver:
         state, spec = self._observe(schedule)
         if spec is None:
             return state
-        return replace(state, prune=observe_prune(self.caches, schedule, spec, objects))
+        return replace(state, prune=observe_prune(self.jobs, schedule, spec, objects))
 
     def observe_backups(self, schedule: EtcdBackupSchedule) -> ScheduleState:
         """The same without the Job that removes old backups: from the caches alone."""

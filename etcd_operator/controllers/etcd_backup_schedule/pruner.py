@@ -3,60 +3,64 @@
 Whatever fails here is reported in the condition Pruned, and delays no backup.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import structlog
 
 from etcd_operator.api.backup_schedules import (
-    PRUNE_ANNOTATION,
     EtcdBackupSchedule,
     ScheduleSpec,
     ScheduleStatus,
 )
+from etcd_operator.api.backups import COMPLETED
 from etcd_operator.api.meta import condition_of
-from etcd_operator.controllers.etcd_backup.decide.state import COMPLETED
-from etcd_operator.controllers.etcd_backup.observe import pod_state
-from etcd_operator.controllers.etcd_backup_schedule.caches import ScheduleCaches
 from etcd_operator.controllers.etcd_backup_schedule.decide import prune
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import (
     PruneAct,
-    PruneJob,
     PrunePlan,
-    PruneReport,
     PruneState,
 )
 from etcd_operator.controllers.etcd_backup_schedule.decide.retention import described
 from etcd_operator.controllers.etcd_backup_schedule.decide.status import PRUNED
 from etcd_operator.controllers.etcd_backup_schedule.manifests import prune_job
 from etcd_operator.controllers.etcd_backup_schedule.readers import being_read, urls_of
-from etcd_operator.controllers.etcd_cluster.decide.status import BEHIND, RETRY_HELD
-from etcd_operator.controllers.shared.decide.job_end import JobEnd
+from etcd_operator.controllers.shared.decide.holds import BEHIND, RETRY_HELD
 from etcd_operator.controllers.shared.failures import Failures, reason_of
-from etcd_operator.controllers.shared.jobs import end_of, live_pods
+from etcd_operator.controllers.shared.job_reader import JobReader, lacks_report
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.decoding import convert
 from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import Job, Pod
 
 log = structlog.get_logger()
 
 
 def observe_prune(
-    caches: ScheduleCaches, schedule: EtcdBackupSchedule, spec: ScheduleSpec, objects: Objects
+    jobs: JobReader, schedule: EtcdBackupSchedule, spec: ScheduleSpec, objects: Objects
 ) -> PruneState:
     """What is known of one schedule, whose spec is valid. Raises the errors of `Client`."""
     status = schedule.status
     pruned = condition_of(status.conditions, PRUNED)
     done = status.last_prune.request if status.last_prune is not None else ""
+    metadata = schedule.metadata
+    job = jobs.read(
+        metadata.key,
+        metadata.uid,
+        prune_job.job_name(metadata),
+        objects,
+        finds=False,
+        is_in_doubt=lambda job: lacks_report(job) and job.request != done,
+    )
+    if job is None:
+        jobs.forget(metadata.key)
     return PruneState(
         retention=described(spec.retention) if spec.retention is not None else "",
         newest=_newest(status),
         done=done,
         pending=pruned.message if pruned is not None and pruned.reason == prune.PENDING else "",
-        job=_job(caches, schedule, done, objects),
+        job=job,
     )
 
 
@@ -131,42 +135,3 @@ def _newest(status: ScheduleStatus) -> str:
     if last is not None and last.phase == COMPLETED and last.url:
         return last.url
     return status.last_successful_url
-
-
-def _job(
-    caches: ScheduleCaches, schedule: EtcdBackupSchedule, done: str, objects: Objects
-) -> PruneJob | None:
-    """The Job that was made for this very schedule; anybody else's of that name is none."""
-    metadata = schedule.metadata
-    found = caches.jobs.store.get(Key(metadata.namespace, prune_job.job_name(metadata)))
-    if found is None or found.metadata.controller_uid != metadata.uid:
-        return None
-    job, pods = _without_pods(found), caches.pods_of(found.metadata)
-    made = _with_pods(job, pods)
-    if job.end is JobEnd.RUNS or made.report is not None or job.request == done:
-        return made
-    return _with_pods(job, live_pods(found, objects))  # not in a cache is not absent
-
-
-def _without_pods(job: Job) -> PruneJob:
-    end, message = end_of(job)
-    return PruneJob(
-        name=job.metadata.name,
-        uid=job.metadata.uid,
-        request=job.metadata.annotations.get(PRUNE_ANNOTATION, ""),
-        end=end,
-        message=message,
-        is_terminating=job.metadata.is_deleting,
-    )
-
-
-def _with_pods(job: PruneJob, pods: Iterable[Pod]) -> PruneJob:
-    listed = tuple(pods)
-    reports = [report for pod in listed if (report := _report(pod)) is not None]
-    waiting = [found.waits_for for found in map(pod_state, listed) if not found.has_started]
-    return replace(job, report=reports[-1] if reports else None, waits_for=next(filter(None, waiting), ""))
-
-
-def _report(pod: Pod) -> PruneReport | None:
-    ended = (each.state.terminated for each in pod.status.container_statuses)
-    return next((report for each in ended if each is not None and (report := prune.read(each.message))), None)

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.api.persisted import AnyCluster
 from etcd_operator.api.recoveries import StoredBackup
-from etcd_operator.api.restores import EtcdRestore, RestoreSpec
-from etcd_operator.controllers.etcd_restore.decide import spec as specs
-from etcd_operator.controllers.etcd_restore.decide.state import COMPLETED, FAILED
+from etcd_operator.api.restores import COMPLETED, FAILED, EtcdRestore, RestoreSpec
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.decoding import parsed
 from etcd_operator.errors import NotFound
@@ -50,7 +48,7 @@ def _by_restores(objects: Objects) -> Iterator[Read]:
             continue
         spec, _ = parsed(restore.spec, RestoreSpec, lambda _: "")
         if spec is not None:
-            url = restore.status.url or specs.url_of(spec.source)
+            url = restore.status.url or spec.source.url
             yield Read(url=url, name=spec.source.backup_name)
         elif restore.status.url:  # another version of the operator has accepted it
             yield Read(url=restore.status.url)

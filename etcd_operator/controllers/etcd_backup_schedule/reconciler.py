@@ -13,10 +13,8 @@ from etcd_operator.api.backup_schedules import (
     EtcdBackupSchedule,
     ScheduleStatus,
 )
-from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.api.backups import COMPLETED, EtcdBackup
 from etcd_operator.api.meta import Condition, condition_of
-from etcd_operator.controllers.etcd_backup.decide.state import COMPLETED
-from etcd_operator.controllers.etcd_backup_schedule.caches import ScheduleCaches
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import INVALID, SchedulePlan, plan
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import FAILED_REASON, PRUNED_REASON
 from etcd_operator.controllers.etcd_backup_schedule.decide.results import to_be_reported
@@ -27,16 +25,15 @@ from etcd_operator.controllers.etcd_backup_schedule.metrics import ScheduleMetri
 from etcd_operator.controllers.etcd_backup_schedule.observe import ScheduleObserver, scheduled_backup
 from etcd_operator.controllers.etcd_backup_schedule.pruner import Pruner
 from etcd_operator.controllers.etcd_backup_schedule.readers import being_read
-from etcd_operator.controllers.etcd_cluster.decide.status import BEHIND, RETRY_HELD
-from etcd_operator.controllers.shared.failures import Failures, is_waited_for, reason_of
+from etcd_operator.controllers.shared.decide.holds import BEHIND, RETRY_HELD
+from etcd_operator.controllers.shared.failures import is_waited_for, reason_of
 from etcd_operator.controllers.shared.objects import Objects
-from etcd_operator.controllers.shared.unreadable import Unreadables
-from etcd_operator.controllers.shared.writes import Writes
+from etcd_operator.controllers.shared.passes import Passes
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.events import EventType, Recorder, Reference
+from etcd_operator.kube.events import EventType
 from etcd_operator.kube.views import Written
 
 
@@ -44,26 +41,19 @@ from etcd_operator.kube.views import Written
 class ScheduleReconciler:
     """Creates the EtcdBackups of EtcdBackupSchedules."""
 
-    caches: ScheduleCaches
-    writes: Writes
+    passes: Passes[EtcdBackupSchedule]
     observer: ScheduleObserver
-    recorder: Recorder
-    failures: Failures
-    unreadables: Unreadables
     metrics: ScheduleMetricsReporter
     pruner: Pruner
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
-        if self.unreadables.exists(key):
-            return Result()
-        schedule = self.caches.schedules.store.get(key)
-        if schedule is None:
-            self.failures.passed(key)
-            self.metrics.forget(key)
-            self.pruner.failures.passed(key)
-            return Result()
-        return self.writes.pass_over(key, lambda objects: self._pass(schedule, objects))
+        return self.passes.over(key, self._pass, self._deleted)
+
+    def _deleted(self, key: Key) -> None:
+        self.metrics.forget(key)
+        self.pruner.failures.passed(key)
+        self.observer.jobs.forget(key)
 
     def _pass(self, schedule: EtcdBackupSchedule, objects: Objects) -> Result:
         state = self.observer.observe(schedule, objects)
@@ -92,7 +82,7 @@ class _Pass:
         prune, after = pruner.act(self.schedule, self.state.prune, made.prune, self.objects)
         self._write(replace(made, prune=prune))
         self._remove_surplus(made)
-        self.reconciler.failures.passed(self._key)
+        self.reconciler.passes.failures.passed(self._key)
         waits = [seconds for seconds in (made.requeue_after, after) if seconds is not None]
         return Result(requeue_after=min(waits, default=None))
 
@@ -147,7 +137,7 @@ class _Pass:
 
     def _hold(self, made: SchedulePlan, error: OperatorError) -> None:
         """Write why the EtcdBackup cannot be created, as soon as it is worth a message."""
-        reason, message = reason_of(error), self.reconciler.failures.failed(self._key, error)
+        reason, message = reason_of(error), self.reconciler.passes.failures.failed(self._key, error)
         if message:
             held = replace(
                 made, is_ready=False, reason=reason, message=message, start=None, warning=(reason, message)
@@ -195,8 +185,7 @@ class _Pass:
             self._event("Warning", "VerificationFailed", verdict.message)
 
     def _event(self, kind: EventType, reason: str, message: str) -> None:
-        about = Reference.to(resources.SCHEDULES, self.schedule.metadata)
-        self.reconciler.recorder.record(about, kind, reason, message)
+        self.reconciler.passes.event(self.schedule, kind, reason, message)
 
     @property
     def _key(self) -> Key:

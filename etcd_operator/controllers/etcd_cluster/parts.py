@@ -7,7 +7,6 @@ from random import Random
 from typing import Generic
 
 from etcd_operator.controllers.etcd_cluster.act import Actor
-from etcd_operator.controllers.etcd_cluster.decide.member_names import cluster_of_member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts, ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
@@ -23,18 +22,26 @@ from etcd_operator.controllers.etcd_cluster.observe.observer import (
 from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.observe.quorum_check import QuorumCheck
 from etcd_operator.controllers.etcd_cluster.observe.readiness import ReadinessWriter
+from etcd_operator.controllers.etcd_cluster.peer_status import PeerStatusWriter
 from etcd_operator.controllers.etcd_cluster.reconciler import ClusterReconciler
 from etcd_operator.controllers.etcd_cluster.recovery.absences import Absences
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers
 from etcd_operator.controllers.etcd_cluster.recovery.readings import Readings
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits, UpgradeWatch
-from etcd_operator.controllers.etcd_peer.status import PeerStatusWriter
 from etcd_operator.controllers.shared.caches import Caches, Cluster
-from etcd_operator.controllers.shared.groups import Wiring
+from etcd_operator.controllers.shared.decide.member_names import cluster_of_member
+from etcd_operator.controllers.shared.groups import Group, Wiring
 from etcd_operator.controllers.shared.reporters import cluster_reporter
 from etcd_operator.controllers.shared.unreadable import Unreadables
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.keys import Key
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterGroup(Group):
+    """One API group with its clusters: it queries their etcd."""
+
+    prober: Prober  # only for tests, which await probes
 
 
 @dataclass(frozen=True, kw_only=True)

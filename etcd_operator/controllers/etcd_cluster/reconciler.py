@@ -10,7 +10,7 @@ any write continues from what it finds.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic
+from typing import Generic
 
 import msgspec
 import structlog
@@ -26,17 +26,16 @@ from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import (
     MILESTONES,
     QUIET_HOLDS,
-    RETRY_HELD,
-    WARNINGS,
     awaits_cluster_version,
 )
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.observe.observer import Observer
 from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.observe.readiness import ReadinessWriter
+from etcd_operator.controllers.etcd_cluster.peer_status import PeerStatusWriter
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWatch, events_of
-from etcd_operator.controllers.etcd_peer.status import PeerStatusWriter
 from etcd_operator.controllers.shared.caches import Caches, Cluster
+from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 from etcd_operator.controllers.shared.failures import (
     Failures,
     IndependentWrites,
@@ -45,6 +44,7 @@ from etcd_operator.controllers.shared.failures import (
     reason_of,
 )
 from etcd_operator.controllers.shared.objects import NameConflict, Overridden
+from etcd_operator.controllers.shared.reporters import WARNINGS, ReportEvent
 from etcd_operator.controllers.shared.unreadable import UNREADABLE, Unreadables
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
@@ -53,9 +53,6 @@ from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
 from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.object_metrics import ClusterMetrics
-
-ReportEvent = Callable[[Any, str, str, bool], None]
-"""`(object, reason, message, is_warning)`: an Event on the object."""
 
 RETRY_VERSION = 2.5
 """Seconds until etcd's cluster version is read again: its leader compares the members' every 5 s."""

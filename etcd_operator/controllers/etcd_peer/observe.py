@@ -9,12 +9,12 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts
 from etcd_operator.controllers.etcd_cluster.manifests import persistent
-from etcd_operator.controllers.etcd_cluster.manifests.digest import digest
 from etcd_operator.controllers.etcd_cluster.members.claim_facts import claim_facts
 from etcd_operator.controllers.etcd_peer.decide.ownership import content_problem, ownership_problem
 from etcd_operator.controllers.etcd_peer.decide.state import InitialPeer, PeerState
 from etcd_operator.controllers.etcd_peer.memory import PeerMemory
 from etcd_operator.controllers.shared.caches import Caches, cached
+from etcd_operator.controllers.shared.manifests.digest import digest
 from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 from etcd_operator.versions import image_of, parse_version

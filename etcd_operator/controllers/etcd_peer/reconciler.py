@@ -10,12 +10,12 @@ from functools import partial
 
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.controllers.etcd_cluster.decide.members import PeerFinding, PodProblem
-from etcd_operator.controllers.etcd_cluster.decide.status import CATCH_UP, RETRY_HELD
 from etcd_operator.controllers.etcd_peer.act import CleanupFailed, PeerActor, PeerReport
 from etcd_operator.controllers.etcd_peer.decide.plan import plan
 from etcd_operator.controllers.etcd_peer.memory import PeerMemory
 from etcd_operator.controllers.etcd_peer.observe import PeerObserver, cluster_of
 from etcd_operator.controllers.shared.caches import cached
+from etcd_operator.controllers.shared.decide.holds import CATCH_UP, RETRY_HELD
 from etcd_operator.controllers.shared.failures import REQUEST_FAILED, Failures, reason_of
 from etcd_operator.controllers.shared.objects import NameConflict
 from etcd_operator.controllers.shared.writes import Writes

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
-from etcd_operator.controllers.etcd_cluster.decide.status import WARNINGS
 from etcd_operator.controllers.shared.caches import Caches
+from etcd_operator.controllers.shared.reporters import WARNINGS
 from etcd_operator.keys import Key
 from etcd_operator.kube.events import EventType, Recorder, Reference
 

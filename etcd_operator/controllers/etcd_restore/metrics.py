@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from etcd_operator.api.restores import KIND, EtcdRestore
+from etcd_operator.api.restores import COMPLETED, FAILED, KIND, PENDING, EtcdRestore
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_restore.decide.progress import RestoreMemory, remembered
-from etcd_operator.controllers.etcd_restore.decide.state import COMPLETED, FAILED, PENDING, RestoreState
+from etcd_operator.controllers.etcd_restore.decide.state import RestoreState
 from etcd_operator.formats import instant, moment
 from etcd_operator.keys import Key
 from etcd_operator.object_metrics import OnMetrics, OnRestoreEnd, RestoreMetrics

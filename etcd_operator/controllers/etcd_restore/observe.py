@@ -17,12 +17,13 @@ from etcd_operator.controllers.etcd_restore.decide.state import (
     RestoreState,
     TargetCluster,
 )
-from etcd_operator.controllers.etcd_restore.jobs import JobReader
 from etcd_operator.controllers.etcd_restore.manifests import restored
 from etcd_operator.controllers.etcd_restore.manifests.restore_job import check_name, job_name
-from etcd_operator.controllers.etcd_restore.manifests.restored import RestoredMember
+from etcd_operator.controllers.etcd_restore.progress import ProgressReader
 from etcd_operator.controllers.etcd_restore.source import source_of
-from etcd_operator.controllers.shared.decide.job_end import JobEnd
+from etcd_operator.controllers.shared.decide.job_state import JobEnd
+from etcd_operator.controllers.shared.job_reader import JobReader
+from etcd_operator.controllers.shared.manifests.restoring_job import RestoredMember
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.decoding import parsed
@@ -54,11 +55,12 @@ class RestoreObserver:
 
     jobs: JobReader
     waits: Waits
+    progress: ProgressReader
 
     def forget(self, key: Key) -> None:
         """The restore has ended."""
         self.waits.forget(key)
-        self.jobs.forget(key)
+        self.progress.forget(key)
 
     def observe(self, key: Key, restore: EtcdRestore, objects: Objects) -> ObservedRestore:
         """The observed state of one EtcdRestore. objects: reads live. Raises the errors of `Client`."""

@@ -6,8 +6,8 @@ Only what the status shows depends on it: a pod that cannot be reached restores 
 from dataclasses import dataclass, field
 
 from etcd_operator.controllers.etcd_restore.decide.plan import PROGRESS_POLL
-from etcd_operator.controllers.etcd_restore.manifests.restore_job import PROGRESS_PORT
 from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
+from etcd_operator.controllers.shared.manifests.restoring_job import PROGRESS_PORT
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
 from etcd_operator.pods.reports import Progress

@@ -6,35 +6,33 @@ requires that this process leads. What each act makes has a name that follows fr
 proven to be its own by its UID. So each act may be repeated.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 import msgspec
 
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.restores import EtcdRestore, RestoreFailure
-from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.decide.status import CATCH_UP
+from etcd_operator.api.restores import COMPLETED, FAILED, PENDING, EtcdRestore, RestoreFailure
 from etcd_operator.controllers.etcd_restore.decide import spec as specs
 from etcd_operator.controllers.etcd_restore.decide.actions import Act, RestorePlan
 from etcd_operator.controllers.etcd_restore.decide.plan import RECHECK, plan
-from etcd_operator.controllers.etcd_restore.decide.state import COMPLETED, FAILED, PENDING, ClaimState
+from etcd_operator.controllers.etcd_restore.decide.state import ClaimState
 from etcd_operator.controllers.etcd_restore.decide.status import status
 from etcd_operator.controllers.etcd_restore.manifests import restore_job, restored
 from etcd_operator.controllers.etcd_restore.metrics import RestoreMetricsReporter
 from etcd_operator.controllers.etcd_restore.observe import ObservedRestore, RestoreObserver
-from etcd_operator.controllers.shared.failures import Failures, is_waited_for, reason_of
+from etcd_operator.controllers.shared.decide.holds import CATCH_UP
+from etcd_operator.controllers.shared.failures import is_waited_for, reason_of
+from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.jobs import JobCaches
 from etcd_operator.controllers.shared.objects import NameConflict, Objects
-from etcd_operator.controllers.shared.unreadable import Unreadables
-from etcd_operator.controllers.shared.writes import Writes, require_leadership
+from etcd_operator.controllers.shared.passes import Passes
+from etcd_operator.controllers.shared.writes import require_leadership
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Invalid, NotLeading, OperatorError
 from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Job, Written
 from etcd_operator.versions import image_of
@@ -42,36 +40,22 @@ from etcd_operator.versions import image_of
 
 @dataclass(frozen=True, kw_only=True)
 class RestoreReconciler:
-    """Carries out EtcdRestores.
+    """Carries out EtcdRestores."""
 
-    image: of the Jobs; may raise, see `OwnImage`. repository: of etcd's images. may_act: whether this process
-    leads right now.
-    """
-
+    wiring: Wiring
     caches: JobCaches[EtcdRestore]
-    writes: Writes
+    passes: Passes[EtcdRestore]
     observer: RestoreObserver
-    recorder: Recorder
-    clock: Clock
-    image: Callable[[], str]
-    repository: str
-    failures: Failures
-    unreadables: Unreadables
     metrics: RestoreMetricsReporter
-    may_act: Callable[[], bool]
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
-        if self.unreadables.exists(key):
-            return Result()
-        restore = self.caches.owners.store.get(key)
-        if restore is None:
-            return self._deleted(key)
-        if restore.status.phase in (COMPLETED, FAILED):
-            return self.writes.pass_over(key, lambda objects: self._after_end(restore, objects))
-        return self.writes.pass_over(key, lambda objects: self._pass(key, objects))
+        return self.passes.over(key, self._pass, self._deleted)
 
-    def _pass(self, key: Key, objects: Objects) -> Result:
+    def _pass(self, cached: EtcdRestore, objects: Objects) -> Result:
+        if cached.status.phase in (COMPLETED, FAILED):
+            return self._after_end(cached, objects)
+        key = cached.metadata.key
         restore = objects.find(resources.RESTORES, key.name, EtcdRestore)
         if restore is None:
             return self._deleted(key)
@@ -90,7 +74,7 @@ class RestoreReconciler:
         """Remove the Jobs that an earlier operator has left; the caches know them, nothing is asked."""
         for job in self.caches.jobs_of(restore.metadata):
             if not job.metadata.is_deleting:
-                require_leadership(self.may_act)
+                require_leadership(self.wiring.may_act)
                 objects.remove(resources.JOBS, job.metadata, propagation="Foreground")
         return self._ended(restore)
 
@@ -104,7 +88,7 @@ class RestoreReconciler:
         return self._over(restore.metadata.key)
 
     def _over(self, key: Key) -> Result:
-        self.failures.passed(key)
+        self.passes.failures.passed(key)
         self.observer.forget(key)
         return Result()
 
@@ -125,7 +109,7 @@ class RestoreReconciler:
             if is_waited_for(error):
                 return Result(requeue_after=RECHECK)
             raise
-        self.failures.passed(observed.key)
+        self.passes.failures.passed(observed.key)
         return Result(requeue_after=made.requeue_after)
 
     def _act(self, observed: ObservedRestore, act: Act, objects: Objects) -> None:
@@ -153,9 +137,9 @@ class RestoreReconciler:
         if observed.access is None:
             return
         metadata, url = observed.restore.metadata, observed.state.source.url
-        body = restore_job.check_job(metadata, observed.access, image=self.image(), url=url)
+        body = restore_job.check_job(metadata, observed.access, image=self.wiring.own_image(), url=url)
         if self._create(resources.JOBS, body, objects):
-            self._event(observed.restore, "Normal", "RestoreStarted", f"verifying {url}")
+            self.passes.event(observed.restore, "Normal", "RestoreStarted", f"verifying {url}")
 
     def _create_claims(self, observed: ObservedRestore, objects: Objects) -> None:
         """In order: of two restores to one name, the one with the first claim goes on."""
@@ -180,8 +164,8 @@ class RestoreReconciler:
                 access,
                 member,
                 specs.pod_template(spec),
-                image=self.image(),
-                etcd_image=image_of(self.repository, observed.restore.status.version),
+                image=self.wiring.own_image(),
+                etcd_image=image_of(self.wiring.defaults.repository, observed.restore.status.version),
                 url=observed.state.source.url,
                 sha256=snapshot.sha256,
                 bump=observed.restore.status.revision_bump,
@@ -194,18 +178,18 @@ class RestoreReconciler:
         for member, state in zip(observed.members, observed.state.members, strict=True):
             if state.claim is ClaimState.OURS:
                 change = {"metadata": restored.annotation_patch(member)}
-                require_leadership(self.may_act)
+                require_leadership(self.wiring.may_act)
                 objects.merge(resources.CLAIMS, observed.claims[member.name], change)
 
     def _create_cluster(self, observed: ObservedRestore, objects: Objects) -> None:
         restore = observed.restore
         body = restored.cluster(restore.metadata, restore.spec["clusterTemplate"], restore.status.version)
-        require_leadership(self.may_act)
+        require_leadership(self.wiring.may_act)
         objects.client.create(resources.IMPROBABLE_CLUSTERS, objects.namespace, body, Written)
 
     def _create(self, resource: Resource, body: RawObject, objects: Objects) -> bool:
         """Make an object, unless another process may have gone on meanwhile: see `Objects.create`."""
-        require_leadership(self.may_act)
+        require_leadership(self.wiring.may_act)
         return objects.create(resource, body)
 
     def _clean_up(self, observed: ObservedRestore, objects: Objects) -> None:
@@ -230,13 +214,13 @@ class RestoreReconciler:
 
     def _report(self, observed: ObservedRestore, made: RestorePlan, error: OperatorError) -> None:
         """Write why something cannot be made, as soon as it is worth a message."""
-        message = self.failures.failed(observed.key, error)
+        message = self.passes.failures.failed(observed.key, error)
         if message:
             self._rewrite(observed, replace(made, reason=reason_of(error), message=message))
 
     def _rewrite(self, observed: ObservedRestore, made: RestorePlan) -> None:
         """Write the status once more in this pass: on what the first write has left."""
-        objects = self.writes.of(observed.key)
+        objects = self.passes.writes.of(observed.key)
         found = objects.find(resources.RESTORES, observed.key.name, EtcdRestore)
         if found is not None and found.metadata.uid == observed.restore.metadata.uid:
             self._write(replace(observed, restore=found), made, objects)
@@ -256,7 +240,7 @@ class RestoreReconciler:
             made,
             cluster_id=identity.cluster_id if identity is not None else "",
             generation=restore.metadata.generation,
-            now=timestamp(self.clock.now()),
+            now=timestamp(self.wiring.clock.now()),
         )
         if wanted == restore.status:
             return observed
@@ -272,9 +256,6 @@ class RestoreReconciler:
 
     def _record_end(self, restore: EtcdRestore, made: RestorePlan) -> None:
         if made.phase == COMPLETED:
-            self._event(restore, "Normal", "RestoreCompleted", made.message)
+            self.passes.event(restore, "Normal", "RestoreCompleted", made.message)
         elif made.phase == FAILED:
-            self._event(restore, "Warning", "RestoreFailed", made.message)
-
-    def _event(self, restore: EtcdRestore, kind: EventType, reason: str, message: str) -> None:
-        self.recorder.record(Reference.to(resources.RESTORES, restore.metadata), kind, reason, message)
+            self.passes.event(restore, "Warning", "RestoreFailed", made.message)

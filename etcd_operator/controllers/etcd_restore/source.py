@@ -5,9 +5,8 @@ members are restored from one snapshot, also if somebody deletes the EtcdBackup 
 name.
 """
 
-from etcd_operator.api.backups import BackupSpec, EtcdBackup
+from etcd_operator.api.backups import COMPLETED, FAILED, BackupSpec, EtcdBackup
 from etcd_operator.api.restores import RecordedBackup, RestoreSpec, RestoreStatus
-from etcd_operator.controllers.etcd_backup.decide.state import COMPLETED, FAILED
 from etcd_operator.controllers.etcd_restore.decide import spec as specs
 from etcd_operator.controllers.etcd_restore.decide.state import SourceState
 from etcd_operator.controllers.shared.objects import Objects
@@ -22,7 +21,7 @@ def source_of(spec: RestoreSpec, status: RestoreStatus, objects: Objects) -> Fou
     """The backup of a restore with this spec and status. Raises the errors of `Client`."""
     name = spec.source.backup_name
     if not name:
-        return SourceState(url=specs.url_of(spec.source)), specs.access(spec)
+        return SourceState(url=spec.source.url), specs.access(spec)
     if status.backup is not None:
         return _stored(spec, name, status.url, status.backup)
     backup = objects.find(resources.BACKUPS, name, EtcdBackup)

@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import HasMetadata, ObjectMeta
-from etcd_operator.controllers.etcd_cluster.decide.member_names import cluster_of_member
-from etcd_operator.controllers.etcd_cluster.dialects.base import ClusterResource
+from etcd_operator.controllers.shared.decide.clusters import ClusterResource
+from etcd_operator.controllers.shared.decide.member_names import cluster_of_member
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.dialects.base import Defaults
-from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
-from etcd_operator.controllers.etcd_cluster.upgrade_watch import Seconds
+from etcd_operator.controllers.shared.caches import Object
+from etcd_operator.controllers.shared.decide.clusters import Defaults
 from etcd_operator.controllers.shared.expectations import Expectations
 from etcd_operator.controllers.shared.failures import Failures
 from etcd_operator.controllers.shared.inquiries import (
@@ -24,6 +23,8 @@ from etcd_operator.controllers.shared.inquiries import (
     PodServer,
     Submit,
 )
+from etcd_operator.controllers.shared.passes import Passes
+from etcd_operator.controllers.shared.unreadable import Unreadables
 from etcd_operator.controllers.shared.waits import Epoch, Waits
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Controller, Reconcile
@@ -62,8 +63,8 @@ class Wiring:
     on_call: OnCall
     probe_deadline: float
     resync: float
-    on_upgrade: Seconds
-    on_leaderless: Seconds
+    on_upgrade: Callable[[float], None]
+    on_leaderless: Callable[[float], None]
     on_metrics: OnMetrics
     on_restore_end: OnRestoreEnd
     own_image: Callable[[], str]
@@ -81,6 +82,16 @@ class Wiring:
     def writes(self, caches: Any) -> Writes:
         """What the passes of one controller write with. caches: see `Writes`."""
         return Writes(client=self.client, caches=caches, expectations=Expectations(self.clock))
+
+    def passes(self, objects: Informer[Object], caches: Any) -> Passes[Object]:
+        """The passes of one controller over `objects`. caches: see `Writes`."""
+        return Passes(
+            objects=objects,
+            writes=self.writes(caches),
+            failures=self.failures(),
+            unreadables=Unreadables(objects=objects, recorder=self.recorder),
+            recorder=self.recorder,
+        )
 
     def waits(self) -> Waits:
         """The waits of the passes of one controller."""
@@ -141,13 +152,6 @@ def _is_known(informer: Informer[Any]) -> bool:
     if informer.has_synced or isinstance(informer.last_error, NotFound):
         return True
     return isinstance(informer.last_error, Forbidden) and informer.failing_for > REFUSED_SECONDS
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterGroup(Group):
-    """One API group with its clusters: it queries their etcd. prober: only for tests, which await probes."""
-
-    prober: Prober
 
 
 class Later:

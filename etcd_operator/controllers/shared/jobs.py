@@ -1,4 +1,4 @@
-"""The Jobs that objects of ours own, and their pods: how they are watched, found, and found to have ended.
+"""The Jobs that objects of ours own, and their pods: how they are watched and found.
 
 A label with the UID of the owner selects what is watched. It only shows which owner is to be processed:
 an owner reference proves to whom a Job, or a pod, belongs.
@@ -10,8 +10,6 @@ from typing import Any, Generic
 
 from etcd_operator.api.meta import HasMetadata, ObjectMeta
 from etcd_operator.controllers.shared.caches import CacheSource, Object
-from etcd_operator.controllers.shared.decide.job_end import JobEnd
-from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
@@ -20,8 +18,8 @@ from etcd_operator.kube.store import Index
 from etcd_operator.kube.views import Job, Pod
 
 BY_UID = "uid"
+BY_OWNER = "owner"
 _BY_JOB = "job"
-_ENDS = {"Complete": JobEnd.SUCCEEDED, "Failed": JobEnd.FAILED}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +43,7 @@ class JobCaches(Generic[Object]):
 
     def pods_of(self, job: ObjectMeta) -> tuple[Pod, ...]:
         """The pods that Kubernetes made for a Job, by its UID, the oldest first."""
-        return _in_order(self.pods.store.by_index(_BY_JOB, job.uid))
+        return in_order(self.pods.store.by_index(_BY_JOB, job.uid))
 
     def jobs_of(self, owner: ObjectMeta) -> tuple[Job, ...]:
         """The Jobs of an owner, by its UID."""
@@ -112,19 +110,6 @@ def wake_owner(
         part.add_handler(on_part)
 
 
-def live_pods(job: Job, objects: Objects) -> tuple[Pod, ...]:
-    """The same from the API server: pods may have lost their label. Raises the errors of `Client`."""
-    found = objects.client.list(resources.PODS, Pod, namespace=objects.namespace).whole()
-    return _in_order(pod for pod in found if pod.metadata.controller_uid == job.metadata.uid)
-
-
-def _in_order(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+def in_order(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """The oldest first."""
     return tuple(sorted(pods, key=lambda pod: (pod.metadata.creation_timestamp, pod.metadata.name)))
-
-
-def end_of(job: Job) -> tuple[JobEnd, str]:
-    """Whether a Job has ended, and Kubernetes' message about that."""
-    for condition in job.status.conditions:
-        if condition.status == "True" and condition.type in _ENDS:
-            return _ENDS[condition.type], condition.message
-    return JobEnd.RUNS, ""

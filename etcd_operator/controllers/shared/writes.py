@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-from etcd_operator.controllers.etcd_cluster.decide.status import CATCH_UP, RETRY_HELD
+from etcd_operator.controllers.shared.decide.holds import CATCH_UP, RETRY_HELD
 from etcd_operator.controllers.shared.expectations import Expectations
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.engine.controller import Result

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.backup_health import UNHEALTHY
+from etcd_operator.controllers.shared.decide.backup_health import UNHEALTHY
 from unit.passes.bench import Bench
 from unit.passes.bodies import COREOS
 from unit.passes.disasters import backed_up, members, recovery, silent_last_member, store

@@ -8,9 +8,10 @@ import pytest
 
 from etcd_operator.api.backups import BackupSource
 from etcd_operator.api.improbable import EtcdCluster
-from etcd_operator.controllers.etcd_backup.decide.state import BackupPodState, SourceCluster
-from etcd_operator.controllers.etcd_backup.observe import pod_state
+from etcd_operator.controllers.etcd_backup.decide.state import SourceCluster
 from etcd_operator.controllers.etcd_backup.source import Sources
+from etcd_operator.controllers.shared.decide.job_state import JobPod
+from etcd_operator.controllers.shared.job_reader import pod_state
 from etcd_operator.kube.store import Store
 from etcd_operator.kube.views import Pod
 from unit.passes.jobs import STORED, container, ended
@@ -100,7 +101,7 @@ UNSCHEDULED = {
 )
 def test_a_pod(status: dict[str, Any], facts: dict[str, Any]) -> None:
     pod = msgspec.convert({"metadata": {"name": "p"}, "status": status}, Pod)
-    assert pod_state(pod) == BackupPodState(name="p", **facts)
+    assert pod_state(pod) == JobPod(name="p", **facts)
 
 
 def test_a_report_is_read_from_the_termination_message() -> None:

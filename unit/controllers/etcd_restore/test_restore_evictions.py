@@ -1,7 +1,6 @@
 """Pods of an EtcdRestore that a kubelet evicts: Kubernetes makes another one each time, without a limit."""
 
-from etcd_operator.controllers.shared.decide.evictions import LONGEST_PAUSE
-from etcd_operator.controllers.shared.decide.job_end import START_PATIENCE
+from etcd_operator.controllers.shared.decide.job_state import LONGEST_PAUSE, START_PATIENCE
 from unit.fakes.apiserver import Json
 from unit.passes.jobs import ELSEWHERE
 from unit.passes.restoring import SNAPSHOT, TEMPLATE, Restoring, made, restore

@@ -6,8 +6,8 @@ import pytest
 
 from etcd_operator.api.backups import BackupDestination, BackupSource, BackupSpec
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.controllers.etcd_cluster.manifests.persistent import RESTORED_DIR
 from etcd_operator.controllers.etcd_restore.manifests import restore_job
+from etcd_operator.controllers.shared.manifests.pod import RESTORED_DIR
 from etcd_operator.decoding import convert
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS
 from unit.fakes.etcd.launcher import Bootstrapped

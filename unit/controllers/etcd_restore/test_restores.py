@@ -3,7 +3,7 @@
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import bump_at
-from etcd_operator.controllers.shared.decide.job_end import START_PATIENCE
+from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS
 from unit.passes.bodies import BACKUPS, IMPROBABLE, RESTORES, persistent
 from unit.passes.jobs import MANIFEST, STORED, Jobs, backup

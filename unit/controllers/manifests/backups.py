@@ -9,12 +9,12 @@ from etcd_operator.api.backup_schedules import Retention
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.recoveries import Recovery, StoredBackup
-from etcd_operator.controllers.etcd_backup.decide.spec import problem, rendered_url
 from etcd_operator.controllers.etcd_backup.manifests import backup_job
 from etcd_operator.controllers.etcd_backup_schedule.manifests import prune_job
 from etcd_operator.controllers.etcd_backup_schedule.manifests.scheduled_backup import scheduled_backup
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests import seed_job
+from etcd_operator.controllers.shared.decide.backup_spec import problem, rendered_url
 
 METADATA = ObjectMeta(
     name="one", namespace="team", uid="uid-backup", creation_timestamp="2026-11-22T15:00:00Z"

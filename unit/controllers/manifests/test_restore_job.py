@@ -11,10 +11,10 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import UID_LABEL, RestoreSpec
 from etcd_operator.cli import _parser
 from etcd_operator.commands import members, outcome
-from etcd_operator.controllers.etcd_cluster.manifests.affinity import REQUIRED, selects
 from etcd_operator.controllers.etcd_restore.decide import spec as specs
 from etcd_operator.controllers.etcd_restore.decide.spec import access
 from etcd_operator.controllers.etcd_restore.manifests import restore_job, restored
+from etcd_operator.controllers.shared.manifests.affinity import REQUIRED, selects
 from etcd_operator.controllers.shared.manifests.command import REPORT_PATH
 from unit.api.contract.case import changed
 from unit.api.contract.restore_cases import RESTORE

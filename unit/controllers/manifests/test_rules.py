@@ -7,15 +7,15 @@ import pytest
 
 from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
-from etcd_operator.controllers.etcd_cluster.manifests.affinity import (
+from etcd_operator.controllers.etcd_cluster.manifests.options import as_environment, as_flags, etcd_options
+from etcd_operator.controllers.shared.manifests.affinity import (
     PREFERRED,
     members_affinity,
     preferred_apart,
     selects,
 )
-from etcd_operator.controllers.etcd_cluster.manifests.options import as_environment, as_flags, etcd_options
-from etcd_operator.controllers.etcd_cluster.manifests.urls import endpoint, host_of, url
 from etcd_operator.controllers.shared.manifests.pod import STOP_SECONDS, go_max_procs
+from etcd_operator.controllers.shared.manifests.urls import endpoint, host_of, url
 from unit.controllers.manifests.cases import (
     BOOTSTRAPPING,
     EPHEMERAL_BOOTSTRAPPING,

@@ -14,7 +14,7 @@ from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect, no_image
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent, seed
-from etcd_operator.controllers.etcd_cluster.manifests.security import RESTRICTED, USER, as_etcd
+from etcd_operator.controllers.shared.manifests.security import RESTRICTED, USER, as_etcd
 from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS, coreos_cluster, improbable_cluster
 from unit.controllers.manifests.backups import FILE, backup_job_of, seed_job_of
 from unit.controllers.manifests.cases import (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import msgspec
 
-from etcd_operator.controllers.etcd_cluster.manifests.affinity import REQUIRED
+from etcd_operator.controllers.shared.manifests.affinity import REQUIRED
 from unit.controllers.etcd_cluster.decide.builders import persistent
 from unit.controllers.manifests.backups import seed_job_of
 

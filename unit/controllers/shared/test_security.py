@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.manifests.security import AS_ROOT, RESTRICTED
+from etcd_operator.controllers.shared.manifests.security import AS_ROOT, RESTRICTED
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
 from unit.passes.bench import Bench, bootstrapped

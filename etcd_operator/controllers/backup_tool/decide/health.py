@@ -9,8 +9,8 @@ import msgspec
 from etcd_operator.api.coreos_backup import BackupPolicy, ClusterBackupStatus
 from etcd_operator.api.meta import Condition, condition_of
 from etcd_operator.controllers.backup_tool.decide.state import ToolPodState, ToolState
-from etcd_operator.controllers.etcd_backup.decide.result import LONGEST_MESSAGE, REASONS, without_flags
-from etcd_operator.controllers.etcd_cluster.decide.backup_health import HEALTHY
+from etcd_operator.controllers.shared.decide.backup_health import HEALTHY
+from etcd_operator.controllers.shared.decide.job_report import BACKUP_REASONS, LONGEST_MESSAGE, without_flags
 from etcd_operator.object_metrics import HEALTH, BackupMetrics
 from etcd_operator.pods.reports import LastFailure, ToolReport
 
@@ -162,7 +162,7 @@ def _events_of(pod: ToolPodState, policy: BackupPolicy | None) -> str:
 
 def _of_tool(failure: LastFailure) -> Problem:
     text = without_flags(_TEXTS.get(failure.reason, failure.message), _INSTEAD)
-    return Problem(reason=REASONS.get(failure.reason, "BackupFailed"), message=text[:LONGEST_MESSAGE])
+    return Problem(reason=BACKUP_REASONS.get(failure.reason, "BackupFailed"), message=text[:LONGEST_MESSAGE])
 
 
 def _condition(status: Literal["True", "False", "Unknown"], why: Problem, generation: int) -> Condition:

@@ -14,10 +14,7 @@ from etcd_operator.api.cluster_spec import S3Target
 from etcd_operator.api.coreos_backup import TOOL_APP, BackupPolicy
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.manifests.digest import digest
-from etcd_operator.controllers.etcd_cluster.manifests.security import security
-from etcd_operator.controllers.etcd_cluster.manifests.service import service
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, endpoint
+from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.shared.manifests import command
 from etcd_operator.controllers.shared.manifests.command import (
     SCRATCH,
@@ -26,7 +23,10 @@ from etcd_operator.controllers.shared.manifests.command import (
     PodVolume,
     secret_volume,
 )
-from etcd_operator.controllers.shared.manifests.owner import metadata_of
+from etcd_operator.controllers.shared.manifests.digest import digest
+from etcd_operator.controllers.shared.manifests.security import security
+from etcd_operator.controllers.shared.manifests.service import service
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
 
 CONTAINER = "backup"

@@ -8,24 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.controllers.etcd_backup.decide.result import (
-    STORES,
-    VERIFIES,
-    Failure,
-    StoredManifest,
-    TrialReport,
-    Work,
-    failure,
-)
-from etcd_operator.controllers.etcd_backup.decide.state import (
-    BACKING_UP,
-    COMPLETED,
-    FAILED,
-    BackupJobState,
-    BackupPodState,
-    BackupState,
-)
-from etcd_operator.controllers.shared.decide.job_end import START_PATIENCE, JobEnd
+from etcd_operator.api.backups import BACKING_UP, COMPLETED, FAILED
+from etcd_operator.controllers.etcd_backup.decide.result import STORES, VERIFIES, Work, failure
+from etcd_operator.controllers.etcd_backup.decide.state import BackupState
+from etcd_operator.controllers.shared.decide.job_report import StoredManifest, TrialReport
+from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE, JobEnd, JobPod, JobState
 from etcd_operator.formats import bytes_text, counted
 
 SOURCE_PATIENCE = 60.0
@@ -56,22 +43,20 @@ class Act(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupPlan:
-    """What the status reports, what to do, and when to observe again at the latest (seconds).
+    """What the status reports, and what to do.
 
-    reason, message: of the condition. manifest: of a backup that is stored. requeue_after: None for an event.
-    While a backup is verified (`verification`), reason and message are those of the condition Verified;
-    verdict: its result, None until then. trial: of a test restore that succeeded; took: seconds.
+    While a backup is verified, reason and message are those of the condition Verified.
     """
 
     phase: str
     reason: str
     message: str
     act: Act = Act.NOTHING
-    manifest: StoredManifest | None = None
-    verdict: bool | None = None
-    trial: TrialReport | None = None
-    took: float = 0.0
-    requeue_after: float | None = None
+    manifest: StoredManifest | None = None  # of a backup that is stored
+    verdict: bool | None = None  # the result of the verification; None until then
+    trial: TrialReport | None = None  # a test restore that succeeded
+    took: float = 0.0  # seconds
+    requeue_after: float | None = None  # seconds until the next pass at the latest; None for an event
 
 
 BackupRule = Callable[[BackupState], BackupPlan | None]
@@ -81,49 +66,53 @@ def accept(state: BackupState) -> BackupPlan | None:
     """Write that it has begun before anything is made."""
     if state.phase == BACKING_UP:
         return None
-    return refuse(state) or _in_progress("Accepted", f"the backup will be stored at {state.url}")
+    return refuse(state) or in_progress(state, "Accepted", f"the backup will be stored at {state.url}")
 
 
 def conclude(state: BackupState) -> BackupPlan | None:
     """The pod that has ended decides: it reported what it stored, or why it failed."""
-    if state.job is None:
+    return concluded(state, _completed)
+
+
+def concluded(
+    state: BackupState, of_success: Callable[[BackupState, JobPod], BackupPlan]
+) -> BackupPlan | None:
+    """What a pod that has succeeded means; the failure if all pods have ended without success."""
+    job = state.job
+    if job is None:
         return None
-    stored = next((pod for pod in state.job.pods if pod.has_succeeded), None)
-    if stored is not None:
-        return _completed(state.url, stored)
-    if any(not pod.has_ended for pod in state.job.pods):
+    succeeded = next((pod for pod in job.pods if _has_succeeded(pod)), None)
+    if succeeded is not None:
+        return of_success(state, succeeded)
+    if not job.pods or any(not pod.has_ended for pod in job.pods):
         return None
-    ended = next(iter(state.job.pods), None)
-    return _failed(failure_of(ended, state.job)) if ended is not None else None
+    return failed(state, *failure(job.pods[0], job.name, _work(state)))
 
 
 def conclude_without_pod(state: BackupState) -> BackupPlan | None:
     """The pod was deleted, and its report with it."""
-    job = state.job
+    job, instead = state.job, _work(state).instead
     if job is None or job.end is JobEnd.RUNS:
         return None
-    if job.end is JobEnd.SUCCEEDED:
-        return BackupPlan(
-            phase=COMPLETED,
-            reason=STORED,
-            message=f"stored {state.url}; its revision and size are not known, because the pod was deleted: "
-            "see `etcd-operator list`",
+    if job.end is JobEnd.FAILED:
+        why = f" ({job.message})" if job.message else ""
+        return failed(
+            state, "PodDeleted", f"the pod was deleted before it reported what it did{why}: {instead}"
         )
-    why = f" ({job.message})" if job.message else ""
-    message = f"the pod was deleted before it reported what it did{why}: {_work(state).instead}"
-    return _failed(Failure(reason="PodDeleted", message=message))
+    if state.phase == COMPLETED:  # without the report, nothing is proven
+        return failed(state, "PodDeleted", f"the pod was deleted before its report was read: {instead}")
+    message = f"stored {state.url}; its revision and size are not known, because the pod was deleted"
+    return BackupPlan(phase=COMPLETED, reason=STORED, message=f"{message}: see `etcd-operator list`")
 
 
 def stop(state: BackupState) -> BackupPlan | None:
     """A pod that does not start is not waited for for ever; it must not start later, either."""
     job = state.job
-    if job is None or job.is_terminating or job.age < START_PATIENCE or _has_started(job):
+    if job is None or job.is_terminating or job.age < START_PATIENCE or job.has_started:
         return None
     minutes = round(START_PATIENCE / 60)
     message = f"the pod did not start within {minutes} minutes: {_waits_for(job)}"
-    return BackupPlan(
-        phase=BACKING_UP, reason=NOT_STARTED, message=message, act=Act.STOP_JOB, requeue_after=RECHECK
-    )
+    return in_progress(state, NOT_STARTED, message, act=Act.STOP_JOB, requeue_after=RECHECK)
 
 
 def give_up(state: BackupState) -> BackupPlan | None:
@@ -134,9 +123,7 @@ def give_up(state: BackupState) -> BackupPlan | None:
     reason, message = state.stopped
     minutes = round(STOP_PATIENCE / 60)
     waited = f"the pod has not ended within {minutes} minutes after it was deleted: check its node"
-    return _failed(
-        Failure(reason=reason or NOT_STOPPED, message=message or f"{waited}{_work(state).if_not_stopped}")
-    )
+    return failed(state, reason or NOT_STOPPED, message or f"{waited}{_work(state).if_not_stopped}")
 
 
 def await_job(state: BackupState) -> BackupPlan | None:
@@ -146,16 +133,18 @@ def await_job(state: BackupState) -> BackupPlan | None:
         return None
     if job.is_terminating:
         reason, message = state.stopped if state.stopped[0] else ("JobDeleted", "the Job is being deleted")
-        return _in_progress(reason, message, requeue_after=RECHECK)
+        return in_progress(state, reason, message, requeue_after=RECHECK)
     running = next((pod for pod in job.pods if pod.has_started), None)
     if running is None:
         left = max(START_PATIENCE - job.age, 1.0)
-        return _in_progress(
-            "PodPending", f"waiting for the pod to start: {_waits_for(job)}", requeue_after=left
+        return in_progress(
+            state, "PodPending", f"waiting for the pod to start: {_waits_for(job)}", requeue_after=left
         )
     if running.is_terminating:
-        return _in_progress("PodTerminating", f"pod {running.name} is being deleted", requeue_after=RECHECK)
-    return _in_progress("Running", f"pod {running.name} {_work(state).does} {state.url}")
+        return in_progress(
+            state, "PodTerminating", f"pod {running.name} is being deleted", requeue_after=RECHECK
+        )
+    return in_progress(state, "Running", f"pod {running.name} {_work(state).does} {state.url}")
 
 
 def job_lost(state: BackupState) -> BackupPlan | None:
@@ -165,12 +154,12 @@ def job_lost(state: BackupState) -> BackupPlan | None:
     reason, message = state.stopped
     if not reason:
         reason, message = "JobDeleted", f"the Job was deleted before it ended: {_work(state).instead}"
-    return _failed(Failure(reason=reason, message=message))
+    return failed(state, reason, message)
 
 
 def refuse(state: BackupState) -> BackupPlan | None:
     """Report an invalid spec; also one that an operator of another version accepted, if no Job was made."""
-    return _failed(Failure(reason="InvalidSpec", message=state.problem)) if state.problem else None
+    return failed(state, "InvalidSpec", state.problem) if state.problem else None
 
 
 def await_source(state: BackupState) -> BackupPlan | None:
@@ -180,13 +169,14 @@ def await_source(state: BackupState) -> BackupPlan | None:
         return None
     left = SOURCE_PATIENCE - state.waited
     if left <= 0:
-        return _failed(Failure(reason=source.reason, message=source.message))
-    return _in_progress(source.reason, source.message, requeue_after=min(left, SOURCE_RECHECK))
+        return failed(state, source.reason, source.message)
+    return in_progress(state, source.reason, source.message, requeue_after=min(left, SOURCE_RECHECK))
 
 
 def start(state: BackupState) -> BackupPlan | None:
     """Create the Job."""
-    return _in_progress(
+    return in_progress(
+        state,
         "Starting",
         f"creating the Job that stores the backup at {state.url}",
         act=Act.CREATE_JOB,
@@ -208,13 +198,13 @@ RULES: tuple[BackupRule, ...] = (
 )
 
 
-def rests_on_absence(job: BackupJobState) -> bool:
+def rests_on_absence(job: JobState) -> bool:
     """Whether a decision rests on pods that were not seen: a cache that is behind must not make it."""
     if job.end is not JobEnd.RUNS:
         return not any(pod.has_ended for pod in job.pods)
     if job.is_stopping:
         return job.stopping >= STOP_PATIENCE
-    return job.age >= START_PATIENCE and not _has_started(job)
+    return job.age >= START_PATIENCE and not job.has_started
 
 
 def gives_up_source(state: BackupState) -> bool:
@@ -234,18 +224,33 @@ def _work(state: BackupState) -> Work:
     return VERIFIES if state.phase == COMPLETED else STORES
 
 
-def _in_progress(
-    reason: str, message: str, *, act: Act = Act.NOTHING, requeue_after: float | None = None
+def in_progress(
+    state: BackupState,
+    reason: str,
+    message: str,
+    *,
+    act: Act = Act.NOTHING,
+    requeue_after: float | None = None,
 ) -> BackupPlan:
-    return BackupPlan(phase=BACKING_UP, reason=reason, message=message, act=act, requeue_after=requeue_after)
+    """It goes on; a backup that is verified remains Completed."""
+    phase = COMPLETED if state.phase == COMPLETED else BACKING_UP
+    return BackupPlan(phase=phase, reason=reason, message=message, act=act, requeue_after=requeue_after)
 
 
-def _failed(why: Failure) -> BackupPlan:
-    return BackupPlan(phase=FAILED, reason=why.reason, message=why.message)
+def failed(state: BackupState, reason: str, message: str) -> BackupPlan:
+    """It has failed; a backup that is verified remains Completed."""
+    if state.phase == COMPLETED:
+        return BackupPlan(phase=COMPLETED, reason=reason, message=message, verdict=False)
+    return BackupPlan(phase=FAILED, reason=reason, message=message)
 
 
-def _completed(url: str, pod: BackupPodState) -> BackupPlan:
-    report = pod.report
+def _has_succeeded(pod: JobPod) -> bool:
+    """Whether the command has done its work, also if it failed after its report."""
+    return pod.exit_code == 0 or (pod.report is not None and pod.report.manifest is not None)
+
+
+def _completed(state: BackupState, pod: JobPod) -> BackupPlan:
+    report, url = pod.report, state.url
     if report is None or report.manifest is None:
         message = f"stored {url}; the pod did not report its revision and size: see `etcd-operator list`"
         return BackupPlan(phase=COMPLETED, reason=STORED, message=message)
@@ -257,19 +262,7 @@ def _completed(url: str, pod: BackupPodState) -> BackupPlan:
     return BackupPlan(phase=COMPLETED, reason=STORED, message=message, manifest=manifest)
 
 
-def failure_of(pod: BackupPodState, job: BackupJobState, work: Work = STORES) -> Failure:
-    """Why a pod that has ended failed."""
-    if pod.exit_code is None:
-        why = pod.message or pod.reason or "no reason is given"
-        return Failure(reason=pod.reason or "PodFailed", message=f"the pod failed before it reported: {why}")
-    return failure(pod.report, reason=pod.reason, exit_code=pod.exit_code, job=job.name, work=work)
-
-
-def _has_started(job: BackupJobState) -> bool:
-    return any(pod.has_started for pod in job.pods)
-
-
-def _waits_for(job: BackupJobState) -> str:
+def _waits_for(job: JobState) -> str:
     pod = next(iter(job.pods), None)
     if pod is None:
         return f"there is none yet, see `kubectl describe job {job.name}`"

@@ -2,13 +2,21 @@
 
 import msgspec
 
-from etcd_operator.api.backups import BackupStatus, Verification
+from etcd_operator.api.backups import (
+    BACKING_UP,
+    COMPLETE,
+    COMPLETED,
+    FAILED,
+    VERIFIED,
+    BackupStatus,
+    Verification,
+)
 from etcd_operator.api.meta import Condition, condition, merge_conditions
 from etcd_operator.controllers.etcd_backup.decide.plan import BackupPlan
-from etcd_operator.controllers.etcd_backup.decide.state import BACKING_UP, COMPLETED, FAILED, BackupState
+from etcd_operator.controllers.etcd_backup.decide.state import BackupState
 from etcd_operator.controllers.etcd_backup.decide.verification import PENDING
 
-COMPLETE, FAILURE, VERIFIED = "Complete", "Failed", "Verified"
+FAILURE = "Failed"
 CONDITIONS = frozenset({COMPLETE, FAILURE, VERIFIED})
 """The conditions; a backup that has not ended has none true. The last is only on what is to be verified."""
 

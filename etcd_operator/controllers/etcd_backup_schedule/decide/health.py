@@ -11,12 +11,12 @@ from typing import Literal
 
 from etcd_operator.api.backup_schedules import ScheduleStatus
 from etcd_operator.api.meta import Condition
-from etcd_operator.controllers.etcd_backup.decide.result import LONGEST_MESSAGE
 from etcd_operator.controllers.etcd_backup_schedule.decide.cron import Cron
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import AHEAD, INVALID, SUSPENDED
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduleState
 from etcd_operator.controllers.etcd_backup_schedule.decide.status import READY, SUCCEEDED
-from etcd_operator.controllers.etcd_cluster.decide.backup_health import HEALTHY
+from etcd_operator.controllers.shared.decide.backup_health import HEALTHY
+from etcd_operator.controllers.shared.decide.job_report import LONGEST_MESSAGE
 from etcd_operator.formats import moment, timestamp
 
 LONGEST_RUN = timedelta(minutes=10)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from etcd_operator.api.backup_schedules import ScheduleStatus
-from etcd_operator.controllers.etcd_backup.decide.state import COMPLETED, FAILED
+from etcd_operator.api.backups import COMPLETED, FAILED
 from etcd_operator.controllers.etcd_backup_schedule.decide.health import Verdict, last_success
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
 from etcd_operator.formats import moment

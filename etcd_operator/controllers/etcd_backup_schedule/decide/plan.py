@@ -11,7 +11,7 @@ nothing waits for a date that was a mistake.
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from etcd_operator.controllers.etcd_backup.decide.state import COMPLETED, FAILED
+from etcd_operator.api.backups import COMPLETED, FAILED
 from etcd_operator.controllers.etcd_backup_schedule.decide.cron import Cron
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import UNCHANGED, PrunePlan, plan_prune
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import backup_name

@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-import msgspec
-
-from etcd_operator.controllers.etcd_backup.decide.result import LONGEST_MESSAGE, STORE_REASONS, without_flags
-from etcd_operator.controllers.shared.decide.job_end import JobEnd
-from etcd_operator.decoding import reported
+from etcd_operator.controllers.shared.decide.job_report import LONGEST_MESSAGE, STORE_REASONS, without_flags
+from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState
 from etcd_operator.formats import counted
 
 PRUNED_REASON, FAILED_REASON = "BackupsPruned", "PruneFailed"
@@ -21,48 +18,16 @@ NO_BACKUP, PRUNING, PENDING, STOPPING = "NoBackup", "Pruning", "PodPending", "St
 NOT_STARTED = "NotStarted"
 
 
-class PruneReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The report of `etcd-operator prune`: how many backups were removed and kept, or an error."""
-
-    removed: int | None = None
-    kept: int = 0
-    error: str = ""
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PruneJob:
-    """The Job that was made for this very schedule.
-
-    request: what it was made for. message: what Kubernetes reports of its end. waits_for: why its pod does
-    not start. report: of its last pod that has ended.
-    """
-
-    name: str
-    uid: str
-    request: str = ""
-    end: JobEnd = JobEnd.RUNS
-    message: str = ""
-    is_terminating: bool = False
-    waits_for: str = ""
-    report: PruneReport | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneState:
-    """What was observed. All texts may be empty.
+    """What was observed. All texts may be empty."""
 
-    retention: of the spec, in one text. newest: the URL of the newest backup that is completed.
-    done: the request that was carried out last, as in the status.
-    pending: what the pod of the Job waits for, as in the status. is_backing_up: a backup runs, or begins.
-    """
-
-    retention: str = ""
-    newest: str = ""
-    done: str = ""
-    pending: str = ""
-    is_backing_up: bool = False
-    job: PruneJob | None = None
+    retention: str = ""  # of the spec, in one text
+    newest: str = ""  # the URL of the newest backup that is completed
+    done: str = ""  # the request that was carried out last, as in the status
+    pending: str = ""  # what the pod of the Job waits for, as in the status
+    is_backing_up: bool = False  # a backup runs, or begins
+    job: JobState | None = None
 
     @property
     def request(self) -> str:
@@ -93,18 +58,15 @@ class PruneAct(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrunePlan:
-    """What to do, and the condition Pruned: verdict "" leaves it as it is, None removes it.
-
-    ended: the request of a Job that has ended. removed, stored: how many backups, None if that is not known.
-    """
+    """What to do, and the condition Pruned."""
 
     act: PruneAct = PruneAct.NOTHING
-    verdict: Literal["True", "False", "Unknown", ""] | None = ""
+    verdict: Literal["True", "False", "Unknown", ""] | None = ""  # "" leaves it as it is, None removes it
     reason: str = ""
     message: str = ""
-    ended: str = ""
-    removed: int | None = None
-    stored: int | None = None
+    ended: str = ""  # the request of a Job that has ended
+    removed: int | None = None  # how many backups; None if that is not known
+    stored: int | None = None  # how many are left; None if that is not known
 
 
 UNCHANGED = PrunePlan()
@@ -122,12 +84,6 @@ def plan_prune(state: PruneState) -> PrunePlan:
     return _at_rest(state)
 
 
-def read(message: str) -> PruneReport | None:
-    """The report in a termination message; None if there is none."""
-    report = reported(message, PruneReport)
-    return report if report is not None and (report.removed is not None or report.error) else None
-
-
 def _at_rest(state: PruneState) -> PrunePlan:
     """No Job runs."""
     if not state.retention:
@@ -140,14 +96,15 @@ def _at_rest(state: PruneState) -> PrunePlan:
     return PrunePlan(act=PruneAct.CREATE if state.job is None else PruneAct.REMOVE)
 
 
-def _in_progress(job: PruneJob) -> PrunePlan:
-    if job.waits_for:
-        message = f"waiting for the pod of Job {job.name} to start: {job.waits_for}"
+def _in_progress(job: JobState) -> PrunePlan:
+    waits_for = next((pod.waits_for for pod in job.pods if not pod.has_started and pod.waits_for), "")
+    if waits_for:
+        message = f"waiting for the pod of Job {job.name} to start: {waits_for}"
         return PrunePlan(verdict="Unknown", reason=PENDING, message=message)
     return PrunePlan(verdict="Unknown", reason=PRUNING, message=f"Job {job.name} removes old backups")
 
 
-def _ended(job: PruneJob, pending: str) -> PrunePlan:
+def _ended(job: JobState, pending: str) -> PrunePlan:
     if job.end is JobEnd.FAILED:
         reason, message = _failure(job, pending)
         return PrunePlan(verdict="False", reason=reason, message=message, ended=job.request)
@@ -165,7 +122,7 @@ def _ended(job: PruneJob, pending: str) -> PrunePlan:
     )
 
 
-def _failure(job: PruneJob, pending: str) -> tuple[str, str]:
+def _failure(job: JobState, pending: str) -> tuple[str, str]:
     later = "; old backups remain until their removal is tried again, after the next backup"
     report = job.report
     if report is not None and report.error:

@@ -8,7 +8,7 @@ EtcdBackup, and what has ended may be deleted after it.
 """
 
 from etcd_operator.api.backup_schedules import LastBackup, ScheduleStatus
-from etcd_operator.controllers.etcd_backup.decide.state import COMPLETED, FAILED
+from etcd_operator.api.backups import COMPLETED, FAILED
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import SchedulePlan
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from etcd_operator.api.backup_schedules import KIND, Retention, ScheduleSpec
+from etcd_operator.api.backup_schedules import Retention, ScheduleSpec
 from etcd_operator.api.backups import PLACEHOLDER_PATTERN
 from etcd_operator.api.definitions import schedule_validations as rules
 from etcd_operator.api.meta import ObjectMeta
@@ -65,12 +65,6 @@ def described(retention: Retention) -> str:
 def series(metadata: ObjectMeta) -> str:
     """The series of a schedule, as in the manifests of its backups."""
     return f"{metadata.namespace}/{metadata.name}/{metadata.uid}"
-
-
-def series_of(backup: ObjectMeta) -> str:
-    """The series of the schedule that owns an EtcdBackup; empty if none does."""
-    owner = next((each for each in backup.owner_references if each.controller and each.kind == KIND), None)
-    return f"{backup.namespace}/{owner.name}/{owner.uid}" if owner is not None else ""
 
 
 def place(template: str, metadata: ObjectMeta) -> BackupFolder:

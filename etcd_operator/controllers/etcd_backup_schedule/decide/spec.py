@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from etcd_operator.api.backup_schedules import ScheduleSpec
 from etcd_operator.api.definitions import schedule_validations as rules
 from etcd_operator.api.definitions.limits import LONGEST_LABEL, NAME_LENGTH
-from etcd_operator.controllers.etcd_backup.decide.spec import problem
 from etcd_operator.controllers.etcd_backup_schedule.decide import retention
 from etcd_operator.controllers.etcd_backup_schedule.decide.cron import Cron, cron
+from etcd_operator.controllers.shared.decide.backup_spec import problem
 from etcd_operator.errors import InvalidSpec
 
 

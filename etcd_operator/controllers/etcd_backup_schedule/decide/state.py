@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from etcd_operator.api.backup_schedules import FAILED_KEPT, SUCCESSFUL_KEPT
+from etcd_operator.api.backups import COMPLETED, FAILED
 from etcd_operator.api.meta import Condition
-from etcd_operator.controllers.etcd_backup.decide.state import COMPLETED, FAILED
 from etcd_operator.controllers.etcd_backup_schedule.decide.cron import Cron
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import NO_RETENTION, PruneState
 

@@ -5,8 +5,8 @@ from datetime import datetime
 import msgspec
 
 from etcd_operator.api.backup_schedules import LastBackup, LastPrune, ScheduleStatus
+from etcd_operator.api.backups import BACKING_UP, COMPLETED
 from etcd_operator.api.meta import Condition, condition, condition_of, merge_conditions
-from etcd_operator.controllers.etcd_backup.decide.state import BACKING_UP, COMPLETED
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import AHEAD, SchedulePlan
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import PrunePlan
 from etcd_operator.controllers.etcd_backup_schedule.decide.results import is_final, to_be_reported

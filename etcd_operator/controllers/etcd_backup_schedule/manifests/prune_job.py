@@ -11,16 +11,10 @@ import msgspec
 from etcd_operator.api.backup_schedules import KIND, PRUNE_ANNOTATION, Retention
 from etcd_operator.api.backups import UID_LABEL, BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.controllers.etcd_backup.decide.spec import url_in_pod
-from etcd_operator.controllers.etcd_backup.manifests.backup_job import (
-    CONTAINER,
-    REPORT,
-    UNDISTURBED,
-    container,
-    pod,
-)
 from etcd_operator.controllers.etcd_backup_schedule.decide.retention import place, series
+from etcd_operator.controllers.shared.decide.backup_spec import url_in_pod
 from etcd_operator.controllers.shared.manifests import job as job_of
+from etcd_operator.controllers.shared.manifests.job_pod import CONTAINER, REPORT, UNDISTURBED, container, pod
 
 NAME_LABELS = {"app.kubernetes.io/name": "etcd-backup-prune"}
 RETRIES = 2

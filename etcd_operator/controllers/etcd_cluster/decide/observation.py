@@ -13,10 +13,10 @@ from types import MappingProxyType
 from etcd_operator.controllers.etcd_cluster.decide import metrics_pages
 from etcd_operator.controllers.etcd_cluster.decide.adoption import external_answers
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
-from etcd_operator.controllers.etcd_cluster.decide.member_names import is_member_name, ordinal_of
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.shared.decide.member_names import is_member_name, ordinal_of
 from etcd_operator.etcd.pages import MetricsPage
 from etcd_operator.etcd.values import EtcdMember, Refused
 

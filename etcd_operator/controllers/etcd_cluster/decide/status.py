@@ -16,6 +16,7 @@ from etcd_operator.controllers.etcd_cluster.decide.members import PeerFinding
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_in_place
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import ONLY_LOST, missing, origin, source_of
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.shared.decide.holds import PEER_REFUSED
 from etcd_operator.etcd.values import ANYBODY
 from etcd_operator.versions import is_agreed
 
@@ -32,28 +33,11 @@ MILESTONES = {
 }
 """Plans that are reported by an Event once they are carried out: the plan's reason, the Event's reason."""
 
-WARNINGS = frozenset(
-    {"ClaimsLost", "CleanupGivenUp", "LabelsRestored", "QuorumLost", "RecoveryStarted", "Recovered"}
-)
-"""Reasons of Events of type Warning, although they report something done."""
-
 CONDITIONS = frozenset({"Available", "Progressing", "Degraded", "DataLossPossible"})
 """The types of conditions that `conditions` returns; others in a status belong to somebody else."""
 
 QUIET_HOLDS = frozenset({"Paused", "Deleting", "TurnedBack"})
 """Holds that the user requested: nothing is wrong."""
-
-RETRY_HELD = 10.0
-"""Seconds until something that only a person or another controller can change is tried again."""
-
-CATCH_UP = 0.05
-"""Seconds until caches are read again after our own write; a watch event takes a few ms."""
-
-BEHIND = 1.0
-"""Seconds until caches that are behind the API server are read again; its events come first."""
-
-PEER_REFUSED = "PeerRefused"
-"""Why nothing is done for an EtcdPeer that somebody has changed, also while its pod runs."""
 
 OUT_OF_SPACE = (
     "OutOfSpace",

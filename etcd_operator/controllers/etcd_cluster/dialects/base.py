@@ -1,21 +1,20 @@
 """The protocol of a dialect, and what all dialects share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
 from etcd_operator.api import cluster_spec
-from etcd_operator.api.meta import Condition, HasMetadata, ObjectMeta, RawObject, condition_of
-from etcd_operator.api.persisted import ClusterStatus
+from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, condition_of
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.desired import Adopt, DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
 from etcd_operator.controllers.etcd_cluster.decide.starts import Start
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.shared.decide.clusters import ClusterResource, Defaults
 from etcd_operator.decoding import convert
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.versions import parse_version
@@ -23,23 +22,7 @@ from etcd_operator.versions import parse_version
 Spec = TypeVar("Spec")
 
 
-class ClusterResource(HasMetadata, Protocol):
-    """A stored cluster resource of either group."""
-
-    @property
-    def status(self) -> ClusterStatus:
-        """Its status, of the type of its group."""
-
-
 Cluster_contra = TypeVar("Cluster_contra", bound=ClusterResource, contravariant=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Defaults:
-    """The settings of the operator that apply to all clusters."""
-
-    repository: str  # of etcd's images, without a tag
-    version: str  # for specs without a version
 
 
 class Dialect(Protocol[Cluster_contra]):

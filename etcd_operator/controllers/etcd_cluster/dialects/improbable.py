@@ -21,7 +21,6 @@ from etcd_operator.controllers.etcd_cluster.decide.status import (
     member_names,
 )
 from etcd_operator.controllers.etcd_cluster.dialects.base import (
-    Defaults,
     adopt_of,
     desired_of,
     parse_spec,
@@ -29,7 +28,8 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import (
     version_for,
 )
 from etcd_operator.controllers.etcd_cluster.manifests import persistent
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, url
+from etcd_operator.controllers.shared.decide.clusters import Defaults
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, url
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.etcd.values import EtcdMember
 

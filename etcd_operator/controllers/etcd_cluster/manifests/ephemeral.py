@@ -5,6 +5,7 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping, Joining
 from etcd_operator.controllers.etcd_cluster.manifests.budget import budget as disruption_budget
+from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.etcd_cluster.manifests.options import (
     Options,
     as_annotations,
@@ -13,11 +14,10 @@ from etcd_operator.controllers.etcd_cluster.manifests.options import (
     etcd_options,
     fixed,
 )
-from etcd_operator.controllers.etcd_cluster.manifests.security import security
-from etcd_operator.controllers.etcd_cluster.manifests.service import service
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, PEER_PORT
-from etcd_operator.controllers.shared.manifests.owner import metadata_of
 from etcd_operator.controllers.shared.manifests.pod import DATA_VOLUME, ETCD_CONTAINER, etcd_pod_spec
+from etcd_operator.controllers.shared.manifests.security import security
+from etcd_operator.controllers.shared.manifests.service import service
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT
 from etcd_operator.pods.contract import METRICS_PORT
 
 DATA_DIR = "/var/etcd/data"

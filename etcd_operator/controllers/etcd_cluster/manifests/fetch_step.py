@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.manifests.options import from_annotation
-from etcd_operator.controllers.etcd_cluster.manifests.security import as_etcd
 from etcd_operator.controllers.etcd_cluster.manifests.steps import (
     COMMAND_ANNOTATION,
     FETCH,
@@ -13,6 +12,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.steps import (
     SNAPSHOT_VOLUME,
 )
 from etcd_operator.controllers.shared.manifests.command import REPORT_PATH, PodVolume, container
+from etcd_operator.controllers.shared.manifests.security import as_etcd
 from etcd_operator.pods.contract import SEED_COMMAND_VARIABLE
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, PEER_PORT, url
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, url
 from etcd_operator.pods.contract import METRICS_PORT
 
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 -- inside a pod, whose network is its own

@@ -28,6 +28,7 @@ from etcd_operator.controllers.etcd_cluster.decide.starts import (
 )
 from etcd_operator.controllers.etcd_cluster.manifests import survivor_reader
 from etcd_operator.controllers.etcd_cluster.manifests.budget import budget as disruption_budget
+from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.etcd_cluster.manifests.options import (
     Options,
     as_annotations,
@@ -36,24 +37,21 @@ from etcd_operator.controllers.etcd_cluster.manifests.options import (
     etcd_options,
     fixed,
 )
-from etcd_operator.controllers.etcd_cluster.manifests.security import Security, security
-from etcd_operator.controllers.etcd_cluster.manifests.service import service
 from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS, add_steps
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, PEER_PORT, url
-from etcd_operator.controllers.shared.manifests.owner import metadata_of, owned_by
+from etcd_operator.controllers.shared.manifests.owner import owned_by
 from etcd_operator.controllers.shared.manifests.pod import (
+    DATA_DIR,
     DATA_VOLUME,
     ETCD_CONTAINER,
+    RESTORED_DIR,
     etcd_pod_spec,
     go_max_procs,
 )
+from etcd_operator.controllers.shared.manifests.security import Security, security
+from etcd_operator.controllers.shared.manifests.service import service
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, url
 from etcd_operator.decoding import convert
 from etcd_operator.pods.contract import METRICS_PORT
-
-DATA_DIR = "/var/lib/etcd"
-RESTORED_DIR = f"{DATA_DIR}/restored"
-"""The data directory of a seed: etcdutl restores only into an empty directory, and the top of a new file
-system contains `lost+found`."""
 
 LOOPBACKS = ("127.0.0.1", "::1")
 """Of both address families, because the families of the pod are not known when it is rendered. A client of a

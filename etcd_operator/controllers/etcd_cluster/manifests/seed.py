@@ -16,7 +16,7 @@ from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, survivor
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR
 from etcd_operator.controllers.etcd_cluster.manifests.fetch_backup import add_source
 from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS, add_steps
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, url
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, url
 
 
 def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[], str]) -> RawObject:

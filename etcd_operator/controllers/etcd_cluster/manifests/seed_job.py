@@ -6,22 +6,22 @@ It is owned by the EtcdCluster. After its end it is deleted in time; a repetitio
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.recoveries import Recovery, StoredBackup
-from etcd_operator.controllers.etcd_backup.manifests.backup_job import keys_flag
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
-from etcd_operator.controllers.etcd_cluster.manifests.affinity import required_terms
 from etcd_operator.controllers.etcd_cluster.manifests.persistent import member_host
-from etcd_operator.controllers.etcd_cluster.manifests.security import as_etcd, security
-from etcd_operator.controllers.etcd_cluster.manifests.urls import PEER_PORT
-from etcd_operator.controllers.etcd_cluster.manifests.urls import url as url_of
-from etcd_operator.controllers.etcd_restore.manifests.restore_job import (
+from etcd_operator.controllers.shared.decide.member_names import ordinal_of
+from etcd_operator.controllers.shared.manifests import job as job_of
+from etcd_operator.controllers.shared.manifests.affinity import required_terms
+from etcd_operator.controllers.shared.manifests.job_pod import keys_flag
+from etcd_operator.controllers.shared.manifests.restoring_job import (
+    RestoredMember,
     flags_of,
     placement,
     restoring_job,
     restoring_pod,
 )
-from etcd_operator.controllers.etcd_restore.manifests.restored import RestoredMember
-from etcd_operator.controllers.shared.manifests import job as job_of
+from etcd_operator.controllers.shared.manifests.security import as_etcd, security
+from etcd_operator.controllers.shared.manifests.urls import PEER_PORT
+from etcd_operator.controllers.shared.manifests.urls import url as url_of
 
 KIND = "EtcdCluster"
 KEPT_SECONDS = 600

@@ -14,8 +14,8 @@ the seed serves, the annotations change, and from then on the steps only print a
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import REVISION_BUMP
 from etcd_operator.controllers.etcd_cluster.manifests.options import from_annotation
-from etcd_operator.controllers.etcd_cluster.manifests.urls import PEER_PORT, url
 from etcd_operator.controllers.shared.manifests.pod import DATA_VOLUME
+from etcd_operator.controllers.shared.manifests.urls import PEER_PORT, url
 from etcd_operator.pods.contract import SEED_COMMAND_SKIP, SEED_COMMAND_VARIABLE
 
 FETCH = "fetch"

@@ -8,9 +8,9 @@ security context of etcd. It is not removed: Kubernetes allows no removal, so it
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.starts import Reader
 from etcd_operator.controllers.etcd_cluster.manifests.fetch_step import fetch_step
-from etcd_operator.controllers.etcd_cluster.manifests.urls import endpoint
 from etcd_operator.controllers.shared.manifests.command import PodVolume, container
 from etcd_operator.controllers.shared.manifests.pod import DATA_VOLUME
+from etcd_operator.controllers.shared.manifests.urls import endpoint
 from etcd_operator.pods.contract import METRICS_PORT, READER_PORT, READER_TOKEN_VARIABLE, SEED_TOKEN_VARIABLE
 from etcd_operator.pods.reports import SURVIVOR
 

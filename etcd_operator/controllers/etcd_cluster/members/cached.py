@@ -6,7 +6,6 @@ from typing import Generic
 
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.member_names import is_member_name
 from etcd_operator.controllers.etcd_cluster.decide.members import (
     ClaimFacts,
     Member,
@@ -23,6 +22,7 @@ from etcd_operator.controllers.etcd_cluster.members.claim_facts import (
 )
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
 from etcd_operator.controllers.shared.caches import Caches, Cluster, cached
+from etcd_operator.controllers.shared.decide.member_names import is_member_name
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
 

@@ -10,9 +10,9 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_automatic
 from etcd_operator.controllers.etcd_cluster.manifests import seed, survivor_reader
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR, MOUNT_PATH
-from etcd_operator.controllers.etcd_cluster.manifests.security import security
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnAction, Scope
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
+from etcd_operator.controllers.shared.manifests.security import security
 from etcd_operator.errors import Conflict
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind

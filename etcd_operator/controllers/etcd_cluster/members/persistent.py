@@ -34,12 +34,13 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
 from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.manifests import persistent, survivor_reader
-from etcd_operator.controllers.etcd_cluster.manifests.security import AS_ROOT, security
 from etcd_operator.controllers.etcd_cluster.members import claims
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
 from etcd_operator.controllers.etcd_cluster.members.protocol import AnnotateSeed, OwnAction, OwnsPod, Scope
 from etcd_operator.controllers.etcd_cluster.members.restoring import Restoring
 from etcd_operator.controllers.shared.caches import Caches, cached, member_of
+from etcd_operator.controllers.shared.manifests.pod import RESTORED_DIR
+from etcd_operator.controllers.shared.manifests.security import AS_ROOT, security
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.keys import Key
@@ -152,7 +153,7 @@ class PersistentMembers:
         return survivor_reader.reader(
             number=number,
             image=image,
-            folder=posixpath.basename(persistent.RESTORED_DIR) if is_restored else "",
+            folder=posixpath.basename(RESTORED_DIR) if is_restored else "",
             token=token,
             security={**contexts.container, **as_root},
         )

@@ -7,11 +7,10 @@ from typing import assert_never
 import msgspec
 
 from etcd_operator.api import improbable
-from etcd_operator.api.backups import BackupSpec, EtcdBackup
+from etcd_operator.api.backups import COMPLETED, BackupSpec, EtcdBackup
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.api.recoveries import Recovery, StoredBackup
 from etcd_operator.api.shared_keys import RESTORE_ANNOTATION, TOKEN_ANNOTATION
-from etcd_operator.controllers.etcd_backup.decide.state import COMPLETED
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     CloseClients,
     ConfirmBackup,

@@ -6,7 +6,7 @@ from typing import Any
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, PEER_PORT, endpoint, url
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, endpoint, url
 from etcd_operator.errors import Unavailable
 
 

@@ -7,11 +7,11 @@ its labels back before anything is concluded from its absence.
 
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.member_names import is_member_name
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, PodFacts, Unlabelled
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.members.protocol import Members, OwnsPod, Scope
 from etcd_operator.controllers.shared.caches import Caches, Cluster, member_of
+from etcd_operator.controllers.shared.decide.member_names import is_member_name
 from etcd_operator.errors import Conflict
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod, Written

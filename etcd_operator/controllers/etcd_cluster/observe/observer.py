@@ -28,7 +28,6 @@ from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Un
 from etcd_operator.controllers.etcd_cluster.decide.status import named
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests.budget import is_as_desired
-from etcd_operator.controllers.etcd_cluster.manifests.urls import host_of
 from etcd_operator.controllers.etcd_cluster.members.cached import CachedMembers
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnsPod
 from etcd_operator.controllers.etcd_cluster.observe.addresses import client_endpoints, peer_url
@@ -41,6 +40,7 @@ from etcd_operator.controllers.etcd_cluster.recovery.readings import Readings
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.expectations import Expectations
+from etcd_operator.controllers.shared.manifests.urls import host_of
 from etcd_operator.controllers.shared.unreadable import UNREADABLE
 from etcd_operator.errors import Forbidden, TerminalError
 from etcd_operator.etcd.probe import Probe

@@ -12,7 +12,6 @@ from typing import assert_never
 
 from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.member_names import is_member_name
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
@@ -20,11 +19,12 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmSilence,
     ReadMember,
 )
-from etcd_operator.controllers.etcd_cluster.manifests.urls import CLIENT_PORT, endpoint, host_of
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.controllers.etcd_cluster.membership import DEADLINE
 from etcd_operator.controllers.etcd_cluster.observe.addresses import client_endpoint
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers
+from etcd_operator.controllers.shared.decide.member_names import is_member_name
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint, host_of
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall

@@ -10,22 +10,20 @@ from dataclasses import dataclass
 import msgspec
 
 from etcd_operator.api import improbable
-from etcd_operator.api.backups import BackupSpec, EtcdBackup
+from etcd_operator.api.backups import COMPLETED, VERIFIED, BackupSpec, EtcdBackup
 from etcd_operator.api.improbable import EtcdCluster
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_backup.decide.spec import named_cluster
-from etcd_operator.controllers.etcd_backup.decide.state import COMPLETED
-from etcd_operator.controllers.etcd_backup.decide.status import VERIFIED
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_filled_by_job
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts, CompletedBackup
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import named
 from etcd_operator.controllers.etcd_cluster.manifests import seed_job
-from etcd_operator.controllers.etcd_restore.decide.state import JobState
-from etcd_operator.controllers.etcd_restore.jobs import JobReader
 from etcd_operator.controllers.shared.caches import Caches
+from etcd_operator.controllers.shared.decide.backup_spec import named_cluster
+from etcd_operator.controllers.shared.decide.job_state import JobState
+from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.decoding import convert
 from etcd_operator.errors import Forbidden, NotFound

@@ -12,7 +12,6 @@ somebody deleted (see `rules.bootstrap`).
 from collections.abc import Callable
 
 from etcd_operator.controllers.etcd_cluster.decide.members import PeerFinding, PodProblem
-from etcd_operator.controllers.etcd_cluster.decide.status import PEER_REFUSED, RETRY_HELD
 from etcd_operator.controllers.etcd_peer.decide.actions import (
     Act,
     AnnotateStarted,
@@ -22,6 +21,7 @@ from etcd_operator.controllers.etcd_peer.decide.actions import (
     PeerPlan,
 )
 from etcd_operator.controllers.etcd_peer.decide.state import Awaited, PeerState, is_started
+from etcd_operator.controllers.shared.decide.holds import PEER_REFUSED, RETRY_HELD
 
 INITIAL_MEMBERS_RECHECK = 5.0
 """Seconds; the claims' own events come first."""

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.api.restores import RestoreFailure, Verified
-from etcd_operator.controllers.etcd_restore.decide.state import FAILED, PENDING
+from etcd_operator.api.restores import FAILED, PENDING, RestoreFailure, Verified
 
 
 class Act(Enum):

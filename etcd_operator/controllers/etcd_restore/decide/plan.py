@@ -8,21 +8,13 @@ everything; after that no claim: all data is complete, and a cluster that somebo
 
 from collections.abc import Callable
 
-from etcd_operator.api.restores import RestoreFailure
+from etcd_operator.api.restores import COMPLETED, PENDING, RestoreFailure
 from etcd_operator.controllers.etcd_restore.decide import texts
 from etcd_operator.controllers.etcd_restore.decide.actions import Act, RestorePlan, ended, failed, going
-from etcd_operator.controllers.etcd_restore.decide.result import failure
-from etcd_operator.controllers.etcd_restore.decide.state import (
-    COMPLETED,
-    PENDING,
-    ClaimState,
-    JobState,
-    RestoreState,
-    TargetCluster,
-)
+from etcd_operator.controllers.etcd_restore.decide.state import ClaimState, RestoreState, TargetCluster
 from etcd_operator.controllers.etcd_restore.decide.versions import version_problem
-from etcd_operator.controllers.shared.decide import evictions
-from etcd_operator.controllers.shared.decide.job_end import START_PATIENCE, JobEnd
+from etcd_operator.controllers.shared.decide.job_report import restore_failure
+from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState, evicted_again, patience
 
 SOURCE_PATIENCE = 60.0
 """Seconds for which the EtcdBackup may be missing: it may be created with its EtcdRestore."""
@@ -227,22 +219,18 @@ def _await(jobs: tuple[JobState, ...], reason: str, message: str) -> RestorePlan
     """Jobs of which at least one has not succeeded with a report."""
     for job in jobs:
         if job.end is not JobEnd.RUNS:
-            why = failure(job.report, why=job.why or "it was deleted", job=job.name)
+            why = restore_failure(job.report, why=job.why or "it was deleted", job=job.name)
             return failed(why.reason, why.message)
     waiting = [job for job in jobs if not job.is_running]
-    late = [job for job in waiting if job.waited >= _patience(job)]
+    late = [job for job in waiting if job.waited >= patience(job)]
     if late:
-        minutes = round(_patience(late[0]) / 60)
+        minutes = round(patience(late[0]) / 60)
         message = f"no pod of the Job {late[0].name} ran for {minutes} minutes: {late[0].waits_for}"
         return failed("NotStarted", message)
-    left = max(min((_patience(job) - job.waited for job in waiting), default=PROGRESS_POLL), SOON)
-    evicted = evictions.repeated(jobs)
+    left = max(min((patience(job) - job.waited for job in waiting), default=PROGRESS_POLL), SOON)
+    evicted = evicted_again(jobs)
     if evicted:
         return going("PodEvicted", f"{message}; {evicted}", requeue_after=min(left, PROGRESS_POLL))
     if waiting:
         return going("PodPending", f"{message}; {waiting[0].waits_for}", requeue_after=min(left, 60.0))
     return going(reason, message, requeue_after=PROGRESS_POLL)
-
-
-def _patience(job: JobState) -> float:
-    return evictions.patience(job, START_PATIENCE)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import msgspec
 
 from etcd_operator.api.restores import MemberRestore, RestoreStatus
-from etcd_operator.controllers.etcd_restore.decide.state import JobState, MemberState, RestoreState
+from etcd_operator.controllers.etcd_restore.decide.state import MemberState, RestoreState
+from etcd_operator.controllers.shared.decide.job_state import JobState
 from etcd_operator.formats import moment
 
 STEP = 5

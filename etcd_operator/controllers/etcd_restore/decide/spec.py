@@ -11,8 +11,8 @@ from etcd_operator.api.definitions import restore_validations as rules
 from etcd_operator.api.definitions.cel import misfits
 from etcd_operator.api.definitions.limits import LONGEST_IMPROBABLE_NAME, NAME_PATTERN
 from etcd_operator.api.restores import RestoreSource, RestoreSpec
-from etcd_operator.controllers.etcd_backup.decide.spec import access_problems
-from etcd_operator.controllers.etcd_cluster.decide.storage_quantity import bytes_of
+from etcd_operator.controllers.shared.decide.backup_spec import access_problems
+from etcd_operator.controllers.shared.decide.storage_quantity import bytes_of
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.versions import parse_version
 
@@ -51,7 +51,7 @@ def access(spec: RestoreSpec) -> BackupSpec:
     return BackupSpec(
         source=BackupSource(),
         destination=BackupDestination(
-            object_url_template=url_of(source),
+            object_url_template=source.url,
             credentials=credentials.of_pod,
             persistent_volume_claim=source.persistent_volume_claim,
         ),
@@ -67,11 +67,6 @@ def access_of_backup(spec: RestoreSpec, backup: BackupSpec) -> BackupSpec:
         encryption=spec.encryption or backup.encryption,
         service_account_name=spec.service_account_name or backup.service_account_name,
     )
-
-
-def url_of(source: RestoreSource) -> str:
-    """The URL of the backup; empty if an EtcdBackup names it."""
-    return source.bucket.url if source.bucket is not None else source.object_url
 
 
 def _problems(spec: RestoreSpec) -> Iterator[str]:

@@ -3,52 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.api.restores import RecordedBackup, RestoreFailure, Verified
-from etcd_operator.controllers.etcd_restore.decide.result import RestoreReport
-from etcd_operator.controllers.shared.decide.job_end import JobEnd
-from etcd_operator.pods.reports import Progress
-
-PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
-"""The phases. The last two are final."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evictions:
-    """How many pods of a Job were evicted, and the last one of them, with the kubelet's reason."""
-
-    count: int
-    pod: str
-    node: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobState:
-    """A Job of this very EtcdRestore, and its newest pod.
-
-    uid: of the Job. waited: seconds for which passes have seen that nothing of it runs. waits_for: why, as
-    Kubernetes reports it. report: of its newest pod that reported. why: why it failed, as Kubernetes reports
-    it.
-    claim_uid: of the claim to which it restores; empty if it does not show that.
-    progress: what its pod last reported; None while none is known.
-    pod, node: its newest pod, and the node that this was assigned to; empty without one. evictions: of its
-    pods; None if none was evicted.
-    """
-
-    name: str
-    uid: str = ""
-    end: JobEnd = JobEnd.RUNS
-    is_terminating: bool = False
-    is_running: bool = False
-    waited: float = 0.0
-    waits_for: str = ""
-    report: RestoreReport | None = None
-    why: str = ""
-    claim_uid: str = ""
-    progress: Progress | None = None
-    pod: str = ""
-    node: str = ""
-    evictions: Evictions | None = None
+from etcd_operator.api.restores import COMPLETED, FAILED, RecordedBackup, RestoreFailure, Verified
+from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState
 
 
 class ClaimState(Enum):

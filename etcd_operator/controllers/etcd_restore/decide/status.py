@@ -3,11 +3,11 @@
 import msgspec
 
 from etcd_operator.api.meta import Condition, condition, merge_conditions
-from etcd_operator.api.restores import RestoreStatus
+from etcd_operator.api.restores import COMPLETED, FAILED, PENDING, RestoreStatus
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import bump_at
 from etcd_operator.controllers.etcd_restore.decide import progress
 from etcd_operator.controllers.etcd_restore.decide.actions import RestorePlan
-from etcd_operator.controllers.etcd_restore.decide.state import COMPLETED, FAILED, PENDING, RestoreState
+from etcd_operator.controllers.etcd_restore.decide.state import RestoreState
 
 COMPLETE, FAILURE = "Complete", "Failed"
 CONDITIONS = frozenset({COMPLETE, FAILURE})

@@ -5,42 +5,21 @@ etcd cluster it belongs to: an EtcdCluster of that name does not start on it. Th
 which an EtcdCluster resumes on the claims of an earlier one (`rules.resume`), and loses its owner.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import API_VERSION, KIND, RESTORED_FROM_LABEL, UID_ANNOTATION, ClusterTemplate
 from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION, TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
-from etcd_operator.controllers.etcd_cluster.decide.member_names import member_name
 from etcd_operator.controllers.etcd_cluster.manifests.persistent import (
-    DATA_DIR,
-    RESTORED_DIR,
     cluster_labels,
     member_host,
     member_labels,
 )
-from etcd_operator.controllers.etcd_cluster.manifests.urls import PEER_PORT, url
 from etcd_operator.controllers.etcd_restore.decide.identity import Identity, identity
+from etcd_operator.controllers.shared.decide.member_names import member_name
 from etcd_operator.controllers.shared.manifests.owner import owned_by
-
-MOUNT_PATH = DATA_DIR
-DATA_FOLDER = RESTORED_DIR
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoredMember:
-    """A member of the new cluster; all members have the same `peer_urls` (by name) and `token`.
-
-    labels: those of its pod by which a user may select the members of this cluster.
-    """
-
-    name: str
-    ordinal: int
-    peer_urls: Mapping[str, str]
-    token: str
-    labels: Mapping[str, str] = field(default_factory=dict)
+from etcd_operator.controllers.shared.manifests.restoring_job import RestoredMember
+from etcd_operator.controllers.shared.manifests.urls import PEER_PORT, url
 
 
 def members(metadata: ObjectMeta, template: ClusterTemplate) -> tuple[RestoredMember, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from etcd_operator.api.meta import RawObject
-from etcd_operator.controllers.etcd_cluster.manifests.security import Security
+from etcd_operator.controllers.shared.manifests.security import Security
 
 REPORT_PATH = "/dev/termination-log"
 SCRATCH = "/tmp"  # noqa: S108 -- an emptyDir of this pod alone

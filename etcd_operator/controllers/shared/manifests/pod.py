@@ -12,14 +12,18 @@ from decimal import Decimal, InvalidOperation
 from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.controllers.etcd_cluster.manifests.affinity import members_affinity
-from etcd_operator.controllers.etcd_cluster.manifests.security import Security
+from etcd_operator.controllers.shared.manifests.affinity import members_affinity
+from etcd_operator.controllers.shared.manifests.security import Security
 
 STOP_SECONDS = 30
 """A leader that is stopped transfers leadership within 7 s; the rest is a reserve for slow disks."""
 
 ETCD_CONTAINER = "etcd"
 DATA_VOLUME = "etcd-data"
+DATA_DIR = "/var/lib/etcd"
+RESTORED_DIR = f"{DATA_DIR}/restored"
+"""The data directory of a seed: etcdutl restores only into an empty directory, and the top of a new file
+system contains `lost+found`."""
 
 
 def etcd_pod_spec(

@@ -17,7 +17,7 @@ from etcd_operator.controllers.backup_tool.decide.health import (
 )
 from etcd_operator.controllers.backup_tool.decide.policy import NO_BACKUPS, Wanted
 from etcd_operator.controllers.backup_tool.decide.state import ToolState
-from etcd_operator.controllers.etcd_cluster.decide.backup_health import HEALTHY, merged
+from etcd_operator.controllers.shared.decide.backup_health import HEALTHY, merged
 from etcd_operator.pods.reports import BackupReport, LastFailure, ToolReport
 from unit.controllers.backup_tool.decide.test_backup_tool_plan import IN_S3, POD, SETS, SETTLED
 

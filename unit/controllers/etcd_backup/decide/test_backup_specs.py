@@ -9,7 +9,12 @@ import pytest
 from etcd_operator.api.backups import BackupSource, BackupSpec
 from etcd_operator.api.definitions import backup_validations as rules
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.controllers.etcd_backup.decide.spec import named_cluster, problem, rendered_url, url_in_pod
+from etcd_operator.controllers.shared.decide.backup_spec import (
+    named_cluster,
+    problem,
+    rendered_url,
+    url_in_pod,
+)
 from unit.api.contract.backup_cases import BACKUP_CASES
 from unit.api.contract.case import Case, changed
 

@@ -4,8 +4,9 @@ import pytest
 
 from etcd_operator.api.backups import BackupStatus
 from etcd_operator.archive.errors import SourceError
-from etcd_operator.controllers.etcd_backup.decide.result import REASONS, BackupReport, failure, read
+from etcd_operator.controllers.etcd_backup.decide.result import failure
 from etcd_operator.controllers.etcd_backup.decide.status import status
+from etcd_operator.controllers.shared.decide.job_report import BACKUP_REASONS, JobReport, read
 from etcd_operator.formats import bytes_text
 from etcd_operator.storage.errors import StoreError
 from unit.controllers.etcd_backup.decide.test_backups import STORED, URL, job, planned, pod, state
@@ -33,7 +34,7 @@ def test_the_status_of_a_stored_backup() -> None:
 
 
 def test_the_status_of_a_failed_backup_has_no_figures() -> None:
-    given = state(job(pod(exit_code=1, report=BackupReport(error="no bucket b", reason="BucketMissing"))))
+    given = state(job(pod(exit_code=1, report=JobReport(error="no bucket b", reason="BucketMissing"))))
     made = status(BackupStatus(), given, planned(given), generation=1, now="2026-11-22T15:00:05Z")
     assert (made.phase, made.revision, made.sha256, made.completion_time) == (
         "Failed",
@@ -58,21 +59,21 @@ def test_a_pass_without_news_writes_nothing() -> None:
     ("report", "exit_code", "reason", "expected", "part"),
     [
         (
-            BackupReport(error="no bucket b", reason="BucketMissing"),
+            JobReport(error="no bucket b", reason="BucketMissing"),
             1,
             "Error",
             "BucketMissing",
             "no bucket b",
         ),
         (
-            BackupReport(error="x: add --without-quorum", reason="NoQuorum"),
+            JobReport(error="x: add --without-quorum", reason="NoQuorum"),
             1,
             "",
             "SourceWithoutQuorum",
             "majority",
         ),
         (
-            BackupReport(
+            JobReport(
                 error="a: its name cannot be resolved: check --endpoints",
                 reason="NotReachable",
             ),
@@ -82,7 +83,7 @@ def test_a_pass_without_news_writes_nothing() -> None:
             "cannot be resolved: check spec.source",
         ),
         (
-            BackupReport(
+            JobReport(
                 error="c: it closed the connection: if it uses TLS, pass --cacert (and --cert, --key)",
                 reason="NotReachable",
             ),
@@ -92,40 +93,40 @@ def test_a_pass_without_news_writes_nothing() -> None:
             "an EtcdBackup cannot reach it",
         ),
         (
-            BackupReport(error="pass --user", reason="AccessRefused"),
+            JobReport(error="pass --user", reason="AccessRefused"),
             1,
             "",
             "SourceRefusedAccess",
             "cannot log in",
         ),
         (
-            BackupReport(error="interrupted by SIGTERM", reason="Interrupted"),
+            JobReport(error="interrupted by SIGTERM", reason="Interrupted"),
             143,
             "",
             "Interrupted",
             "stopped",
         ),
-        (BackupReport(error="new kind of error", reason="Novel"), 1, "", "BackupFailed", "new kind of error"),
+        (JobReport(error="new kind of error", reason="Novel"), 1, "", "BackupFailed", "new kind of error"),
         (None, 137, "OOMKilled", "OutOfMemory", "memory"),
         (None, 1, "Error", "BackupFailed", "exit code 1 and without a report: see `kubectl logs job/one`"),
         (None, 128, "StartError", "BackupFailed", "exit code 128 (StartError)"),
     ],
 )
 def test_why_a_pod_failed(
-    report: BackupReport | None, exit_code: int, reason: str, expected: str, part: str
+    report: JobReport | None, exit_code: int, reason: str, expected: str, part: str
 ) -> None:
-    why = failure(report, reason=reason, exit_code=exit_code, job="one")
-    assert why.reason == expected
-    assert part in why.message
-    assert "--" not in why.message
+    found, message = failure(pod(exit_code=exit_code, reason=reason, report=report), "one")
+    assert found == expected
+    assert part in message
+    assert "--" not in message
 
 
 def test_no_message_is_longer_than_a_status_should_have() -> None:
-    long = BackupReport(error="x" * 5000, reason="StoreError")
-    assert len(failure(long, reason="", exit_code=1, job="one").message) == 1000
+    long = JobReport(error="x" * 5000, reason="StoreError")
+    assert len(failure(pod(exit_code=1, report=long), "one")[1]) == 1000
 
 
-@pytest.mark.parametrize("text", ["", "Traceback ...", "[]", "{}", '{"manifest": {"revision": "many"}}'])
+@pytest.mark.parametrize("text", ["", "Traceback ...", "[]", '{"manifest": {"revision": "many"}}'])
 def test_what_is_no_report_is_none(text: str) -> None:
     assert read(text) is None
 
@@ -135,7 +136,7 @@ def test_every_kind_of_error_of_stores_and_sources_has_a_reason() -> None:
     modules = {StoreError.__module__, SourceError.__module__}  # stores handle others of their own
     kinds = {kind.__name__ for kind in found if kind.__module__ in modules}
     assert len(kinds) > 10
-    assert kinds - set(REASONS) <= {"ObjectMissing"}, "a backup reads nothing that it did not store"
+    assert kinds - set(BACKUP_REASONS) <= {"ObjectMissing"}, "a backup reads nothing that it did not store"
 
 
 @pytest.mark.parametrize(

@@ -15,23 +15,23 @@ from etcd_operator.controllers.etcd_backup.decide.plan import (
     BackupPlan,
 )
 from etcd_operator.controllers.etcd_backup.decide.plan import plan as plan_to_store
-from etcd_operator.controllers.etcd_backup.decide.result import BackupReport, TrialReport
-from etcd_operator.controllers.etcd_backup.decide.state import BackupJobState, BackupState
+from etcd_operator.controllers.etcd_backup.decide.state import BackupState
 from etcd_operator.controllers.etcd_backup.decide.status import status
 from etcd_operator.controllers.etcd_backup.decide.verification import plan
-from etcd_operator.controllers.shared.decide.job_end import START_PATIENCE, JobEnd
+from etcd_operator.controllers.shared.decide.job_report import JobReport, TrialReport
+from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE, JobEnd, JobState
 from unit.controllers.etcd_backup.decide.test_backups import MANIFEST, URL, job, pod
 from unit.controllers.etcd_backup.decide.test_backups import state as any_state
 
 NOW = "2026-11-22T15:00:09Z"
 TRIAL = TrialReport(etcd_version="3.6.16", revision=7, has_compared_hash=True)
-READ = BackupReport(manifest=MANIFEST, seconds=0.25)
-RESTORED = BackupReport(manifest=MANIFEST, restore=TRIAL, seconds=1.5)
-FOREIGN = BackupReport(manifest=msgspec.structs.replace(MANIFEST, sha256="cd" * 32), seconds=0.25)
-BROKEN = BackupReport(error="the object one.db has 7 bytes, not 20512", reason="Damaged")
+READ = JobReport(manifest=MANIFEST, seconds=0.25)
+RESTORED = JobReport(manifest=MANIFEST, restore=TRIAL, seconds=1.5)
+FOREIGN = JobReport(manifest=msgspec.structs.replace(MANIFEST, sha256="cd" * 32), seconds=0.25)
+BROKEN = JobReport(error="the object one.db has 7 bytes, not 20512", reason="Damaged")
 
 
-def state(made: BackupJobState | None = None, **facts: Any) -> BackupState:
+def state(made: JobState | None = None, **facts: Any) -> BackupState:
     defaults = {
         "phase": "Completed",
         "verify": "Restore",
@@ -47,7 +47,7 @@ def planned(given: BackupState) -> BackupPlan:
     return made
 
 
-def ended(report: BackupReport | None, exit_code: int = 0, **facts: Any) -> BackupJobState:
+def ended(report: JobReport | None, exit_code: int = 0, **facts: Any) -> JobState:
     return job(pod(exit_code=exit_code, report=report, **facts))
 
 
@@ -112,7 +112,7 @@ def ended(report: BackupReport | None, exit_code: int = 0, **facts: Any) -> Back
         ),
         pytest.param(state(ended(BROKEN, 3)), False, "Damaged", Act.NOTHING, id="damaged"),
         pytest.param(
-            state(ended(BackupReport(error="x", reason="Interrupted"), 143)),
+            state(ended(JobReport(error="x", reason="Interrupted"), 143)),
             False,
             "Interrupted",
             Act.NOTHING,

@@ -3,14 +3,9 @@
 import pytest
 
 from etcd_operator.archive.errors import BackupError
-from etcd_operator.controllers.etcd_backup.decide.result import (
-    VERIFIES,
-    VERIFY_REASONS,
-    BackupReport,
-    TrialReport,
-    failure,
-    read,
-)
+from etcd_operator.controllers.etcd_backup.decide.result import VERIFIES, VERIFY_REASONS, failure
+from etcd_operator.controllers.shared.decide.job_report import JobReport
+from etcd_operator.controllers.shared.decide.job_state import JobPod
 from etcd_operator.versions import restoring
 
 
@@ -42,27 +37,14 @@ def test_every_error_that_means_damage_has_a_reason_of_its_own() -> None:
 
 def test_a_lack_of_space_is_reported_without_flags() -> None:
     error = "a test restore needs 4352 MiB, and /tmp has 100 MiB free: pass --scratch-dir DIR with more space"
-    why = failure(
-        BackupReport(error=error, reason="BackupError"), reason="", exit_code=1, job="one", work=VERIFIES
-    )
-    assert (why.reason, "--" in why.message) == ("VerificationFailed", False)
-    assert "its node needs more free disk space" in why.message
+    pod = JobPod(name="p", exit_code=1, report=JobReport(error=error, reason="BackupError"))
+    reason, message = failure(pod, "one", VERIFIES)
+    assert (reason, "--" in message) == ("VerificationFailed", False)
+    assert "its node needs more free disk space" in message
 
 
 def test_a_backup_of_a_newer_etcd_is_reported_without_flags() -> None:
     error = "etcd is 3.6.16, and the backup is of etcd 3.7.3: pass --etcd-bin DIR with etcd and etcdutl 3.7"
-    why = failure(
-        BackupReport(error=error, reason="ProgramMissing"), reason="", exit_code=1, job="one", work=VERIFIES
-    )
-    assert why.message.endswith("of etcd 3.7.3: its pod needs etcd and etcdutl 3.7")
-
-
-def test_a_report_of_the_command_is_read() -> None:
-    text = (
-        '{"name": "one.db", "seconds": 1.5, "manifest": {"revision": 7, "keys": 3, "size": 20512,'
-        '"sha256": "ab", "etcdVersion": "3.6.16", "clusterID": "c"}, "restore": {"etcdVersion": "3.6.16",'
-        '"revision": 7, "keys": 3, "hashKV": 5, "hashKVCompared": true, "seconds": 1.0}}'
-    )
-    report = read(text)
-    assert report is not None
-    assert report.restore == TrialReport(etcd_version="3.6.16", revision=7, has_compared_hash=True)
+    pod = JobPod(name="p", exit_code=1, report=JobReport(error=error, reason="ProgramMissing"))
+    _, message = failure(pod, "one", VERIFIES)
+    assert message.endswith("of etcd 3.7.3: its pod needs etcd and etcdutl 3.7")

@@ -15,20 +15,18 @@ from etcd_operator.controllers.etcd_backup.decide.plan import (
     plan,
     rests_on_absence,
 )
-from etcd_operator.controllers.etcd_backup.decide.result import BackupReport, StoredManifest
 from etcd_operator.controllers.etcd_backup.decide.state import (
-    BackupJobState,
-    BackupPodState,
     BackupState,
     SourceCluster,
 )
-from etcd_operator.controllers.shared.decide.job_end import START_PATIENCE, JobEnd
+from etcd_operator.controllers.shared.decide.job_report import JobReport, StoredManifest
+from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE, JobEnd, JobPod, JobState
 
 URL = "s3://bucket/one.db"
 MANIFEST = StoredManifest(
     revision=7, keys=3, size=20512, sha256="ab" * 32, etcd_version="3.6.16", cluster_id="c0ffee"
 )
-STORED = BackupReport(manifest=MANIFEST, source="c-0.c.default.svc:2379", seconds=1.25)
+STORED = JobReport(manifest=MANIFEST, source="c-0.c.default.svc:2379", seconds=1.25)
 READY = SourceCluster(endpoints=("c-0.c.default.svc:2379",))
 UNKNOWN = SourceCluster(reason="UnknownCluster", message="there is no EtcdCluster c")
 
@@ -37,15 +35,15 @@ WAITS = {"UnknownCluster", NOT_STARTED, "Starting", "PodPending", "PodTerminatin
 """Reasons that time ends."""
 
 
-def pod(**facts: Any) -> BackupPodState:
-    return BackupPodState(**{"name": "one-x", **facts})
+def pod(**facts: Any) -> JobPod:
+    return JobPod(**{"name": "one-x", **facts})
 
 
-def job(*pods: BackupPodState, **facts: Any) -> BackupJobState:
-    return BackupJobState(**{"name": "one", "uid": "uid-job", "pods": pods, **facts})
+def job(*pods: JobPod, **facts: Any) -> JobState:
+    return JobState(**{"name": "one", "uid": "uid-job", "pods": pods, **facts})
 
 
-def state(made: BackupJobState | None = None, **facts: Any) -> BackupState:
+def state(made: JobState | None = None, **facts: Any) -> BackupState:
     defaults = {"phase": "BackingUp", "url": URL, "source": READY, "waited": 1.0}
     return BackupState(**{**defaults, "job": made, "is_job_recorded": made is not None, **facts})
 
@@ -181,7 +179,11 @@ def planned(given: BackupState) -> BackupPlan:
             id="evicted before it started",
         ),
         pytest.param(
-            state(job(pod(), age=START_PATIENCE)), "BackingUp", NOT_STARTED, Act.STOP_JOB, id="never started"
+            state(job(pod(), age=START_PATIENCE)),
+            "BackingUp",
+            NOT_STARTED,
+            Act.STOP_JOB,
+            id="never started",
         ),
         pytest.param(
             state(job(pod(), age=START_PATIENCE, is_terminating=True), stopped=(NOT_STARTED, "why")),
@@ -223,7 +225,7 @@ def test_a_decision(given: BackupState, phase: str, reason: str, act: Act) -> No
 
 @pytest.mark.parametrize("final", [{"phase": "Completed"}, {"phase": "Failed"}, {"is_deleting": True}])
 @pytest.mark.parametrize("made", [None, job(), job(pod(exit_code=0, report=STORED))])
-def test_what_has_ended_is_never_run_again(made: BackupJobState | None, final: dict[str, Any]) -> None:
+def test_what_has_ended_is_never_run_again(made: JobState | None, final: dict[str, Any]) -> None:
     assert plan(state(made, **final)) is None
 
 
@@ -249,7 +251,7 @@ LATE = {"age": START_PATIENCE}
         (job(GOING, stopping=STOP_PATIENCE), True),
     ],
 )
-def test_what_rests_on_pods_that_were_not_seen(given: BackupJobState, expected: bool) -> None:
+def test_what_rests_on_pods_that_were_not_seen(given: JobState, expected: bool) -> None:
     assert rests_on_absence(given) is expected
 
 
@@ -265,7 +267,7 @@ def test_what_rests_on_pods_that_were_not_seen(given: BackupJobState, expected: 
         (job(pod(exit_code=1)), False),
     ],
 )
-def test_what_is_stopping(given: BackupJobState, expected: bool) -> None:
+def test_what_is_stopping(given: JobState, expected: bool) -> None:
     assert given.is_stopping is expected
 
 

@@ -10,31 +10,29 @@ from etcd_operator.controllers.etcd_backup_schedule.decide.plan import plan
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import (
     UNCHANGED,
     PruneAct,
-    PruneJob,
     PrunePlan,
-    PruneReport,
     PruneState,
     plan_prune,
-    read,
 )
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduleState
 from etcd_operator.controllers.etcd_backup_schedule.decide.status import PRUNED, status
-from etcd_operator.controllers.shared.decide.job_end import JobEnd
+from etcd_operator.controllers.shared.decide.job_report import JobReport
+from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobPod, JobState
 from unit.controllers.etcd_backup_schedule.decide.schedules import planned, state, taken
 
 ONE, TWO = "maxCount 3 after s3://b/one", "maxCount 3 after s3://b/two"
 STATE = PruneState(retention="maxCount 3", newest="s3://b/one")
 
 
-def job(end: JobEnd = JobEnd.RUNS, **facts: object) -> PruneJob:
-    return PruneJob(**{"name": "j", "uid": "u", "request": ONE, "end": end, **facts})  # type: ignore[arg-type]
+def job(end: JobEnd = JobEnd.RUNS, **facts: object) -> JobState:
+    return JobState(**{"name": "j", "uid": "u", "request": ONE, "end": end, **facts})  # type: ignore[arg-type]
 
 
-def failed(error: str, reason: str) -> PruneJob:
-    return job(JobEnd.FAILED, report=PruneReport(error=error, reason=reason))
+def failed(error: str, reason: str) -> JobState:
+    return job(JobEnd.FAILED, report=JobReport(error=error, reason=reason))
 
 
-DONE = job(JobEnd.SUCCEEDED, report=PruneReport(removed=1, kept=3))
+DONE = job(JobEnd.SUCCEEDED, report=JobReport(removed=1, kept=3))
 ACTS = {
     "nothing was asked": (PruneState(), PrunePlan(verdict=None)),
     "no backup yet": (
@@ -63,7 +61,7 @@ ACTS = {
         PrunePlan(verdict="Unknown", reason="Pruning", message="Job j removes old backups"),
     ),
     "its pod waits": (
-        replace(STATE, job=job(waits_for="no secret")),
+        replace(STATE, job=job(pods=(JobPod(name="p", waits_for="no secret"),))),
         PrunePlan(
             verdict="Unknown",
             reason="PodPending",
@@ -128,25 +126,11 @@ def test_what_is_done(given: PruneState, wanted: PrunePlan) -> None:
         ),
     ],
 )
-def test_why_it_failed(ended: PruneJob, pending: str, reason: str, message: str) -> None:
+def test_why_it_failed(ended: JobState, pending: str, reason: str, message: str) -> None:
     made = plan_prune(replace(STATE, job=ended, pending=pending))
     assert (made.verdict, made.reason, made.ended, made.removed) == ("False", reason, ONE, None)
     later = "old backups remain until their removal is tried again, after the next backup"
     assert made.message == f"{message}; {later}"
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ('{"removed": 0, "kept": 2, "removedSize": 0}', PruneReport(removed=0, kept=2)),
-        ('{"error": "e", "reason": "Stalled"}', PruneReport(error="e", reason="Stalled")),
-        ("{}", None),
-        ("", None),
-        ("Killed", None),
-    ],
-)
-def test_reports(text: str, found: PruneReport | None) -> None:
-    assert read(text) == found
 
 
 def after(given: ScheduleState, previous: ScheduleStatus) -> ScheduleStatus:

@@ -10,14 +10,9 @@ import pytest
 
 from etcd_operator.api.backup_schedules import KIND, Retention
 from etcd_operator.api.meta import ObjectMeta, OwnerReference
-from etcd_operator.controllers.etcd_backup.decide.spec import rendered_url
-from etcd_operator.controllers.etcd_backup_schedule.decide.retention import (
-    described,
-    place,
-    series,
-    series_of,
-)
+from etcd_operator.controllers.etcd_backup_schedule.decide.retention import described, place, series
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import checked
+from etcd_operator.controllers.shared.decide.backup_spec import rendered_url, series_of
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.formats import DURATION_PATTERN, seconds_of
 from unit.controllers.etcd_backup_schedule.decide.test_schedule_specs import spec

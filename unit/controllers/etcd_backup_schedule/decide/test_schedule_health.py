@@ -9,7 +9,7 @@ from etcd_operator.api.backup_schedules import ScheduleStatus
 from etcd_operator.api.meta import Condition
 from etcd_operator.controllers.etcd_backup_schedule.decide.cron import cron
 from etcd_operator.controllers.etcd_backup_schedule.decide.health import Verdict, condition, judge, overdue_at
-from etcd_operator.controllers.etcd_cluster.decide.backup_health import change
+from etcd_operator.controllers.shared.decide.backup_health import change
 from etcd_operator.formats import timestamp
 from unit.controllers.etcd_backup_schedule.decide.schedules import at, state
 

@@ -9,8 +9,8 @@ import pytest
 
 from etcd_operator.api.backup_schedules import ScheduleSpec
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.controllers.etcd_backup.decide.spec import rendered_url
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import backup_name, checked, described
+from etcd_operator.controllers.shared.decide.backup_spec import rendered_url
 from etcd_operator.errors import InvalidSpec
 from unit.api.contract.case import Case, changed
 from unit.api.contract.schedule_cases import SCHEDULE, SCHEDULE_CASES

@@ -8,7 +8,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMemberSe
 from etcd_operator.controllers.etcd_cluster.decide.plan import PRELIMINARY, plan
 from etcd_operator.controllers.etcd_cluster.decide.rules import guard
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
-from etcd_operator.controllers.etcd_cluster.decide.status import CATCH_UP
+from etcd_operator.controllers.shared.decide.holds import CATCH_UP
 from etcd_operator.etcd.values import EtcdMember
 from unit.controllers.etcd_cluster.decide.builders import (
     answer,

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import RestoreLabels
-from etcd_operator.controllers.etcd_cluster.decide.member_names import is_member_name
 from etcd_operator.controllers.etcd_cluster.decide.members import Unlabelled
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.shared.decide.member_names import is_member_name
 from unit.controllers.etcd_cluster.decide.builders import bootstrapped, ephemeral, without
 
 

@@ -16,11 +16,10 @@ from etcd_operator.archive import programs, restore, trial
 from etcd_operator.archive.programs import Etcdutl
 from etcd_operator.archive.source import rank
 from etcd_operator.controllers.backup_tool.decide.health import ToolFacts
-from etcd_operator.controllers.etcd_backup.decide.result import STORES, VERIFIES, BackupReport, failure
-from etcd_operator.controllers.etcd_backup_schedule.decide.prune import PruneReport, plan_prune
-from etcd_operator.controllers.etcd_restore.decide import result
-from etcd_operator.controllers.etcd_restore.decide.result import RestoreReport
-from etcd_operator.controllers.shared.decide.job_end import JobEnd
+from etcd_operator.controllers.etcd_backup.decide.result import STORES, VERIFIES, failure
+from etcd_operator.controllers.etcd_backup_schedule.decide.prune import plan_prune
+from etcd_operator.controllers.shared.decide.job_report import JobReport, restore_failure
+from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobPod
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.values import NoAnswer
 from etcd_operator.pods.reports import LastFailure
@@ -95,15 +94,16 @@ def reported(raises: Raises, place: Path) -> tuple[str, str]:
 def test_a_backup_and_a_verification(raises: Raises, tmp_path: Path) -> None:
     text, kind = reported(raises, tmp_path)
     for work in (STORES, VERIFIES):
-        why = failure(BackupReport(error=text, reason=kind), reason="", exit_code=1, job="j", work=work)
-        assert not FLAG.search(why.message), why.message
+        pod = JobPod(name="p", exit_code=1, report=JobReport(error=text, reason=kind))
+        _, message = failure(pod, "j", work)
+        assert not FLAG.search(message), message
 
 
 @pytest.mark.parametrize("raises", OF_RESTORES.values(), ids=OF_RESTORES)
 def test_a_restore(raises: Raises, tmp_path: Path) -> None:
     text, kind = reported(raises, tmp_path)
     assert FLAG.search(text), "the case is about a flag"
-    why = result.failure(RestoreReport(error=text, reason=kind), why="", job="j")
+    why = restore_failure(JobReport(error=text, reason=kind), why="", job="j")
     assert not FLAG.search(why.message), why.message
 
 
@@ -111,7 +111,7 @@ def test_a_restore(raises: Raises, tmp_path: Path) -> None:
 def test_a_removal_of_old_backups(raises: Raises, tmp_path: Path) -> None:
     """It raises none of these today."""
     text, kind = reported(raises, tmp_path)
-    ended = job(JobEnd.FAILED, report=PruneReport(error=text, reason=kind))
+    ended = job(JobEnd.FAILED, report=JobReport(error=text, reason=kind))
     message = plan_prune(replace(STATE, job=ended)).message
     assert not FLAG.search(message), message
 

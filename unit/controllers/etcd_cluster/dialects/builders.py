@@ -4,7 +4,7 @@ from typing import Any
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.controllers.etcd_cluster.dialects.base import Defaults
+from etcd_operator.controllers.shared.decide.clusters import Defaults
 
 DEFAULTS = Defaults(repository="quay.io/coreos/etcd", version="3.6.16")
 

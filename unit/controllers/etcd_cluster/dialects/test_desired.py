@@ -12,9 +12,9 @@ from etcd_operator.api.shared_keys import RECOVER_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
-from etcd_operator.controllers.etcd_cluster.dialects.base import Defaults
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import LONGEST_REQUEST, ImprobableDialect
+from etcd_operator.controllers.shared.decide.clusters import Defaults
 from unit.controllers.etcd_cluster.dialects.builders import (
     DEFAULTS,
     META,

@@ -3,9 +3,9 @@
 import pytest
 
 from etcd_operator.api.meta import ObjectMeta, OwnerReference
-from etcd_operator.controllers.etcd_cluster.dialects.base import Defaults
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
+from etcd_operator.controllers.shared.decide.clusters import Defaults
 
 DEFAULTS = Defaults(repository="quay.io/coreos/etcd", version="3.6.16")
 EPHEMERAL = {"app": "etcd", "etcd_cluster": "c", "etcd_node": "c-0000"}

@@ -10,7 +10,7 @@ import pytest
 from etcd_operator.controllers.etcd_cluster.observe import quorum_check
 from etcd_operator.controllers.etcd_cluster.observe.prober import RECENT
 from etcd_operator.controllers.etcd_cluster.observe.quorum_check import QuorumCheck
-from etcd_operator.controllers.shared.groups import ClusterGroup
+from etcd_operator.controllers.etcd_cluster.parts import ClusterGroup
 from etcd_operator.etcd.values import Answered
 from etcd_operator.keys import Key
 from unit.passes.bench import Bench, bootstrapped

@@ -7,12 +7,11 @@ from etcd_operator.controllers.etcd_restore.decide.actions import RestorePlan
 from etcd_operator.controllers.etcd_restore.decide.plan import plan
 from etcd_operator.controllers.etcd_restore.decide.state import (
     ClaimState,
-    JobState,
     MemberState,
     RestoreState,
     SourceState,
 )
-from etcd_operator.controllers.shared.decide.job_end import JobEnd
+from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState
 
 SNAPSHOT = Verified(revision=7, keys=3, size=100, sha256="ab" * 32, check="manifest", etcd_version="3.6.16")
 DONE = JobState(name="j", end=JobEnd.SUCCEEDED)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.controllers.etcd_restore.decide.progress import RestoreMemory, done, remembered
-from etcd_operator.controllers.etcd_restore.decide.state import JobState, RestoreState
+from etcd_operator.controllers.etcd_restore.decide.state import RestoreState
+from etcd_operator.controllers.shared.decide.job_state import JobState
 from unit.controllers.etcd_restore.decide.test_restore_progress import DONE, SIZE, VERIFYING, running, state
 
 NOW = 1_800_000_000.0

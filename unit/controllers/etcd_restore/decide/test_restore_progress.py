@@ -6,13 +6,8 @@ import pytest
 
 from etcd_operator.api.restores import MemberRestore, RestoreStatus, Verified
 from etcd_operator.controllers.etcd_restore.decide.progress import of_member, published
-from etcd_operator.controllers.etcd_restore.decide.state import (
-    ClaimState,
-    JobState,
-    MemberState,
-    RestoreState,
-)
-from etcd_operator.controllers.shared.decide.job_end import JobEnd
+from etcd_operator.controllers.etcd_restore.decide.state import ClaimState, MemberState, RestoreState
+from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState
 from etcd_operator.pods.reports import Progress
 
 SIZE = 1000

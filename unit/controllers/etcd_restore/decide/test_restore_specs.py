@@ -13,7 +13,6 @@ from etcd_operator.controllers.etcd_restore.decide.spec import (
     problem,
     storage,
     template_version,
-    url_of,
 )
 from unit.api.contract.case import ABSENT, changed
 from unit.api.contract.restore_cases import RESTORE, RESTORE_CASES
@@ -58,7 +57,7 @@ BUCKET = {"bucketURL": "s3://b/?region=eu-west-1", "objectPath": "folder/one.db"
 def test_valid_sources(source: dict[str, Any], url: str) -> None:
     parsed = spec({"spec/source": source})
     assert problem(parsed) == ""
-    assert url_of(parsed.source) == url
+    assert parsed.source.url == url
     if url:
         assert access(parsed).destination.object_url_template == url
 

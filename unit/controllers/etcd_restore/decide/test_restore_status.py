@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from etcd_operator.api.restores import RecordedBackup, RestoreFailure, RestoreStatus
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import bump_at
-from etcd_operator.controllers.etcd_restore.decide.result import RestoreReport
 from etcd_operator.controllers.etcd_restore.decide.state import (
     ClaimState,
     RestoreState,
@@ -12,6 +11,7 @@ from etcd_operator.controllers.etcd_restore.decide.state import (
     TargetCluster,
 )
 from etcd_operator.controllers.etcd_restore.decide.status import status
+from etcd_operator.controllers.shared.decide.job_report import JobReport
 from unit.controllers.etcd_restore.decide.restore_states import (
     ANNOTATED,
     BEGUN,
@@ -37,7 +37,7 @@ def written(state: RestoreState, previous: RestoreStatus | None = None) -> Resto
 
 
 def test_the_status_of_a_restore_that_goes_on() -> None:
-    found = written(replace(BEGUN, check=replace(DONE, report=RestoreReport(snapshot=SNAPSHOT))))
+    found = written(replace(BEGUN, check=replace(DONE, report=JobReport(snapshot=SNAPSHOT))))
     assert (found.phase, found.start_time, found.completion_time) == ("Pending", "2026-11-22T14:00:00Z", "")
     assert (found.snapshot, found.version, found.url) == (SNAPSHOT, "3.6.16", "s3://b/one.db")
     assert [member.phase for member in found.members] == ["Pending", "Pending"]
@@ -52,7 +52,7 @@ def test_what_was_recorded_when_it_began_is_kept() -> None:
     """Also where the source cannot be read any more, and by an operator that raises revisions otherwise."""
     recorded = RecordedBackup(uid="first", sha256=SNAPSHOT.sha256, spec={"a": 1})
     began = replace(BEGUN, source=replace(BEGUN.source, backup=recorded))
-    found = written(replace(began, check=replace(DONE, report=RestoreReport(snapshot=SNAPSHOT))))
+    found = written(replace(began, check=replace(DONE, report=JobReport(snapshot=SNAPSHOT))))
     assert (found.backup, found.revision_bump) == (recorded, bump_at(BEGUN.created, SNAPSHOT.revision))
     other = SourceState(url="s3://b/two.db", backup=RecordedBackup(uid="other"))
     for source in (other, SourceState(reason="UnknownBackup", message="it cannot be read")):

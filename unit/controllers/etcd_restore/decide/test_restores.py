@@ -5,14 +5,11 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.restores import RecordedBackup, RestoreFailure, RestoreStatus, Verified
-from etcd_operator.controllers.etcd_restore.decide import result
 from etcd_operator.controllers.etcd_restore.decide.actions import Act
 from etcd_operator.controllers.etcd_restore.decide.identity import identity
 from etcd_operator.controllers.etcd_restore.decide.plan import plan
-from etcd_operator.controllers.etcd_restore.decide.result import RestoreReport
 from etcd_operator.controllers.etcd_restore.decide.state import (
     ClaimState,
-    JobState,
     MemberState,
     RestoreState,
     SourceState,
@@ -20,7 +17,8 @@ from etcd_operator.controllers.etcd_restore.decide.state import (
 )
 from etcd_operator.controllers.etcd_restore.decide.status import status
 from etcd_operator.controllers.etcd_restore.decide.versions import version_problem
-from etcd_operator.controllers.shared.decide.job_end import START_PATIENCE, JobEnd
+from etcd_operator.controllers.shared.decide.job_report import JobReport, restore_failure
+from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE, JobEnd, JobState
 from unit.controllers.etcd_restore.decide.restore_states import (
     ANNOTATED,
     BEGUN,
@@ -119,7 +117,7 @@ def test_an_etcdbackup_does_not_matter_once_every_member_has_its_job() -> None:
 
 def test_a_job_without_a_report_verifies_nothing() -> None:
     assert failure(replace(BEGUN, check=DONE)) == "PodFailed"
-    assert failure(replace(BEGUN, check=replace(DONE, report=RestoreReport()))) == "PodFailed"
+    assert failure(replace(BEGUN, check=replace(DONE, report=JobReport()))) == "PodFailed"
     why = replace(DONE, end=JobEnd.FAILED, why="OOMKilled")
     made = planned(replace(BEGUN, check=why))
     assert made.failure == RestoreFailure(
@@ -128,7 +126,7 @@ def test_a_job_without_a_report_verifies_nothing() -> None:
 
 
 def test_what_was_verified_is_recorded() -> None:
-    made = planned(replace(BEGUN, check=replace(DONE, report=RestoreReport(snapshot=SNAPSHOT))))
+    made = planned(replace(BEGUN, check=replace(DONE, report=JobReport(snapshot=SNAPSHOT))))
     assert made.snapshot == SNAPSHOT
     assert made.message == "verified: revision 7, 3 keys, all hashes match"
 
@@ -136,9 +134,7 @@ def test_what_was_verified_is_recorded() -> None:
 @pytest.mark.parametrize(("sha256", "reason"), [("", ""), ("ab" * 32, ""), ("cd" * 32, "Replaced")])
 def test_what_was_verified_is_what_the_etcdbackup_has_stored(sha256: str, reason: str) -> None:
     source = replace(BEGUN.source, backup=RecordedBackup(uid="u", sha256=sha256))
-    made = planned(
-        replace(BEGUN, source=source, check=replace(DONE, report=RestoreReport(snapshot=SNAPSHOT)))
-    )
+    made = planned(replace(BEGUN, source=source, check=replace(DONE, report=JobReport(snapshot=SNAPSHOT))))
     assert (made.failure.reason if made.failure is not None else "") == reason
     assert (made.snapshot is None) == bool(reason)
 
@@ -266,11 +262,6 @@ def test_a_claim_that_replaced_the_one_of_its_job_has_no_data() -> None:
     assert unknown.is_restored, "a Job of an earlier operator does not name its claim"
 
 
-def test_a_report_that_is_none() -> None:
-    assert result.read("") is None
-    assert result.read("[]") is None
-
-
 def test_ids_are_those_that_etcd_computes() -> None:
     """As `etcdutl snapshot restore` of 3.5.35, 3.6.16 and 3.7.3 logs them for these flags."""
     made = identity({"m0": "http://10.0.0.1:2380", "m1": "http://10.0.0.2:2380"}, "token-1")
@@ -310,18 +301,17 @@ def test_a_version_that_cannot_start() -> None:
 
 
 def test_an_error_that_the_command_reported() -> None:
-    why = result.failure(RestoreReport(error="no bucket", reason="BucketMissing"), why="", job="j")
+    why = restore_failure(JobReport(error="no bucket", reason="BucketMissing"), why="", job="j")
     assert (why.reason, why.message) == ("BucketMissing", "no bucket")
     assert (
-        result.failure(RestoreReport(error="x" * 9999, reason="New"), why="", job="j").reason
-        == "RestoreFailed"
+        restore_failure(JobReport(error="x" * 9999, reason="New"), why="", job="j").reason == "RestoreFailed"
     )
 
 
 def test_a_plain_snapshot_is_named_as_one() -> None:
     def message_for(check: str) -> str:
         snapshot = Verified(revision=7, keys=1, size=1, sha256="", check=check)
-        return planned(replace(BEGUN, check=replace(DONE, report=RestoreReport(snapshot=snapshot)))).message
+        return planned(replace(BEGUN, check=replace(DONE, report=JobReport(snapshot=snapshot)))).message
 
     assert message_for("hash") == "verified: revision 7, 1 key, there is no manifest, but etcd's hash matches"
     assert "only the structure was checked" in message_for("none")

@@ -5,9 +5,13 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.controllers.etcd_restore.decide.plan import PROGRESS_POLL
-from etcd_operator.controllers.etcd_restore.decide.state import Evictions, JobState
-from etcd_operator.controllers.shared.decide import evictions
-from etcd_operator.controllers.shared.decide.job_end import START_PATIENCE
+from etcd_operator.controllers.shared.decide.job_state import (
+    LONGEST_PAUSE,
+    START_PATIENCE,
+    Evictions,
+    JobState,
+    evicted_again,
+)
 from unit.controllers.etcd_restore.decide.restore_states import BEGUN, RUNS, planned
 
 ONCE = Evictions(count=1, pod="j-1", node="n1", message="low on disk")
@@ -35,12 +39,12 @@ def test_what_is_evicted_again_is_reported_also_while_the_next_pod_runs(job: Job
 
 
 def test_only_the_job_that_is_evicted_again_is_named() -> None:
-    assert evictions.repeated([RUNS, replace(RUNS, evictions=ONCE)]) == ""
-    assert "Job j were evicted" in evictions.repeated([RUNS, GONE])
+    assert evicted_again([RUNS, replace(RUNS, evictions=ONCE)]) == ""
+    assert "Job j were evicted" in evicted_again([RUNS, GONE])
 
 
 def test_the_pause_of_kubernetes_does_not_count_as_lateness() -> None:
-    late = START_PATIENCE + evictions.LONGEST_PAUSE
+    late = START_PATIENCE + LONGEST_PAUSE
     made = planned(replace(BEGUN, check=replace(GONE, waited=late - 0.5)))
     assert (made.reason, made.requeue_after) == ("PodEvicted", 1.0)
     made = planned(replace(BEGUN, check=replace(GONE, waited=late)))

@@ -35,7 +35,7 @@ from etcd_operator.controllers.etcd_cluster.decide.observation import listed
 from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD
+from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 
 
 def begin(state: ClusterState) -> Plan | None:

@@ -22,7 +22,7 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.voters import remountin
 from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD
+from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 
 UNKNOWN = (
     "this resource was created again, and no quorum reports whether the adoption in spec.adopt had ended"

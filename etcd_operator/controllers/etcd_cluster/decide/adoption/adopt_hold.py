@@ -9,7 +9,7 @@ from etcd_operator.controllers.etcd_cluster.decide.adoption.obstacles import unh
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import remounting
 from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD
+from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 
 
 def hold(state: ClusterState) -> Plan | None:

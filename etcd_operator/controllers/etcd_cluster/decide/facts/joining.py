@@ -18,7 +18,6 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import may_change
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Numbers
-from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
     AddLearner,
@@ -27,8 +26,9 @@ from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
 from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP
 from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import joining_version
+from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
+from etcd_operator.controllers.shared.decide.member_names import ordinal_of
 
 
 def joining(state: ClusterState, name: str, token: str) -> Joining:

@@ -4,8 +4,8 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Recreate
 from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import CATCH_UP
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import may_fail_by_version
+from etcd_operator.controllers.shared.decide.holds import CATCH_UP
 
 CRASHES = 3
 """Restarts after which a member that reports broken data is believed.

@@ -30,7 +30,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
     way_out,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_restore.decide.state import JobState
+from etcd_operator.controllers.shared.decide.job_state import JobState
 
 DELETION_PATIENCE = 60.0
 """Seconds after which a pod that is being deleted is reported: twice what Kubernetes gives it to end."""

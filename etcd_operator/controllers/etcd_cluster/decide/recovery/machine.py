@@ -21,7 +21,6 @@ from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.recoveries import OfflineSurvivor, Recovery
 from etcd_operator.api.shared_keys import DELETE_CLAIMS
 from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Remember
-from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import pause
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
@@ -59,6 +58,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import seed_corrupt
+from etcd_operator.controllers.shared.decide.member_names import ordinal_of
 
 PATIENCE = 30.0
 """Seconds of silence after which a seed that keeps clients out is reported with the way to give it up."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
-from etcd_operator.controllers.etcd_restore.decide.state import JobState
+from etcd_operator.controllers.shared.decide.job_state import JobState
 from etcd_operator.pods.reports import RestorableBackups
 
 

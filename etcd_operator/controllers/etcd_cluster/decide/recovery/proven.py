@@ -13,7 +13,6 @@ import msgspec
 
 from etcd_operator.api.recoveries import Authority, Recovery, Source
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
-from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
@@ -44,6 +43,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
     under_way,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.shared.decide.member_names import ordinal_of
 from etcd_operator.pods.reports import BackupReport
 from etcd_operator.versions import can_restore
 

@@ -16,10 +16,8 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import is_del
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import create_seed
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import SEED_POLL, reason_of, under_way
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_restore.decide import result
-from etcd_operator.controllers.etcd_restore.decide.state import JobState
-from etcd_operator.controllers.shared.decide import evictions
-from etcd_operator.controllers.shared.decide.job_end import START_PATIENCE, JobEnd
+from etcd_operator.controllers.shared.decide.job_report import restore_failure
+from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState, evicted_again, patience
 
 FILLING_POLL = 1.0
 """Seconds between observations of the Job: its events lead to no pass of the cluster."""
@@ -43,7 +41,7 @@ def fill(state: ClusterState, recovery: Recovery, seed: Member | None) -> Plan |
     if job.end is JobEnd.SUCCEEDED:
         return _act(recovery, create_seed(recovery), under_way(recovery))
     if job.end is JobEnd.FAILED:
-        return result.failure(job.report, why=job.why, job=job.name)
+        return restore_failure(job.report, why=job.why, job=job.name)
     return _await(recovery, job)
 
 
@@ -54,15 +52,15 @@ def _begin(recovery: Recovery, claim: ClaimFacts | None) -> Plan:
 
 
 def _await(recovery: Recovery, job: JobState) -> Plan | RestoreFailure:
-    patience = evictions.patience(job, START_PATIENCE)
-    evicted = evictions.repeated([job])
-    if evicted and (job.is_running or job.waited < patience):
+    limit = patience(job)
+    evicted = evicted_again([job])
+    if evicted and (job.is_running or job.waited < limit):
         return _wait(recovery, evicted)
     if job.is_running:
         return _wait(recovery, f"the Job {job.name} is restoring the backup")
-    if job.waited < patience:
+    if job.waited < limit:
         return _wait(recovery, f"the Job {job.name} has not started: {job.waits_for}")
-    minutes = round(patience / 60)
+    minutes = round(limit / 60)
     message = f"no pod of the Job {job.name} ran for {minutes} minutes: {job.waits_for}"
     return RestoreFailure(reason="NotStarted", message=message)
 

@@ -34,7 +34,8 @@ from etcd_operator.controllers.etcd_cluster.decide.first_start import (
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD, auth_enabled
+from etcd_operator.controllers.etcd_cluster.decide.status import auth_enabled
+from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 
 
 def bootstrap(state: ClusterState) -> Plan | None:

@@ -21,7 +21,7 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.budget import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import quorum
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import CATCH_UP
+from etcd_operator.controllers.shared.decide.holds import CATCH_UP
 
 
 def budget(state: ClusterState) -> Plan | None:

@@ -14,7 +14,8 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.voters import removable
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import DisarmCorrupt, RemoveCorrupt
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD, data_corrupt
+from etcd_operator.controllers.etcd_cluster.decide.status import data_corrupt
+from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 from etcd_operator.etcd.values import ANYBODY
 
 

@@ -4,12 +4,8 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.adoption.obstacles import may_have_adopted
 from etcd_operator.controllers.etcd_cluster.decide.facts.budget import missing_budget
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import (
-    CATCH_UP,
-    RETRY_HELD,
-    auth_enabled,
-    of_another_operator,
-)
+from etcd_operator.controllers.etcd_cluster.decide.status import auth_enabled, of_another_operator
+from etcd_operator.controllers.shared.decide.holds import CATCH_UP, RETRY_HELD
 
 
 def deleting(state: ClusterState) -> Plan | None:

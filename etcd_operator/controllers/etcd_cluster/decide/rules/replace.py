@@ -14,7 +14,7 @@ from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import 
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import remounting, removable
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import RemoveMember
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import CATCH_UP
+from etcd_operator.controllers.shared.decide.holds import CATCH_UP
 
 
 def lost_member(state: ClusterState) -> Plan | None:

@@ -15,7 +15,8 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.claims import conflict
 from etcd_operator.controllers.etcd_cluster.decide.first_start import create
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, quorum
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD, of_another_operator
+from etcd_operator.controllers.etcd_cluster.decide.status import of_another_operator
+from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 
 
 def resume(state: ClusterState) -> Plan | None:

@@ -15,7 +15,8 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.former_operator import 
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import may_change
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import RETRY_HELD, of_another_operator
+from etcd_operator.controllers.etcd_cluster.decide.status import of_another_operator
+from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 
 RECHECK = 1.0
 """Seconds between observations while no quorum of the members answers."""

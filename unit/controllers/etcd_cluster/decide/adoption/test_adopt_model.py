@@ -12,7 +12,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Delete
 from etcd_operator.controllers.etcd_cluster.decide.adoption import external_answers
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.facts.budget import min_available as plan_budget
-from etcd_operator.controllers.etcd_cluster.decide.member_names import ordinal_of
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
     AddLearner,
@@ -26,6 +25,7 @@ from etcd_operator.controllers.etcd_cluster.decide.observation import is_own_quo
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.replies import Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.shared.decide.member_names import ordinal_of
 from etcd_operator.etcd.values import EtcdMember
 from unit.controllers.etcd_cluster.decide.adoption.adoptions import offered, theirs
 from unit.controllers.etcd_cluster.decide.builders import answer, entry, serving

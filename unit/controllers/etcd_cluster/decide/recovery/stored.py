@@ -8,9 +8,8 @@ import msgspec
 from etcd_operator.api.recoveries import Recovery, StoredBackup
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts, CompletedBackup
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_restore.decide.result import RestoreReport
-from etcd_operator.controllers.etcd_restore.decide.state import JobState
-from etcd_operator.controllers.shared.decide.job_end import JobEnd
+from etcd_operator.controllers.shared.decide.job_report import JobReport
+from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,
     NAMES,
@@ -76,7 +75,7 @@ def job(**changes: Any) -> JobState:
 
 
 FAILED = job(
-    end=JobEnd.FAILED, is_running=False, report=RestoreReport(error="one.db is damaged", reason="Damaged")
+    end=JobEnd.FAILED, is_running=False, report=JobReport(error="one.db is damaged", reason="Damaged")
 )
 DONE = job(end=JobEnd.SUCCEEDED, is_running=False)
 

@@ -30,9 +30,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
 from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
-from etcd_operator.controllers.etcd_restore.decide.state import Evictions
-from etcd_operator.controllers.shared.decide.evictions import LONGEST_PAUSE
-from etcd_operator.controllers.shared.decide.job_end import START_PATIENCE, JobEnd
+from etcd_operator.controllers.shared.decide.job_state import LONGEST_PAUSE, START_PATIENCE, Evictions, JobEnd
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,
     NAMES,

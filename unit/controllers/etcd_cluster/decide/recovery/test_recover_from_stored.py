@@ -17,7 +17,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
-from etcd_operator.controllers.etcd_restore.decide.state import JobState
+from etcd_operator.controllers.shared.decide.job_state import JobState
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,
     bootstrapped,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from etcd_operator.api.backup_schedules import KIND
 from etcd_operator.api.backups import (
     ANY_PLACEHOLDER_PATTERN,
     PLACEHOLDER_PATTERN,
@@ -52,6 +53,12 @@ def rendered_url(template: str, metadata: ObjectMeta) -> str:
         "CreationTimestamp": metadata.creation_timestamp,
     }
     return re.sub(PLACEHOLDER_PATTERN, lambda found: values[found[1]], template)
+
+
+def series_of(backup: ObjectMeta) -> str:
+    """The series of the schedule that owns an EtcdBackup; empty if none does."""
+    owner = next((each for each in backup.owner_references if each.controller and each.kind == KIND), None)
+    return f"{backup.namespace}/{owner.name}/{owner.uid}" if owner is not None else ""
 
 
 def url_in_pod(url: str) -> str:

@@ -1,0 +1,35 @@
+"""The group of EtcdBackups: without their definition or a right of theirs, clusters are served as before."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from etcd_operator.api.backups import UID_LABEL, EtcdBackup
+from etcd_operator.controllers.etcd_backup.observe import BackupObserver
+from etcd_operator.controllers.etcd_backup.reconciler import BackupReconciler
+from etcd_operator.controllers.etcd_backup.source import Sources
+from etcd_operator.controllers.shared.caches import CacheSource
+from etcd_operator.controllers.shared.groups import Group, Wiring
+from etcd_operator.controllers.shared.job_reader import JobReader
+from etcd_operator.controllers.shared.jobs import BY_OWNER, JobCaches, job_caches
+from etcd_operator.kube import resources
+from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.store import Index
+
+
+def backup_caches(source: CacheSource) -> JobCaches[EtcdBackup]:
+    """The informers of EtcdBackups and their Jobs."""
+    by_owner: Mapping[str, Index[EtcdBackup]] = {BY_OWNER: lambda backup: (backup.metadata.controller_uid,)}
+    return job_caches(source, resources.BACKUPS, EtcdBackup, UID_LABEL, by_owner)
+
+
+def backup_group(wiring: Wiring, caches: JobCaches[EtcdBackup], clusters: tuple[Informer[Any], ...]) -> Group:
+    """The group, wired but not started. clusters: the caches of EtcdClusters of both groups."""
+    waits = wiring.waits()
+    observer = BackupObserver(
+        jobs=JobReader(caches=caches, waits=waits), sources=Sources(clusters=clusters), waits=waits
+    )
+    passes = wiring.passes(caches.owners, caches)
+    reconciler = BackupReconciler(wiring=wiring, passes=passes, observer=observer)
+    controller = wiring.new_controller("improbable-backup", reconciler.reconcile)
+    caches.wake(controller.enqueue, controller.restart)
+    return Group(name="backups", informers=caches.all(), controllers=(controller,), others=clusters)
