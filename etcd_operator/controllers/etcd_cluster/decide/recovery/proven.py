@@ -50,6 +50,7 @@ from etcd_operator.versions import can_restore
 
 def begin(state: ClusterState, left: Left) -> Plan:
     """Recover from the newest of survivors and backups, or name the backup that a person may choose."""
+    left = replace(left, state=state)  # with what was observed of backups since
     if not left.remaining:
         found = newest_backup(state)
         return found if isinstance(found, Plan) else _restore_all(state, found)
