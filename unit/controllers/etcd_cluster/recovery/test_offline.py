@@ -63,7 +63,7 @@ def test_a_survivor_that_restarted_is_read_and_recovered_from_by_name() -> None:
         ask(made)
         made.settle()
         assert_recovered(made)
-        assert made.status(IMPROBABLE)["recovery"]["sha256"]
+        assert made.status(IMPROBABLE)["recovery"]["source"]["sha256"]
         asked = len(made.etcds.readers_asked)
         made.rest()
         assert len(made.etcds.readers_asked) == asked
