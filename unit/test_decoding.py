@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 import pytest
@@ -207,6 +207,8 @@ READ = [
 
 def least(kind: Any) -> Any:
     """The least JSON that a type takes."""
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
     if get_origin(kind) is Literal:
         return get_args(kind)[0]
     if get_origin(kind) in (tuple, dict):

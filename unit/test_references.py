@@ -20,7 +20,7 @@ MODULES = {
 }
 STEMS = {parts[-1] for parts in MODULES}
 
-FIELDS = {"spec", "state", "status"}
+FIELDS = {"metadata", "spec", "state", "status"}
 """Modules, too, but in texts the field of an object follows."""
 
 DOTTED = re.compile(r"`([a-z_]\w*(?:\.\w+)+)`")

@@ -1,4 +1,4 @@
-"""Structural schemas, as a CustomResourceDefinition requires them, from the API types.
+"""Structural schemas, as a CustomResourceDefinition requires them, from the API msgspec.inspect.
 
 The types are the one source of what the operator reads and what the API server accepts. Pieces
 that are the same as in a pod (affinity, resources, the spec of a claim) are raw in the types;
@@ -16,18 +16,21 @@ from importlib import resources
 from typing import Any
 
 import msgspec
-from msgspec import inspect as types
 
 from etcd_operator.decoding import decoder
 
 Schema = dict[str, Any]
 
-_SCALARS = {types.StrType: "string", types.BoolType: "boolean", types.FloatType: "number"}
+_SCALARS = {
+    msgspec.inspect.StrType: "string",
+    msgspec.inspect.BoolType: "boolean",
+    msgspec.inspect.FloatType: "number",
+}
 
 
 def of_type(kind: type) -> Schema:
     """The structural schema of a struct; its docstring describes it."""
-    return _schema(types.type_info(kind)) | {"description": described(kind)}
+    return _schema(msgspec.inspect.type_info(kind)) | {"description": described(kind)}
 
 
 def described(kind: type) -> str:
@@ -71,48 +74,48 @@ def fields(schema: Schema, path: str = "") -> Iterator[str]:
         yield from fields(schema["items"], f"{path}[]")
 
 
-def _schema(kind: types.Type) -> Schema:
+def _schema(kind: msgspec.inspect.Type) -> Schema:
     """Without the defaults of the types: the API server would store them, and so outlive the operator's own.
 
     Unknown fields need no `additionalProperties: false`: the API server reports and drops them by itself.
     """
     found: Schema
     match kind:
-        case types.StructType(cls=struct, fields=members, tag=tag):
+        case msgspec.inspect.StructType(cls=struct, fields=members, tag=tag):
             texts = _comments(struct)
             properties = {f.encode_name: _schema(f.type) | {"description": texts[f.name]} for f in members}
             required = [field.encode_name for field in members if field.required]
             if isinstance(tag, str):
                 properties["type"], required = {"enum": [tag], "type": "string"}, ["type", *required]
             found = {"type": "object", "required": required or None, "properties": properties}
-        case types.Metadata(extra={"schema": name}):
+        case msgspec.inspect.Metadata(extra={"schema": name}):
             found = of_type(name) if isinstance(name, type) else piece(name)
-        case types.UnionType(types=choices):
+        case msgspec.inspect.UnionType(types=choices):
             # A field that may be None is a field that may be absent: the API server drops an explicit
             # null of a field that is not nullable, so no rule ever sees one.
-            found = _union([each for each in choices if not isinstance(each, types.NoneType)])
-        case types.VarTupleType(item_type=item):
+            found = _union([each for each in choices if not isinstance(each, msgspec.inspect.NoneType)])
+        case msgspec.inspect.VarTupleType(item_type=item):
             found = {"type": "array", "items": _schema(item)}
-        case types.DictType(value_type=value):
+        case msgspec.inspect.DictType(value_type=value):
             found = {"type": "object", "additionalProperties": _schema(value) or None}
-        case types.LiteralType(values=values):
+        case msgspec.inspect.LiteralType(values=values):
             found = {"enum": sorted(map(str, values)), "type": "string"}
-        case types.IntType(ge=least, le=most):
+        case msgspec.inspect.IntType(ge=least, le=most):
             found = {"type": "integer", "minimum": least, "maximum": most}
-        case types.AnyType():
+        case msgspec.inspect.AnyType():
             found = {}
         case _:
             found = {"type": _SCALARS[type(kind)]}
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _union(choices: list[types.Type]) -> Schema:
+def _union(choices: list[msgspec.inspect.Type]) -> Schema:
     """One schema for a tagged union: structural schemas have no discriminator."""
     found, *others = map(_schema, choices)
     for other in others:
         found["required"] = [name for name in found["required"] if name in other["required"]]
         found["properties"] = {**other["properties"], **found["properties"]}
-    structs = [choice for choice in choices if isinstance(choice, types.StructType)]
+    structs = [choice for choice in choices if isinstance(choice, msgspec.inspect.StructType)]
     if others:
         texts = [f"{struct.tag}: {described(struct.cls)}" for struct in structs]
         tags = [struct.tag for struct in structs]

@@ -1,7 +1,7 @@
 """One pass over one EtcdPeer: observe, plan, act.
 
 What is decided, and why, stands in `decide.plan`. The cluster's own pass writes the peer's status
-(see `etcd_peer.status`), and reports in the cluster's why the objects of a peer cannot be made.
+(see `etcd_cluster.peer_status`), and reports in the cluster's why the objects of a peer cannot be made.
 """
 
 from collections.abc import Callable
