@@ -45,7 +45,7 @@ def test_a_persistent_survivor_that_restarted_is_read_and_recovered_from_by_name
     print(f"served again {time.monotonic() - began:.2f} s after the restart")
     space.wait_settled(document)
     writer.verify()
-    assert space.status(document)["recovery"]["sha256"]
+    assert space.status(document)["recovery"]["source"]["sha256"]
 
 
 @pytest.mark.long

@@ -245,7 +245,7 @@ def test_a_cluster_that_served_for_long_may_be_recovered_again() -> None:
     with bootstrapped(*persistent(**AUTOMATIC)) as made:
         recovered(made)
         made.clock.advance(STABLE_AFTER + 1.0)
-        made.run_until(lambda: made.status(IMPROBABLE)["recovery"].get("stable", False))
+        made.run_until(lambda: not made.status(IMPROBABLE)["recovery"].get("unstable", False))
         made.settle()
         made.rest()
         lose_again(made)
