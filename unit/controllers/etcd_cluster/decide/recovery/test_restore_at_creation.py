@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.api.recoveries import REVISION_BUMP, ClaimBackup, ToolBackup
+from etcd_operator.api.cluster_spec import S3Target
+from etcd_operator.api.recoveries import REVISION_BUMP, BucketBackup, ClaimBackup, ToolBackup
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.desired import RestoreFrom
 from etcd_operator.controllers.etcd_cluster.decide.members import FetchedBackup, Member, PodFacts, PodProblem
@@ -56,6 +57,14 @@ def test_a_backup_is_fetched_through_the_tool_that_uses_its_claim() -> None:
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery is not None
     assert remembered.persisted.recovery.backup == ToolBackup(cluster="old")
+
+
+def test_a_backup_in_a_bucket_is_fetched_from_there() -> None:
+    source = RestoreFrom(cluster="old", s3=S3Target(s3_bucket="backups"))
+    remembered = plan(ClusterState(desired=replace(ephemeral(), restore=source))).actions[1]
+    assert isinstance(remembered, Remember)
+    assert remembered.persisted.recovery is not None
+    assert remembered.persisted.recovery.backup == BucketBackup(cluster="old")
 
 
 def restoring(pod_of_seed: PodFacts | None, *, serves: bool = False) -> ClusterState:
