@@ -17,6 +17,7 @@ from unit.controllers.etcd_cluster.decide.builders import (
     VERSION,
     answering,
     claim,
+    down,
     with_record,
 )
 from unit.controllers.etcd_cluster.decide.recovery.stored import (
@@ -80,6 +81,14 @@ def test_an_adoption_and_an_upgrade_come_first() -> None:
         found = refused(state)
         assert found is not None
         assert word in found.message
+
+
+def test_it_does_not_begin_without_a_quorum() -> None:
+    """The members that are silent may have newer writes, and no revision is known to give up."""
+    minority = replace(down(live(NAME), *NAMES[1:]), has_quorum=False)
+    made = plan(minority)
+    assert (made.actions, made.reason) == ((), "QuorumLost")
+    assert plan(replace(minority, has_quorum=True)).reason == "Restoring"
 
 
 def test_an_etcdutl_that_cannot_raise_revisions_is_refused() -> None:
