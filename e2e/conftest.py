@@ -7,6 +7,7 @@ Tests marked `exclusive` break what all tests depend on. Two runs:
     pytest e2e -n 3 -m "not exclusive"
     pytest e2e -m exclusive
 Every namespace enforces the Pod Security Standard `restricted`, except for tests marked `unrestricted`.
+Tests marked `capability` or `walkthrough` are run by `hack/test` also without --all.
 Tests marked `long` take minutes or need three nodes; they run only if -m names them (docs/development.md).
 """
 
@@ -42,6 +43,8 @@ STARTED = pytest.StashKey[OperatorProcess]()
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "exclusive: breaks what other tests depend on; run without -n")
+    for name in ("capability(name)", "walkthrough(document, *sections)"):
+        config.addinivalue_line("markers", f"{name}: runs in the quick run, too; see e2e/support/subjects.py")
     config.addinivalue_line("markers", "unrestricted: in a namespace that admits pods of every kind")
     config.addinivalue_line("markers", "long: takes minutes or three nodes; runs only when -m names it")
     failures.register(config)

@@ -64,6 +64,7 @@ def adopted(space: Space, theirs: External, document: Document) -> Writer:
     return writer
 
 
+@pytest.mark.capability("adopt")
 def test_the_documents_boot_member_is_replaced(space: Space) -> None:
     theirs = external(space, 1)
     endpoint = f"http://{theirs.addresses()[0]}:2379"

@@ -17,7 +17,7 @@ AUTOMATIC: dict[str, Any] = {"recovery": "Automatic", "recoveryAfterSeconds": 10
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(persistent, id="persistent"),
+        pytest.param(persistent, id="persistent", marks=pytest.mark.capability("recover automatically")),
         pytest.param(ephemeral, id="ephemeral", marks=pytest.mark.long),
     ],
 )

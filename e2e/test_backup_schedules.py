@@ -65,6 +65,8 @@ def pruned(space: Space) -> tuple[str, str]:
     return next(((c["status"], c["message"]) for c in conditions if c["type"] == "Pruned"), ("", ""))
 
 
+@pytest.mark.capability("EtcdBackupSchedule")
+@pytest.mark.walkthrough("Improbable guide", "The EtcdBackupSchedule resource")
 def test_a_schedule_from_its_creation_to_its_deletion(space: Space, operator: Operator) -> None:
     with_a_key(space)
     space.kubectl.create(schedule(timeZone="Europe/Berlin"))

@@ -84,6 +84,9 @@ def restored(file: Path, scratch: Path) -> str:
         return found.value.decode()
 
 
+@pytest.mark.capability("spec.backup")
+@pytest.mark.walkthrough("CoreOS README", "Disaster recovery")
+@pytest.mark.walkthrough("CoreOS article", "Create a new etcd cluster with the Operator")
 @pytest.mark.unrestricted
 def test_the_walkthrough_from_the_example_to_a_restored_backup(space: Space, tmp_path: Path) -> None:
     document = ephemeral(NAME)
@@ -146,6 +149,7 @@ def stored(folder: Path) -> list[int]:
     return sorted(int(name.split("_")[1], 16) for name in names)
 
 
+@pytest.mark.walkthrough("CoreOS article", "Backup")
 def test_every_two_seconds_the_last_three_are_kept(space: Space, operator: Operator) -> None:
     """Also what an edit and the end of `spec.backup` do, where pods are restricted."""
     backup = {"backupIntervalInSecond": 2, "maxBackups": 3, "volumeSizeInMB": 50}

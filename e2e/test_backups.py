@@ -89,6 +89,8 @@ def with_a_key(space: Space) -> str:
     return str(space.status(document)["clusterID"])
 
 
+@pytest.mark.capability("EtcdBackup")
+@pytest.mark.walkthrough("Improbable guide", "The EtcdBackup resource")
 def test_a_backup_is_stored_on_a_volume_and_can_be_read_back(space: Space) -> None:
     cluster_id = with_a_key(space)
     space.kubectl.create(backup("one", ON_CLAIM))

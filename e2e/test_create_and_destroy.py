@@ -25,7 +25,26 @@ NODEPORT = str(EXAMPLES / "example-etcd-cluster-nodeport-service.json")
 NAMES = [f"example-etcd-cluster-{number:04}" for number in range(3)]
 
 
-@pytest.mark.parametrize("manifest", [EXAMPLE, OLDEST], ids=["spec-size", "oldest-form-top-level-size"])
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(
+            EXAMPLE,
+            id="spec-size",
+            marks=[
+                pytest.mark.capability("create and delete: coreos.com"),
+                pytest.mark.walkthrough("CoreOS README", "Create and destroy an etcd cluster"),
+            ],
+        ),
+        pytest.param(
+            OLDEST,
+            id="oldest-form-top-level-size",
+            marks=pytest.mark.walkthrough(
+                "CoreOS README, oldest", "Create an etcd cluster", "Destroy an existing etcd cluster"
+            ),
+        ),
+    ],
+)
 def test_create_shows_the_pods_and_services_of_the_documents_and_delete_removes_everything(
     space: Space, manifest: str
 ) -> None:
@@ -56,6 +75,7 @@ def all_run(space: Space) -> bool:
     return is_running and sorted(row["NAME"] for row in rows) == NAMES
 
 
+@pytest.mark.walkthrough("CoreOS README", "Create and destroy an etcd cluster")
 def test_the_nodeport_service_of_the_documents_reaches_etcd(space: Space) -> None:
     document = ephemeral()
     space.kubectl("create", "-f", EXAMPLE)

@@ -67,6 +67,7 @@ def await_members(space: Space, document: Document, *numbers: int) -> None:
     assert found.strip() == "bar"
 
 
+@pytest.mark.capability("restore when all members are lost")
 @pytest.mark.unrestricted
 def test_all_pods_deleted_together_are_restored_from_the_newest_backup(space: Space) -> None:
     document = created(space)
@@ -100,6 +101,8 @@ def test_all_pods_deleted_together_are_restored_from_the_newest_backup(space: Sp
     assert_at_rest(space, 10)
 
 
+@pytest.mark.capability("recover from a survivor")
+@pytest.mark.walkthrough("CoreOS README", "Disaster recovery")
 @pytest.mark.unrestricted
 def test_two_of_three_pods_deleted_as_the_document_does(space: Space) -> None:
     document = created(space)

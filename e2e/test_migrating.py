@@ -131,9 +131,9 @@ def test_no_cluster_begins_beside_one_of_the_same_name(space: Space) -> None:
             space.kubectl("delete", "etcdclusters.coreos.com", "example-etcd-cluster")
 
 
+@pytest.mark.capability("take over from an earlier operator")
 @pytest.mark.exclusive
 @pytest.mark.unrestricted
-@pytest.mark.long
 def test_a_cluster_of_improbables_operator_is_taken_over_in_place(space: Space, tmp_path: Path) -> None:
     document = persistent(version=VERSION)
     theirs, shell = of_improbable(space, document), Shell(space, tmp_path)

@@ -58,6 +58,11 @@ def test_etcdctl_finds_the_members_by_the_srv_records_of_the_service(space: Spac
     )
 
 
+@pytest.mark.capability("create, delete and resume: etcd.improbable.io")
+@pytest.mark.walkthrough(
+    "Improbable README", "Deploying an etcd cluster", "Testing Connectivity inside Kubernetes", "Cleanup"
+)
+@pytest.mark.walkthrough("Improbable guide", "Delete a Cluster")
 @pytest.mark.unrestricted
 def test_the_sample_is_reached_by_name_survives_deletion_and_comes_back_with_its_data(space: Space) -> None:
     document = persistent()
@@ -95,6 +100,7 @@ def test_the_sample_is_reached_by_name_survives_deletion_and_comes_back_with_its
     assert all(each in output for each in deleted), output
 
 
+@pytest.mark.walkthrough("Improbable guide", "Understanding Cluster Status")
 def test_status_columns_and_describe_show_what_happened(space: Space) -> None:
     document = space.created(persistent())
     space.wait_settled(document)

@@ -45,7 +45,13 @@ def test_the_operators_own_pod_is_admitted_there(space: Space, path: str) -> Non
     assert "created" in output
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(ephemeral, id="ephemeral"),
+        pytest.param(persistent, id="persistent", marks=pytest.mark.capability("pod security")),
+    ],
+)
 def test_members_are_not_root(space: Space, kind: Any) -> None:
     document = space.created(kind(size=1) if kind is ephemeral else kind(replicas=1))
     assert users(space, document) == {USER}

@@ -71,7 +71,13 @@ def budget_of(space: Space, document: Document) -> Document:
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(ephemeral, id="ephemeral"),
+        pytest.param(persistent, id="persistent", marks=pytest.mark.capability("disruption budget")),
+    ],
+)
 def test_nothing_is_evicted_while_a_member_hangs_and_afterwards_one_at_a_time(
     space: Space, kind: Any
 ) -> None:

@@ -4,6 +4,8 @@ import json
 import subprocess
 import time
 
+import pytest
+
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import Document, ephemeral, persistent, size_of
 from e2e.support.load import Load
@@ -201,6 +203,7 @@ def test_a_cluster_whose_data_is_all_gone_is_left_alone_until_it_is_deleted(spac
     assert_consistent(space, space.created(document))
 
 
+@pytest.mark.capability("recover on request")
 def test_persistent_members_are_given_up_only_by_name_and_their_claims_are_kept(space: Space) -> None:
     document = space.created(persistent())
     space.wait_settled(document)

@@ -67,6 +67,8 @@ def test_a_member_joins_a_cluster_with_a_long_log_in_which_nobody_writes(space: 
     print(f"joined after {time.monotonic() - begin:.1f} s")
 
 
+@pytest.mark.capability("resize")
+@pytest.mark.walkthrough("CoreOS README", "Resize an etcd cluster")
 def test_the_documents_resize_by_whole_object_puts_leaves_the_listed_pods(space: Space) -> None:
     document = space.created(ephemeral())
     settle(space, document)
@@ -80,6 +82,8 @@ def test_the_documents_resize_by_whole_object_puts_leaves_the_listed_pods(space:
     assert services == ["example-etcd-cluster", *members_of(space, body)]
 
 
+@pytest.mark.capability("replace a lost member")
+@pytest.mark.walkthrough("CoreOS README", "Member recovery")
 def test_a_deleted_pod_is_replaced_by_the_next_number_and_nothing_is_lost(space: Space) -> None:
     document = space.created(ephemeral())
     settle(space, document)

@@ -75,6 +75,7 @@ def assert_restored(space: Space, document: Document, before: str) -> Document:
     return recovery
 
 
+@pytest.mark.capability("restore in place")
 def test_a_backup_takes_the_place_of_the_data_of_a_cluster_under_load(space: Space) -> None:
     document = with_a_backup(space)
     before = assert_consistent(space, document)

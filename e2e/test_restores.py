@@ -184,7 +184,20 @@ spec:
 """
 
 
-@pytest.mark.parametrize("kind", [S3, GCS], ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        S3,
+        pytest.param(
+            GCS,
+            marks=[
+                pytest.mark.capability("EtcdRestore"),
+                pytest.mark.walkthrough("Improbable guide", "Restore from a Backup"),
+            ],
+        ),
+    ],
+    ids=lambda kind: kind.name,
+)
 def test_the_bucket_of_the_guide(space: Space, kind: Kind) -> None:
     """Its document as it is for Google, beside the address of the emulator; for Amazon with that URL."""
     store = stores.deploy(space, kind)

@@ -63,6 +63,7 @@ def _of_templates(logged: Iterator[Request], templates: set[str]) -> Iterator[Re
     return (request for request in logged if request.resource and request.pod.startswith(starts))
 
 
+@pytest.mark.capability("rights of the operator")
 def test_nothing_was_requested_that_the_manifests_do_not_allow(requests: list[Request]) -> None:
     assert requests
     assert {right_of(request) for request in requests} - granted() == set()

@@ -19,8 +19,19 @@ RATE = 100.0
 """Puts per second through all members in turn."""
 
 KINDS = [
-    pytest.param(ephemeral(name="etcd-cluster", version="v3.5.34"), id="ephemeral"),
-    pytest.param(persistent(version="3.5.34"), id="persistent"),
+    pytest.param(
+        ephemeral(name="etcd-cluster", version="v3.5.34"),
+        id="ephemeral",
+        marks=pytest.mark.walkthrough("CoreOS README", "Upgrade an etcd cluster"),
+    ),
+    pytest.param(
+        persistent(version="3.5.34"),
+        id="persistent",
+        marks=[
+            pytest.mark.capability("upgrade"),
+            pytest.mark.walkthrough("Improbable guide", "Upgrade a Cluster"),
+        ],
+    ),
 ]
 MISSING = "3.7.99"
 """A version whose image is nowhere."""

@@ -18,6 +18,7 @@ OLDEST = ROOT / "manifests" / "examples" / "oldest" / "example-etcd-cluster.yaml
 SELECTOR = "etcd.improbable.io/cluster-name=my-cluster"
 
 
+@pytest.mark.walkthrough("Improbable guide", "Scale down a cluster")
 def test_apply_with_one_replica_keeps_one_claim_and_an_edit_brings_three_back(
     space: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,6 +48,7 @@ def edit(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, command: str) -> Non
     assert "edited" in output, output
 
 
+@pytest.mark.walkthrough("Improbable guide", "Scale up a cluster", "Scale down a cluster")
 def test_the_documents_commands_scale_up_and_down(space: Space) -> None:
     """Also beside a cluster of the other group, whose resource has the same kind."""
     other = space.create(ephemeral(size=1))
@@ -66,6 +68,9 @@ def test_the_documents_commands_scale_up_and_down(space: Space) -> None:
     settle(space, other)
 
 
+@pytest.mark.capability("killed operator")
+@pytest.mark.walkthrough("CoreOS README, oldest", "Try cluster recovery", "Try controller recovery")
+@pytest.mark.walkthrough("CoreOS README", "etcd operator recovery")
 @pytest.mark.exclusive
 def test_the_oldest_documents_controller_recovery_with_its_top_level_size(space: Space) -> None:
     document = ephemeral()
