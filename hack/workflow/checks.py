@@ -1,4 +1,4 @@
-"""`hack/test`: all checks, with everything that they need."""
+"""`hack/test`: the checks, with everything that they need."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from .deployment import deploy, withdraw
 from .kubernetes import Kubernetes
 
 DESCRIPTION = """\
-Run all checks: style, types, imports, unit tests, package, and system tests on a real Kubernetes.
+Run the checks: style, types, imports, unit tests, package, and system tests on a real Kubernetes: the
+walkthroughs and one test for each capability. With --all, as in CI: all system tests, and the unit tests that
+are exhaustive.
 
 Sets up what they need: a virtual environment, a local Kubernetes (Linux, as root; the first time that takes
 some minutes) and the operator on it. The Kubernetes is kept, so that the next run is quick.
@@ -24,7 +26,10 @@ some minutes) and the operator on it. The Kubernetes is kept, so that the next r
 
 def main() -> int:
     """Run the suite; the exit code."""
-    chosen = _parser().parse_args()
+    parser = _parser()
+    chosen = parser.parse_args()
+    if chosen.all and chosen.environments:
+        parser.error("either --all or the names of checks")
     # What runs beside a check has a session of its own, so nobody else ends it.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     return explore(chosen.explore) if chosen.explore else Run(chosen).run()
@@ -42,7 +47,7 @@ class Run:
 
     def __init__(self, chosen: argparse.Namespace) -> None:
         self._options = chosen
-        self._wanted = chosen.environments or suite.ENVIRONMENTS
+        self._wanted = chosen.environments or (suite.ALL if chosen.all else suite.QUICK)
         self._times = suite.Timetable()
         self._kubernetes: Kubernetes | None = None
         self._stores: suite.Beside | None = None
@@ -137,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
         default="local",
         help="what provides the Kubernetes: hack/cluster (local, the default), or kind, which needs Docker",
     )
+    parser.add_argument("--all", action="store_true", help=f"run these: {', '.join(suite.ALL)}")
     parser.add_argument(
         "--explore",
         metavar="TIME",
@@ -148,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         choices=[*suite.ENVIRONMENTS, []],
         metavar="CHECK",
-        help=f"run only these (default: all): {', '.join(suite.ENVIRONMENTS)}",
+        help=f"run these, each in full (default: {', '.join(suite.QUICK)}); also: "
+        f"{', '.join(name for name in suite.ALL if name not in suite.QUICK)}",
     )
     return parser

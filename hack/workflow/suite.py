@@ -1,7 +1,7 @@
-"""All checks of the project, as `hack/test` and CI run them.
+"""The checks of the project, as `hack/test` and CI run them.
 
 Promises: everything that a check needs is made first (virtual environment, Kubernetes, deployed operator);
-tests that need real etcd or a real Kubernetes get it, so none is skipped; all checks
+tests that need real etcd or a real Kubernetes get it, so none is skipped; all chosen checks
 run even if one fails; the last lines list what passed and how long each took, and the exit code follows.
 """
 
@@ -27,14 +27,18 @@ from localcluster.paths import REPOSITORY, Cache
 
 from .kubernetes import Kubernetes
 
-ENVIRONMENTS = ("lint", "type", "imports", "unit", "faults", "package", "e2e", "exclusive")
-ON_OPERATOR = frozenset({"e2e", "exclusive"})
+QUICK = ("lint", "type", "imports", "unit", "package", "quick")
+"""What `hack/test` runs."""
+ALL = ("lint", "type", "imports", "unit", "faults", "package", "e2e", "exclusive")
+"""What `hack/test --all` and CI run: `e2e` and `exclusive` have all tests of `quick`."""
+ENVIRONMENTS = tuple(dict.fromkeys((*QUICK, *ALL)))
+ON_OPERATOR = frozenset({"quick", "e2e", "exclusive"})
 """Those that need the operator deployed on a Kubernetes."""
 ON_KUBERNETES = ON_OPERATOR | {"unit"}
 """Those with tests that need a Kubernetes."""
-RUN_IN_UNIT = frozenset({"faults", "e2e", "exclusive"})
+RUN_IN_UNIT = frozenset({"faults", "quick", "e2e", "exclusive"})
 """Those that run in the virtual environment of `unit`."""
-BESIDE = {"type": ("unit",), "faults": ("e2e", "exclusive"), "package": ("exclusive",)}
+BESIDE = {"type": ("unit",), "faults": ("e2e", "exclusive"), "package": ("quick", "exclusive")}
 """Checks that never wait, and those beside which they run: these wait for much of their time.
 
 Such a check begins with the first of those that are wanted, and is awaited after the last.

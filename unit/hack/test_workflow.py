@@ -11,6 +11,7 @@ import pytest
 
 from localcluster.commands import CommandError
 from localcluster.console import RefusalError
+from localcluster.paths import REPOSITORY
 from workflow import checks, deployment, kind, options, suite
 from workflow.kind import KindKubernetes
 from workflow.kubernetes import Kubernetes
@@ -59,6 +60,23 @@ def path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def chosen(*arguments: str) -> argparse.Namespace:
     return checks._parser().parse_args(arguments)
+
+
+def test_ci_runs_all_checks_and_a_person_the_quick_ones() -> None:
+    ci = (REPOSITORY / ".ci" / "run").read_text().splitlines()
+    assert ci == ["#!/usr/bin/env bash", 'exec "$(dirname "$0")/../hack/test" --all']
+    assert checks.Run(chosen("--all"))._wanted == suite.ALL
+    assert checks.Run(chosen())._wanted == suite.QUICK
+    assert checks.Run(chosen("unit", "e2e"))._wanted == ["unit", "e2e"]
+
+
+def test_all_checks_and_some_of_them_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["hack/test", "--all", "lint"])
+    with pytest.raises(SystemExit):
+        checks.main()
+    assert "either --all or the names of checks" in capsys.readouterr().err
 
 
 def test_a_kind_cluster_is_created_once_with_routes_and_images_for_the_tests(path: Path) -> None:
@@ -133,7 +151,7 @@ def test_all_tests_run_in_one_virtual_environment_which_is_made_once(
     log = tmp_path / "log"
     monkeypatch.setattr(suite, "_tox", lambda name: ["sh", "-c", f'echo "$@" >> {log}', "tox", name])
     suite._make.cache_clear()
-    tests = ("unit", "faults", "e2e", "exclusive")
+    tests = ("unit", "faults", "quick", "e2e", "exclusive")
     assert all(suite.tox(name, os.environ) for name in tests)
     suite._make.cache_clear()
     assert log.read_text().splitlines() == [
@@ -216,6 +234,11 @@ def test_stores_are_loaded_into_the_local_kubernetes_only(tmp_path: Path) -> Non
             "lint type imports unit faults package e2e exclusive",
             """run lint, run imports, begin type, run unit, await type, begin faults, run e2e,
             begin package, run exclusive, await faults, await package""",
+        ),
+        (
+            "lint type imports unit package quick",
+            """run lint, run imports, begin type, run unit, await type, begin package, run quick,
+            await package""",
         ),
         ("faults exclusive", "begin faults, run exclusive, await faults"),
         ("faults e2e", "begin faults, run e2e, await faults"),
