@@ -174,7 +174,7 @@ def test_all_members_are_raised_alike_by_whichever_operator(made: Restoring, *, 
     if not recorded:
         forget(made, "revisionBump")
     difference = REVISION_BUMP * (2 if recorded else 1)
-    with patch("etcd_operator.controllers.etcd_cluster.decide.revision_bump.REVISION_BUMP", difference):
+    with patch("etcd_operator.controllers.etcd_cluster.decide.recovery.entry.REVISION_BUMP", difference):
         made.made.start()
         other = again(made, job)
         assert flag(other, "bump-revision") == flag(job, "bump-revision")
