@@ -47,9 +47,9 @@ def test_every_second_the_last_three_are_kept(client: KeyClient, binaries: Path,
             eventually(lambda written=written: revisions(root)[-1:] == [written])  # type: ignore[misc]
             seen.append(written)
         eventually(lambda: revisions(root) == seen[-3:])
+        eventually(lambda: request(server.port, "/v1/status").document["newest"]["revision"] == seen[-1])
         eventually(lambda: worker.report().count == 3)
         newest = request(server.port, "/v1/status").document["newest"]
-        assert newest["revision"] == seen[-1]
         backup = request(server.port, f"/v1/backup?name={newest['name']}")
 
     file = tmp_path / "fetched.db"
