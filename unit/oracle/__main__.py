@@ -9,7 +9,6 @@ from pathlib import Path
 
 from unit import oracle
 from unit.oracle import corpus
-from unit.oracle.record import record
 from unit.oracle.replay import replay_file
 
 
@@ -26,7 +25,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m unit.oracle", description=oracle.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     recording = commands.add_parser("record", help="collect pairs in FILE")
-    recording.add_argument("--seeds", type=int, default=5, help="of each model (default: %(default)s)")
+    recording.add_argument("--seeds", type=int, default=3, help="of each model (default: %(default)s)")
     recording.add_argument("--runs", type=int, default=40, help="with each seed (default: %(default)s)")
     replaying = commands.add_parser("replay", help="compare today's plans with those in FILE")
     replaying.add_argument("--sample", type=share, default=1, metavar="1/N", help="each N-th pair only")
@@ -45,6 +44,8 @@ def main() -> int:
         print(json.dumps(json.loads(line), indent=1))
         return 0
     if options.command == "record":
+        from unit.oracle.record import record  # depends on simulations, which the rest does not
+
         record(options.file, seeds=options.seeds, runs=options.runs, processes=options.processes)
         return 0
     return replay_file(

@@ -79,7 +79,11 @@ def _typed_seeding(made: Object, _: tuple[Object, ...]) -> Object:
     return {**made, "source": source}
 
 
-RENAMED: dict[str, str] = {"Refusal": "Refused", "VerifiedBackup": "BackupReport"}
+RENAMED: dict[str, str] = {
+    "Refusal": "Refused",
+    "VerifiedBackup": "BackupReport",
+    "RestoreReport": "JobReport",
+}
 """New names of classes, by the old one: `{"Recovery": "RecoveryRecord"}`."""
 
 FIELDS: dict[str, dict[str, str | None]] = {
@@ -106,7 +110,25 @@ outer object is read there from `recorded[-1]`, one that moves to an inner one f
 def is_left_out(state: Object, plan: Object) -> bool:
     """Whether a pair, as recorded, concerns behaviour that was removed: it is counted and not compared."""
     actions = {action["!"] for action in plan.get("actions", ())}
-    return bool(actions & {"StopWrites", "AllowWrites"}) or any(text in plan["message"] for text in STOPPING)
+    is_stopping = actions & {"StopWrites", "AllowWrites"} or any(text in plan["message"] for text in STOPPING)
+    return bool(is_stopping or _has_two_sources(state) or _trusts_alarm(state, plan))
+
+
+def _has_two_sources(state: Object) -> bool:
+    """Whether a recovery has a survivor and a backup, as no operator writes it."""
+    recovery = state["desired"].get("persisted", {}).get("recovery") or {}
+    return bool(recovery.get("survivor")) and "backup" in recovery
+
+
+def _trusts_alarm(state: Object, plan: Object) -> bool:
+    """Whether a restore in place records the last revision of a member with an alarm, not a later one."""
+    first = plan.get("actions", [{"!": ""}])[0]
+    recovery = first["persisted"].get("recovery") if first["!"] == "Remember" else None
+    if recovery is None or "in_place" not in recovery or plan["reason"] != "Restored":
+        return False
+    old = (member for member in state["members"] if "answer" in member and member["name"] != recovery["seed"])
+    reported = (member["answer"].get("revision", 0) for member in old)
+    return any(revision > recovery.get("given_up", 0) for revision in reported)
 
 
 def decide(state: ClusterState) -> Plan:

@@ -1,7 +1,7 @@
 """Collects a pair of state and plan wherever a simulation or a scenario test has a plan made.
 
 In the simulations a few operators also observe after each step, without acting: each with other caches up to
-date, members out of its reach, edits by the user, and times for which it has seen no change.
+date, members out of its reach, edits by the user, and variations of what it observes.
 """
 
 import copy
@@ -23,6 +23,7 @@ import pytest
 from etcd_operator.controllers.etcd_cluster.decide import plan as planner
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Absence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.oracle import corpus
 from unit.oracle.text import line_of
@@ -60,7 +61,7 @@ MODELS = (
 ALIKE = 3
 """How many pairs are kept that differ in numbers only, apart from versions and the numbers of members."""
 
-OBSERVATIONS = 6
+OBSERVATIONS = 10
 """Additional ones after each step."""
 
 RESOURCE: dict[str, tuple[Any, ...]] = {
@@ -69,26 +70,31 @@ RESOURCE: dict[str, tuple[Any, ...]] = {
     "recovers_after": (None, 300.0),
     "keeps_backups": (False, True),
 }
-STATE: dict[str, tuple[Any, ...]] = {
-    "age": (1.0, 3600.0),
-    "awaited_for": (60.0, 600.0, 7200.0),
-    "served_for": (60.0, 7200.0),
-    "cluster_version": ("", "3.5.0", "3.6.0", "3.7.0"),
-}
-POD: dict[str, tuple[Any, ...]] = {
-    "is_terminating": (True,),
-    "is_on_lost_node": (True,),
-    "started_lately": (True,),
-    "has_restarted": (True,),
-    "problem": (PodProblem(reason="CrashLoopBackOff", message="it crashes"),),
-}
-"""Values that others observe, by field: what users edit, and what comes to all states."""
+"""What users edit."""
 
-VARIED = 0.07
-"""The probability for each field."""
+TIMES = (0.0, 8.0, 10.0, 11.0, 30.0, 31.0, 60.0, 61.0, 120.0, 121.0, 600.0, 601.0, 3600.0)
+"""Seconds: what decisions wait for, and a bit more."""
 
-PATIENCE = 3600.0
-"""Seconds after which no silence is waited for."""
+VARIATIONS: tuple[tuple[str, str, tuple[Any, ...]], ...] = (
+    *(("state", name, TIMES) for name in ("unavailable_for", "age", "awaited_for", "served_for")),
+    ("state", "absence", tuple(Absence(seconds=seconds, since="then") for seconds in TIMES)),
+    ("state", "cluster_version", ("", "3.5.0", "3.6.0", "3.7.0")),
+    ("member", "silent_for", TIMES),
+    ("member", "snapshots", (None, 0, 1)),
+    ("pod", "creating_for", TIMES),
+    ("pod", "restarts", (1, 2, 3, 4)),
+    ("pod", "problem", (PodProblem(reason="CrashLoopBackOff", message="it crashes"),)),
+    *(("pod", name, (True,)) for name in ("is_terminating", "is_on_lost_node", "started_lately")),
+    *(
+        ("pod", name, (True,))
+        for name in ("has_restarted", "has_no_data", "has_broken_data", "can_never_join")
+    ),
+    ("answer", "committed", (1, 12, 1500, 7000)),
+    ("answer", "revision", (1, 10, 1000)),
+    ("answer", "leader", ("",)),
+    *(("answer", name, (True,)) for name in ("is_out_of_space", "has_other_errors")),
+)
+"""What comes to pass in any state: values of fields of the state, or of one member."""
 
 NUMBER = re.compile(r"(?<![-.\w])\d+(?:\.\d+)?(?![-.\w])|(?<=pod-)\d+|(?<=peer-)\d+|(?<=claim-)\d+")
 
@@ -187,31 +193,36 @@ def _observed(operator: Any, chance: random.Random) -> ClusterState | None:
     """What another operator observes, which leaves no trace in the world."""
     other = copy.copy(operator)
     other.cache, other.awaited = dict(operator.cache), set()
-    other.absences, other.inquiry = copy.deepcopy((operator.absences, operator.inquiry))
+    other.memory = copy.deepcopy(operator.memory)
     for kind in other.kinds:
         if chance.random() < 0.7:
             other.deliver(kind)
-    if other.cache["resource"] is not None:
-        other.cache["resource"] = _varied(other.cache["resource"], RESOURCE, chance)
-    if chance.random() < 0.3:
-        other.unavailable_for += PATIENCE
-        other.silent = {name: (uid, seconds + PATIENCE) for name, (uid, seconds) in other.silent.items()}
+    if other.cache["resource"] is not None and chance.random() < 0.2:
+        name, values = chance.choice(list(RESOURCE.items()))
+        other.cache["resource"] = replace(other.cache["resource"], **{name: chance.choice(values)})
     near = [process for process in operator.world.processes.values() if not process.is_unreachable]
     share = chance.choice((0.0, 0.2, 0.5))
     away = [process for process in near if chance.random() < share]
     for process in away:
         process.is_unreachable = True
-    state = other.observe()
+    state: ClusterState | None = other.observe()
     for process in away:
         process.is_unreachable = False
-    if state is None:
-        return None
-    members = [replace(each, pod=each.pod and _varied(each.pod, POD, chance)) for each in state.members]
-    varied: ClusterState = replace(_varied(state, STATE, chance), members=tuple(members))
-    return varied
+    for _ in range(chance.choice((0, 1, 1, 2, 3)) if state is not None else 0):
+        state = _varied(state, chance)
+    return state
 
 
-def _varied(value: Any, values: dict[str, tuple[Any, ...]], chance: random.Random) -> Any:
-    return replace(
-        value, **{name: chance.choice(those) for name, those in values.items() if chance.random() < VARIED}
-    )
+def _varied(state: Any, chance: random.Random) -> Any:
+    part, name, values = chance.choice(VARIATIONS)
+    change = {name: chance.choice(values)}
+    if part == "state":
+        return replace(state, **change)
+    fitting = [each for each in state.members if part == "member" or getattr(each, part) is not None]
+    if name in ("silent_for", "has_no_data", "has_broken_data", "can_never_join", "creating_for"):
+        fitting = [each for each in fitting if each.answer is None]
+    if not fitting:
+        return state
+    old = chance.choice(fitting)
+    new = replace(old, **(change if part == "member" else {part: replace(getattr(old, part), **change)}))
+    return replace(state, members=tuple(new if each is old else each for each in state.members))
