@@ -1,4 +1,4 @@
-"""Structural schemas, as a CustomResourceDefinition requires them, from the API msgspec.inspect.
+"""Structural schemas, as a CustomResourceDefinition requires them, from the API types.
 
 The types are the one source of what the operator reads and what the API server accepts. Pieces
 that are the same as in a pod (affinity, resources, the spec of a claim) are raw in the types;
@@ -11,7 +11,9 @@ Schemas are plain dicts. Each call returns a new one, which the caller may chang
 
 import inspect
 import re
+import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -128,10 +130,18 @@ def _comments(struct: type) -> dict[str, str]:
     if struct is msgspec.Struct:
         return {}
     (base,) = struct.__bases__
-    texts, above = _comments(base), list[str]()
-    for line in inspect.getsource(struct).splitlines():
+    return _comments(base) | _comments_in(struct.__module__).get(struct.__name__, {})
+
+
+@cache
+def _comments_in(module: str) -> dict[str, dict[str, str]]:
+    """The same for all classes of a module: `inspect` would parse the module again for each class."""
+    found, texts, above = dict[str, dict[str, str]](), dict[str, str](), list[str]()
+    for line in inspect.getsource(sys.modules[module]).splitlines():
+        if begin := re.match(r"(?:class|def) (\w+)", line):
+            texts = found.setdefault(begin[1], {})
         code, mark, text = line.partition("#: ")
         if field := re.match(r" {4}(\w+): ", code):
             texts[field[1]] = " ".join([*above, text]).strip()
         above = [*above, text] if mark and not code.strip() else []
-    return texts
+    return found
