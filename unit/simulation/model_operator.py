@@ -29,6 +29,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     ToolBackups,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situation
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import Left
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
@@ -45,6 +46,14 @@ from unit.simulation.model_reading import with_readings
 
 KINDS = ("resource", "pods", "unlabelled", "going", "peers", "claims", "services", "budget")
 Decision = tuple[ClusterState, Plan]
+
+
+def assert_kept(state: ClusterState) -> None:
+    """The facts that were found before backups were observed do not depend on backups."""
+    anew = replace(state)
+    assert missed(state) == missed(anew)
+    kept = situation(state)
+    assert (replace(kept, state=anew) if isinstance(kept, Left) else kept) == situation(anew)
 
 
 @dataclass
@@ -125,7 +134,9 @@ class Operator:
             else self.memory.tool_backups(state, resource)
         )
         backups = self.backups_of(state)
-        return extended(state, missed, situation, tool_backups=tool_backups, backups=backups)
+        found = extended(state, missed, situation, tool_backups=tool_backups, backups=backups)
+        assert_kept(found)
+        return found
 
     def backups_of(self, state: ClusterState) -> BackupFacts:
         """What it knows of EtcdBackups: see `model_stored_operator`."""
