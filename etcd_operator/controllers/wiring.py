@@ -25,13 +25,12 @@ from etcd_operator.controllers.etcd_cluster.recovery.tool_backups import KnownTo
 from etcd_operator.controllers.etcd_peer.memory import PeerMemory
 from etcd_operator.controllers.etcd_peer.observe import PeerObserver
 from etcd_operator.controllers.etcd_peer.reconciler import PeerReconciler
-from etcd_operator.controllers.etcd_peer.reporter import peer_reporter
-from etcd_operator.controllers.etcd_peer.triggers import wake_peers
 from etcd_operator.controllers.etcd_restore.group import restore_caches, restore_group
 from etcd_operator.controllers.shared.caches import Caches, CacheSource, coreos_caches, improbable_caches
 from etcd_operator.controllers.shared.groups import Group, Later, Wiring
 from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.jobs import JobCaches
+from etcd_operator.controllers.shared.reporters import cluster_reporter
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.keys import Key
@@ -68,7 +67,7 @@ def _improbable(
     backups: Informer[EtcdBackup],
     restores: JobCaches[EtcdRestore],
 ) -> ClusterGroup:
-    writes, memory = wiring.writes(caches), PeerMemory(clock=wiring.clock, epoch=wiring.epoch)
+    writes, memory = wiring.writes(caches.all()), PeerMemory(clock=wiring.clock, epoch=wiring.epoch)
     to_cluster, answered = Later(), Later()
     peer_reconciler = _peer_reconciler(wiring, caches, memory, to_cluster)
     readings = readings_of(wiring, to_cluster)
@@ -97,7 +96,7 @@ def _improbable(
     peer_controller = wiring.new_controller("improbable-peer", peer_reconciler.reconcile)
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
     caches.wake(clusters.enqueue, clusters.restart)
-    wake_peers(caches, peer_controller.enqueue)
+    peer_reconciler.wake(peer_controller.enqueue)
     return ClusterGroup(
         name=improbable.GROUP,
         informers=tuple(caches.all()),
@@ -115,7 +114,7 @@ def _peer_reconciler(
     memory: PeerMemory,
     wake_cluster: Callable[[Key], None],
 ) -> PeerReconciler:
-    writes = wiring.writes(caches)
+    writes = wiring.writes(caches.all())
     observer = PeerObserver(
         caches=caches,
         repository=wiring.defaults.repository,
@@ -124,10 +123,11 @@ def _peer_reconciler(
         memory=memory,
     )
     return PeerReconciler(
+        caches=caches,
         writes=writes,
         observer=observer,
         memory=memory,
-        report=peer_reporter(wiring.recorder, caches),
+        report=cluster_reporter(wiring.recorder, caches),
         # Not the writer of the cluster's passes: here the passes of peers wait until caches show its writes.
         disown=_peer_status_writer(wiring, caches, writes).disown,
         wake_cluster=wake_cluster,
@@ -145,7 +145,7 @@ def _peer_status_writer(
 
 def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[Any]) -> ClusterGroup:
     to_cluster, answered = Later(), Later()
-    writes = wiring.writes(caches)
+    writes = wiring.writes(caches.all())
     tool_backups = KnownToolBackups(
         caches=caches,
         writes=writes,

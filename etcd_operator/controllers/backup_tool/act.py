@@ -13,30 +13,26 @@ from etcd_operator.controllers.backup_tool.manifests import backup_tool as rende
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import ToolSettings
 from etcd_operator.controllers.backup_tool.observe import ObservedTool
 from etcd_operator.controllers.backup_tool.tokens import Tokens, new_token
-from etcd_operator.controllers.shared.objects import NameConflict, Objects, RecordEvent
+from etcd_operator.controllers.shared.objects import NameConflict, Objects
 from etcd_operator.errors import AlreadyExists, NotFound
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
+from etcd_operator.kube.events import EventType
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolActor:
-    """Acts on the objects of one cluster's tool.
-
-    storage_class: of new claims, empty for the default. report, warn: Events on the cluster. clean_up: asks
-    the tool to remove all backups, and waits for nothing.
-    """
+    """Acts on the objects of one cluster's tool."""
 
     observed: ObservedTool
     objects: Objects
     caches: ToolCaches
     tokens: Tokens
-    storage_class: str
-    report: RecordEvent
-    warn: RecordEvent
-    clean_up: Callable[[], None]
+    storage_class: str  # of new claims; empty for the default
+    event: Callable[[EventType, str, str], None]  # on the cluster
+    clean_up: Callable[[], None]  # asks the tool to remove all backups, and waits for nothing
 
     def act(self, action: ToolAction) -> None:
         """Do it. Raises the errors of `Objects`."""
@@ -66,7 +62,7 @@ class ToolActor:
 
     def _create(self, resource: Resource, body: RawObject, reason: str) -> None:
         if self.objects.create(resource, body):
-            self.report(reason, f"created {resource.kind} {body['metadata']['name']}")
+            self.event("Normal", reason, f"created {resource.kind} {body['metadata']['name']}")
 
     def _create_service(self, _: ToolAction) -> None:
         self._create(resources.SERVICES, render.tool_service(self._tool.cluster), "ServiceCreated")
@@ -100,7 +96,7 @@ class ToolActor:
                 is_passing=False,
             ) from None
         self.objects.wrote(resources.CLAIMS, self.objects.key(name), written.metadata.resource_version)
-        self.report("PVCCreated", f"created PersistentVolumeClaim {name}")
+        self.event("Normal", "PVCCreated", f"created PersistentVolumeClaim {name}")
 
     def _change_replica_set(self, action: ToolAction) -> None:
         found = self.caches.replica_sets.store.get(Key(self.objects.namespace, action.name))
@@ -117,7 +113,7 @@ class ToolActor:
         if found is None or not labels.items() <= found.metadata.labels.items():
             return
         if not found.metadata.is_deleting and self.objects.remove(resources.CLAIMS, found.metadata):
-            self.report("PVCRemoved", f"removed PersistentVolumeClaim {name} with its backups")
+            self.event("Normal", "PVCRemoved", f"removed PersistentVolumeClaim {name} with its backups")
 
     def _write_finalizers(self, *added: str) -> None:
         metadata = self.observed.cluster.metadata
@@ -127,7 +123,9 @@ class ToolActor:
 
     def _give_up(self, _: ToolAction) -> None:
         why = self.observed.state.cleanup.problem or "the backup tool does not run"
-        self.warn("CleanupGivenUp", f"backups of the deleted cluster are left in the store: {why}")
+        self.event(
+            "Warning", "CleanupGivenUp", f"backups of the deleted cluster are left in the store: {why}"
+        )
         self._write_finalizers()
 
     def _remove_service(self, _: ToolAction) -> None:

@@ -11,7 +11,6 @@ from etcd_operator.controllers.shared.caches import Caches, CacheSource
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import BackupClaim, Pod, ReplicaSet, Service
 
 SELECTOR = f"{APP_LABEL}={TOOL_APP},{CLUSTER_LABEL}"
@@ -35,6 +34,10 @@ class ToolCaches:
         """The Services of clusters, those of their tools among them."""
         return self.of_clusters.services
 
+    def written(self) -> tuple[Informer[Any], ...]:
+        """The informers of what is written, beside the clusters; Secrets are not watched."""
+        return self.of_clusters.pods, self.services, *self.own()
+
     def own(self) -> tuple[Informer[Any], ...]:
         """The informers that nobody else has."""
         return self.replica_sets, self.claims
@@ -42,17 +45,6 @@ class ToolCaches:
     def others(self) -> tuple[Informer[Any], ...]:
         """The informers of the clusters' group that are read here, too."""
         return self.clusters, self.of_clusters.pods, self.services
-
-    def of_resource(self, resource: Resource) -> Informer[Any] | None:
-        """The informer of a resource that is written; None for Secrets, which are not watched."""
-        by_resource: dict[Resource, Informer[Any]] = {
-            resources.COREOS_CLUSTERS: self.clusters,
-            resources.PODS: self.of_clusters.pods,
-            resources.SERVICES: self.services,
-            resources.REPLICA_SETS: self.replica_sets,
-            resources.CLAIMS: self.claims,
-        }
-        return by_resource.get(resource)
 
     def pods(self, key: Key) -> tuple[Pod, ...]:
         """The pods with the labels of a cluster's tool."""

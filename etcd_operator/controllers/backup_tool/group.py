@@ -14,8 +14,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.shared.caches import Caches, CacheSource
 from etcd_operator.controllers.shared.groups import Group, Later, Wiring
 from etcd_operator.controllers.shared.inquiries import Ask, PodServer
-from etcd_operator.controllers.shared.manifests.storage_class import class_name
-from etcd_operator.controllers.shared.reporters import cluster_reporter
+from etcd_operator.controllers.shared.storage_class import class_name
 from etcd_operator.keys import Key
 from etcd_operator.pods.reports import ToolReport
 
@@ -43,7 +42,7 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
         for name, ask in (("backup-tools", wiring.ask_tool), ("backup-cleanups", wiring.clean_up_tool))
     )
     return ToolReconciler(
-        writes=wiring.writes(caches),
+        passes=wiring.passes(caches.clusters, *caches.written(), reports_unreadable=False),
         caches=caches,
         observer=ToolObserver(
             caches=caches,
@@ -53,10 +52,8 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
         ),
         inquiries=inquiries,
         cleanups=cleanups,
-        failures=wiring.failures(),
         waits=wiring.waits(),
         clock=wiring.clock,
-        report=cluster_reporter(wiring.recorder, caches.of_clusters),
         on_metrics=wiring.on_metrics,
         storage_class=class_name(wiring.pv_provisioner) if wiring.pv_provisioner else "",
     )

@@ -5,12 +5,10 @@ the cluster, each its own part of it, as it was read: a write on an outdated cac
 """
 
 from dataclasses import dataclass, replace
-
-import msgspec
+from functools import partial
 
 from etcd_operator.api.coreos import EtcdCluster
 from etcd_operator.api.coreos_backup import BackupPolicy
-from etcd_operator.api.meta import Condition
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.backup_tool.act import ToolActor
 from etcd_operator.controllers.backup_tool.caches import ToolCaches
@@ -24,19 +22,16 @@ from etcd_operator.controllers.backup_tool.decide.health import (
 from etcd_operator.controllers.backup_tool.decide.plan import plan
 from etcd_operator.controllers.backup_tool.decide.state import CleanupState, ToolPodState
 from etcd_operator.controllers.backup_tool.observe import ObservedTool, ToolObserver
-from etcd_operator.controllers.shared.decide.backup_health import change, merged
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
-from etcd_operator.controllers.shared.failures import Failures, attempt, is_waited_for, reason_of
+from etcd_operator.controllers.shared.failures import attempt, is_waited_for, reason_of
 from etcd_operator.controllers.shared.inquiries import Inquiries, LastAnswer, PodServer
 from etcd_operator.controllers.shared.objects import Objects
-from etcd_operator.controllers.shared.reporters import ReportEvent
+from etcd_operator.controllers.shared.passes import Passes, write_health
 from etcd_operator.controllers.shared.waits import Waits
-from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
 from etcd_operator.formats import instant, timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import Written
 from etcd_operator.object_metrics import OnMetrics
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
 from etcd_operator.pods.reports import ToolReport
@@ -58,36 +53,28 @@ class ToolReconciler:
     cleanups: ask tools to remove all backups. storage_class: of new claims, empty for the default one.
     """
 
-    writes: Writes
+    passes: Passes[EtcdCluster]
     caches: ToolCaches
     observer: ToolObserver
     inquiries: Inquiries[ToolReport]
     cleanups: Inquiries[ToolReport]
-    failures: Failures
     waits: Waits
     clock: Clock
-    report: ReportEvent
     on_metrics: OnMetrics
     storage_class: str
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
-        if self.caches.clusters.store.unreadable_at(key) is not None:
-            return Result()  # it exists, and the pass over its members reports it
-        cluster = self.caches.clusters.store.get(key)
-        if cluster is None:
-            self._forget(key)
-            return Result()
-        return self.writes.pass_over(key, lambda objects: self._pass(key, cluster, objects))
+        return self.passes.over(key, self._pass, self._forget)
 
-    def _pass(self, key: Key, cluster: EtcdCluster, objects: Objects) -> Result:
+    def _pass(self, cluster: EtcdCluster, objects: Objects) -> Result:
+        key = cluster.metadata.key
         observed = self.observer.observe(key, cluster, objects)
         if observed.state.is_deleting:
             return self._delete(key, observed, objects)
         return self._carry_out(key, observed, objects)
 
     def _forget(self, key: Key) -> None:
-        self.failures.passed(key)
         self.waits.forget(key)
         self.inquiries.forget(key)
         self.cleanups.forget(key)
@@ -131,8 +118,7 @@ class ToolReconciler:
             caches=self.caches,
             tokens=self.observer.tokens,
             storage_class=self.storage_class,
-            report=lambda reason, message: self.report(observed.cluster, reason, message, False),  # noqa: FBT003
-            warn=lambda reason, message: self.report(observed.cluster, reason, message, True),  # noqa: FBT003
+            event=partial(self.passes.event, observed.cluster),
             clean_up=lambda: self._clean_up(observed),
         )
         for action in plan(observed.state):
@@ -141,9 +127,9 @@ class ToolReconciler:
     def _explained(self, key: Key, failure: Exception | None) -> Problem | None:
         """Why the last pass failed, once it is worth a message."""
         if failure is None:
-            self.failures.passed(key)
+            self.passes.failures.passed(key)
             return None
-        message = self.failures.failed(key, failure)
+        message = self.passes.failures.failed(key, failure)
         return Problem(reason=reason_of(failure), message=message) if message else None
 
     def _ask(self, key: Key, observed: ObservedTool) -> float | None:
@@ -200,24 +186,7 @@ class ToolReconciler:
             tool_metrics(cluster.metadata.name, facts, backup, wanted, now) if wanted is not None else None
         )
         self.on_metrics(KIND, cluster.metadata.key, shown)
-        status = msgspec.structs.replace(
-            before,
-            backup=backup,
-            conditions=merged(before.conditions, wanted, timestamp(now)),
-        )
-        if status == before:
-            return
-        if objects.write_status(resources.COREOS_CLUSTERS, cluster.metadata, status, Written):
-            self._report_change(cluster, before.conditions, wanted)
-
-    def _report_change(
-        self, cluster: EtcdCluster, before: tuple[Condition, ...], wanted: Condition | None
-    ) -> None:
-        """An Event when backups begin to fail, and when they work again."""
-        event = change(before, wanted)
-        if wanted is not None and event is not None:
-            reason, is_warning = event
-            self.report(cluster, reason, wanted.message, is_warning)
+        write_health(self.passes, cluster, wanted, timestamp(now), objects, backup=backup)
 
 
 def _every(policy: BackupPolicy) -> float:

@@ -28,7 +28,7 @@ def backup_group(wiring: Wiring, caches: JobCaches[EtcdBackup], clusters: tuple[
     observer = BackupObserver(
         jobs=JobReader(caches=caches, waits=waits), sources=Sources(clusters=clusters), waits=waits
     )
-    passes = wiring.passes(caches.owners, caches)
+    passes = wiring.passes(*caches.all())
     reconciler = BackupReconciler(wiring=wiring, passes=passes, observer=observer)
     controller = wiring.new_controller("improbable-backup", reconciler.reconcile)
     caches.wake(controller.enqueue, controller.restart)

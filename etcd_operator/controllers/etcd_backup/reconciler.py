@@ -16,8 +16,7 @@ from etcd_operator.controllers.etcd_backup.decide.state import RESTORE
 from etcd_operator.controllers.etcd_backup.decide.status import status
 from etcd_operator.controllers.etcd_backup.manifests import backup_job
 from etcd_operator.controllers.etcd_backup.observe import BackupObserver, ObservedBackup
-from etcd_operator.controllers.shared.decide.holds import BEHIND, RETRY_HELD
-from etcd_operator.controllers.shared.failures import is_waited_for, reason_of
+from etcd_operator.controllers.shared.decide.holds import BEHIND
 from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.passes import Passes
@@ -73,10 +72,13 @@ class BackupReconciler:
                 return Result(requeue_after=BEHIND)
             self._make(observed, objects)
         except OperatorError as error:
-            self._report(observed, made, error, objects)
-            if is_waited_for(error):
-                return Result(requeue_after=RETRY_HELD)
-            raise
+            return self.passes.failed(
+                observed.key,
+                error,
+                lambda reason, message: self._write(
+                    observed, replace(made, reason=reason, message=message), objects
+                ),
+            )
         self.passes.failures.passed(observed.key)
         return Result(requeue_after=made.requeue_after)
 
@@ -114,14 +116,6 @@ class BackupReconciler:
         job = observed.state.job
         if job is not None:
             objects.remove(resources.JOBS, job, propagation="Foreground")
-
-    def _report(
-        self, observed: ObservedBackup, made: BackupPlan, error: OperatorError, objects: Objects
-    ) -> None:
-        """Write why the Job cannot be made, as soon as it is worth a message."""
-        message = self.passes.failures.failed(observed.key, error)
-        if message:
-            self._write(observed, replace(made, reason=reason_of(error), message=message), objects)
 
     def _write(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> None:
         """Write the status if it is new, with the Event of an end. Raises Conflict on an outdated cache."""

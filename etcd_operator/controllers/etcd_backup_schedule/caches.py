@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -15,7 +14,6 @@ from etcd_operator.decoding import convert
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Job
 
 BY_CLUSTER = "cluster"
@@ -48,15 +46,6 @@ class ScheduleCaches:
     def jobs(self) -> Informer[Job]:
         """The Jobs with the label of an EtcdBackup or of a schedule."""
         return self.of_backups.jobs
-
-    def of_resource(self, resource: Resource) -> Informer[Any] | None:
-        """The informer of a resource that is written; None for others."""
-        by_resource: dict[Resource, Informer[Any]] = {
-            resources.SCHEDULES: self.schedules,
-            resources.BACKUPS: self.backups,
-            resources.JOBS: self.jobs,
-        }
-        return by_resource.get(resource)
 
     def backups_of(self, uid: str) -> tuple[EtcdBackup, ...]:
         """The EtcdBackups that the schedule of this UID owns, by name."""

@@ -16,7 +16,6 @@ from etcd_operator.controllers.shared.caches import Caches, CacheSource
 from etcd_operator.controllers.shared.groups import Group, Wiring
 from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.jobs import JobCaches
-from etcd_operator.controllers.shared.reporters import cluster_reporter
 
 
 def schedule_groups(
@@ -27,7 +26,7 @@ def schedule_groups(
     jobs = JobReader(caches=backups, waits=wiring.waits())
     observer = ScheduleObserver(caches=caches, jobs=jobs, clock=wiring.clock)
     reconciler = ScheduleReconciler(
-        passes=wiring.passes(caches.schedules, caches),
+        passes=wiring.passes(caches.schedules, caches.backups, caches.jobs),
         observer=observer,
         metrics=ScheduleMetricsReporter(on_metrics=wiring.on_metrics),
         pruner=Pruner(image=wiring.own_image, failures=wiring.failures()),
@@ -35,11 +34,9 @@ def schedule_groups(
     controller = wiring.new_controller("improbable-schedule", reconciler.reconcile)
     caches.wake(controller.enqueue, controller.restart)
     health = HealthReconciler(
-        writes=wiring.writes(of_clusters),
-        clusters=of_clusters.clusters,
+        passes=wiring.passes(of_clusters.clusters, reports_unreadable=False),
         caches=caches,
         observer=observer,
-        report=cluster_reporter(wiring.recorder, of_clusters),
     )
     health_controller = wiring.new_controller("improbable-backup-health", health.reconcile)
     health.wake(health_controller.enqueue)

@@ -21,7 +21,7 @@ from etcd_operator.controllers.etcd_backup_schedule.decide.prune import (
     PrunePlan,
     PruneState,
 )
-from etcd_operator.controllers.etcd_backup_schedule.decide.retention import described
+from etcd_operator.controllers.etcd_backup_schedule.decide.spec import described_retention
 from etcd_operator.controllers.etcd_backup_schedule.decide.status import PRUNED
 from etcd_operator.controllers.etcd_backup_schedule.manifests import prune_job
 from etcd_operator.controllers.etcd_backup_schedule.readers import being_read, urls_of
@@ -56,7 +56,7 @@ def observe_prune(
     if job is None:
         jobs.forget(metadata.key)
     return PruneState(
-        retention=described(spec.retention) if spec.retention is not None else "",
+        retention=described_retention(spec.retention) if spec.retention is not None else "",
         newest=_newest(status),
         done=done,
         pending=pruned.message if pruned is not None and pruned.reason == prune.PENDING else "",

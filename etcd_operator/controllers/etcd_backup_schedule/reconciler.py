@@ -7,6 +7,7 @@ over. Caches may be behind: right before it is created, the schedule and its Etc
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from etcd_operator.api.backup_schedules import (
     SCHEDULE_LABEL,
@@ -17,16 +18,20 @@ from etcd_operator.api.backups import COMPLETED, EtcdBackup
 from etcd_operator.api.meta import Condition, condition_of
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import INVALID, SchedulePlan, plan
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import FAILED_REASON, PRUNED_REASON
-from etcd_operator.controllers.etcd_backup_schedule.decide.results import to_be_reported
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
-from etcd_operator.controllers.etcd_backup_schedule.decide.status import PRUNED, VERIFIED, described, status
+from etcd_operator.controllers.etcd_backup_schedule.decide.status import (
+    PRUNED,
+    VERIFIED,
+    described,
+    status,
+    to_be_reported,
+)
 from etcd_operator.controllers.etcd_backup_schedule.manifests import scheduled_backup as render
 from etcd_operator.controllers.etcd_backup_schedule.metrics import ScheduleMetricsReporter
 from etcd_operator.controllers.etcd_backup_schedule.observe import ScheduleObserver, scheduled_backup
 from etcd_operator.controllers.etcd_backup_schedule.pruner import Pruner
 from etcd_operator.controllers.etcd_backup_schedule.readers import being_read
-from etcd_operator.controllers.shared.decide.holds import BEHIND, RETRY_HELD
-from etcd_operator.controllers.shared.failures import is_waited_for, reason_of
+from etcd_operator.controllers.shared.decide.holds import BEHIND
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.passes import Passes
 from etcd_operator.engine.controller import Result
@@ -100,10 +105,7 @@ class _Pass:
                 return Result(requeue_after=BEHIND)
             self._create(due)
         except OperatorError as error:
-            self._hold(made, error)
-            if is_waited_for(error):
-                return Result(requeue_after=RETRY_HELD)
-            raise
+            return self.reconciler.passes.failed(self._key, error, partial(self._hold, made))
         return None
 
     def _is_still_due(self) -> bool:
@@ -135,14 +137,12 @@ class _Pass:
         if self.objects.create(resources.BACKUPS, body):
             self._event("Normal", "BackupStarted", f"created EtcdBackup {body['metadata']['name']}")
 
-    def _hold(self, made: SchedulePlan, error: OperatorError) -> None:
-        """Write why the EtcdBackup cannot be created, as soon as it is worth a message."""
-        reason, message = reason_of(error), self.reconciler.passes.failures.failed(self._key, error)
-        if message:
-            held = replace(
-                made, is_ready=False, reason=reason, message=message, start=None, warning=(reason, message)
-            )
-            self._write(held)
+    def _hold(self, made: SchedulePlan, reason: str, message: str) -> None:
+        """Write why the EtcdBackup cannot be created."""
+        warning = reason, message
+        self._write(
+            replace(made, is_ready=False, reason=reason, message=message, start=None, warning=warning)
+        )
 
     def _write(self, made: SchedulePlan) -> None:
         """Write the status if it is new, with its Events. Raises Conflict on an outdated cache."""

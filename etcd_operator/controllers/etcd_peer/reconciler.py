@@ -7,21 +7,24 @@ What is decided, and why, stands in `decide.plan`. The cluster's own pass writes
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from etcd_operator.api.improbable import EtcdPeer
+from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
 from etcd_operator.controllers.etcd_cluster.decide.members import PeerFinding, PodProblem
 from etcd_operator.controllers.etcd_peer.act import CleanupFailed, PeerActor, PeerReport
 from etcd_operator.controllers.etcd_peer.decide.plan import plan
 from etcd_operator.controllers.etcd_peer.memory import PeerMemory
 from etcd_operator.controllers.etcd_peer.observe import PeerObserver, cluster_of
-from etcd_operator.controllers.shared.caches import cached
+from etcd_operator.controllers.shared.caches import Caches, cached
 from etcd_operator.controllers.shared.decide.holds import CATCH_UP, RETRY_HELD
 from etcd_operator.controllers.shared.failures import REQUEST_FAILED, Failures, reason_of
 from etcd_operator.controllers.shared.objects import NameConflict
+from etcd_operator.controllers.shared.reporters import WARNINGS, ReportEvent
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import TerminalError
 from etcd_operator.keys import Key
+from etcd_operator.kube.views import Claim
 
 RETRY_PASSING = 0.5
 """Seconds until a name is tried again whose object is being deleted."""
@@ -31,17 +34,18 @@ RETRY_PASSING = 0.5
 class PeerReconciler:
     """Makes what an EtcdPeer stands for."""
 
+    caches: Caches[EtcdCluster]
     writes: Writes
     observer: PeerObserver
     memory: PeerMemory
-    report: PeerReport
+    report: ReportEvent  # on the peer's cluster
     disown: PeerReport
     wake_cluster: Callable[[Key], None]
     failures: Failures
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
-        peer = cached(self.writes.caches.peers, key)
+        peer = cached(self.caches.peers, key)
         if peer is None or not peer.is_ours:
             self.failures.passed(key)
             self.memory.forget(key)
@@ -58,12 +62,38 @@ class PeerReconciler:
             self._report(peer, reason_of(error), error)
             raise
 
+    def wake(self, enqueue: Callable[[Key], None]) -> None:
+        """A peer and its ReplicaSet have one name; claims and the cluster's status concern all its peers."""
+
+        def wake_all(cluster: Key | None) -> None:
+            for peer in self.caches.of_cluster(self.caches.peers, cluster) if cluster is not None else ():
+                enqueue(peer.metadata.key)
+
+        def on_change(old: Any, new: Any) -> None:
+            enqueue((new or old).metadata.key)
+
+        def on_claim(old: Claim | None, new: Claim | None) -> None:
+            value = new or old
+            wake_all(self.caches.cluster_of(value.metadata) if value is not None else None)
+
+        def on_cluster(old: EtcdCluster | None, new: EtcdCluster | None) -> None:
+            """What its peers are checked against; a deleted one takes them along by itself."""
+            if new is not None and (old is None or _identity(old) != _identity(new)):
+                wake_all(new.metadata.key)
+
+        self.caches.clusters.add_handler(on_cluster)
+        for informer in (self.caches.peers, self.caches.replica_sets):
+            if informer is not None:
+                informer.add_handler(on_change)
+        if self.caches.claims is not None:
+            self.caches.claims.add_handler(on_claim)
+
     def _is_held_back(self, peer: EtcdPeer) -> bool:
         """Whether its cluster exists and cannot be read, which the cluster's own pass reports.
 
         Where both are being deleted, the cluster may wait for the peer: that has to go.
         """
-        cluster = self.writes.caches.clusters.store.unreadable_at(cluster_of(peer))
+        cluster = self.caches.clusters.store.unreadable_at(cluster_of(peer))
         return cluster is not None and not (cluster.is_deleting and peer.metadata.is_deleting)
 
     def _carry_out(self, key: Key, peer: EtcdPeer) -> Result:
@@ -77,7 +107,7 @@ class PeerReconciler:
             found=found,
             replica_set=partial(self.observer.replica_set, peer, state),
             objects=self.writes.of(key),
-            report=self.report,
+            report=self._event,
             disown=self.disown,
         )
         is_as_observed = all(actor.act(action) for action in made.actions)
@@ -88,6 +118,11 @@ class PeerReconciler:
             self.failures.passed(key)
             self._set_problem(peer, None)
         return Result(requeue_after=made.requeue_after if is_as_observed else CATCH_UP)
+
+    def _event(self, peer: EtcdPeer, reason: str, message: str) -> None:
+        cluster = self.caches.clusters.store.get(Key(peer.metadata.namespace, peer.spec.cluster_name))
+        if cluster is not None:
+            self.report(cluster, reason, message, reason in WARNINGS)
 
     def _held(self, peer: EtcdPeer, error: Exception) -> Result:
         """A failure that is retried at a pace of its own, not the engine's."""
@@ -112,3 +147,7 @@ class PeerReconciler:
     def _set_problem(self, peer: EtcdPeer, problem: PodProblem | None) -> None:
         if self.memory.set_problem(peer.metadata.key, problem):
             self.wake_cluster(cluster_of(peer))
+
+
+def _identity(cluster: EtcdCluster) -> tuple[object, ...]:
+    return cluster.metadata.uid, cluster.status.bootstrap, cluster.status.recovery

@@ -2,8 +2,7 @@
 
 from etcd_operator.api.restores import UID_LABEL, EtcdRestore
 from etcd_operator.controllers.etcd_restore.metrics import RestoreMetricsReporter
-from etcd_operator.controllers.etcd_restore.observe import RestoreObserver
-from etcd_operator.controllers.etcd_restore.progress import ProgressReader, restore_of
+from etcd_operator.controllers.etcd_restore.observe import ProgressReader, RestoreObserver, restore_of
 from etcd_operator.controllers.etcd_restore.reconciler import RestoreReconciler
 from etcd_operator.controllers.shared.caches import CacheSource
 from etcd_operator.controllers.shared.groups import Group, Later, Wiring
@@ -31,7 +30,7 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
     reconciler = RestoreReconciler(
         wiring=wiring,
         caches=caches,
-        passes=wiring.passes(caches.owners, caches),
+        passes=wiring.passes(*caches.all()),
         observer=RestoreObserver(jobs=jobs, waits=waits, progress=progress),
         metrics=RestoreMetricsReporter(
             clock=wiring.clock, on_metrics=wiring.on_metrics, on_end=wiring.on_restore_end

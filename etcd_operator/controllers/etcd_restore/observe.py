@@ -5,12 +5,13 @@ may be touched because a cache did not show it.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.api.restores import KIND, UID_ANNOTATION, EtcdRestore, RestoreSpec
 from etcd_operator.controllers.etcd_restore.decide import spec as specs
+from etcd_operator.controllers.etcd_restore.decide.plan import PROGRESS_POLL
 from etcd_operator.controllers.etcd_restore.decide.state import (
     ClaimState,
     MemberState,
@@ -19,17 +20,18 @@ from etcd_operator.controllers.etcd_restore.decide.state import (
 )
 from etcd_operator.controllers.etcd_restore.manifests import restored
 from etcd_operator.controllers.etcd_restore.manifests.restore_job import check_name, job_name
-from etcd_operator.controllers.etcd_restore.progress import ProgressReader
 from etcd_operator.controllers.etcd_restore.source import source_of
 from etcd_operator.controllers.shared.decide.job_state import JobEnd
+from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
 from etcd_operator.controllers.shared.job_reader import JobReader
-from etcd_operator.controllers.shared.manifests.restoring_job import RestoredMember
+from etcd_operator.controllers.shared.manifests.restoring_job import PROGRESS_PORT, RestoredMember
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.decoding import parsed
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import Claim, Written
+from etcd_operator.kube.views import Claim, Pod, Written
+from etcd_operator.pods.reports import Progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,40 @@ class ObservedRestore:
     access: BackupSpec | None = None
     members: tuple[RestoredMember, ...] = ()
     claims: dict[str, ObjectMeta]
+
+
+def restore_of(slot: Key) -> Key:
+    """The EtcdRestore of the pod that a question is about."""
+    return Key(slot.namespace, slot.name.partition("/")[0])
+
+
+@dataclass(eq=False, kw_only=True)
+class ProgressReader:
+    """How far the pods of restores are. They are asked on threads of their own: no pass waits for one.
+
+    Only what the status shows depends on it: a pod that cannot be reached restores all the same.
+    """
+
+    inquiries: Inquiries[Progress]
+    _asked: dict[Key, set[Key]] = field(default_factory=dict)
+
+    def of(self, key: Key, pod: Pod) -> Progress | None:
+        """The last report of a pod of this EtcdRestore, if any; it is asked again when it is time."""
+        slot = Key(key.namespace, f"{key.name}/{pod.metadata.name}")
+        self._asked.setdefault(key, set()).add(slot)
+        uid = pod.metadata.uid
+        if pod.status.pod_ip:
+            address = (pod.status.pod_ip, PROGRESS_PORT)
+            # Each answer causes a pass, which asks nobody; one that the timer causes finds that it is time.
+            self.inquiries.renew(
+                slot, PodServer(uid=uid, owner=uid, address=address, token=""), PROGRESS_POLL / 2
+            )
+        return self.inquiries.last_answer(slot, uid).report
+
+    def forget(self, key: Key) -> None:
+        """The EtcdRestore has ended."""
+        for slot in self._asked.pop(key, ()):
+            self.inquiries.forget(slot)
 
 
 @dataclass(frozen=True, kw_only=True)

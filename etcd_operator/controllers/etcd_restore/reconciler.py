@@ -15,14 +15,13 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.restores import COMPLETED, FAILED, PENDING, EtcdRestore, RestoreFailure
 from etcd_operator.controllers.etcd_restore.decide import spec as specs
 from etcd_operator.controllers.etcd_restore.decide.actions import Act, RestorePlan
-from etcd_operator.controllers.etcd_restore.decide.plan import RECHECK, plan
+from etcd_operator.controllers.etcd_restore.decide.plan import plan
 from etcd_operator.controllers.etcd_restore.decide.state import ClaimState
 from etcd_operator.controllers.etcd_restore.decide.status import status
 from etcd_operator.controllers.etcd_restore.manifests import restore_job, restored
 from etcd_operator.controllers.etcd_restore.metrics import RestoreMetricsReporter
 from etcd_operator.controllers.etcd_restore.observe import ObservedRestore, RestoreObserver
 from etcd_operator.controllers.shared.decide.holds import CATCH_UP
-from etcd_operator.controllers.shared.failures import is_waited_for, reason_of
 from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.jobs import JobCaches
 from etcd_operator.controllers.shared.objects import NameConflict, Objects
@@ -105,10 +104,13 @@ class RestoreReconciler:
         except NotLeading:
             raise
         except OperatorError as error:
-            self._report(observed, made, error)
-            if is_waited_for(error):
-                return Result(requeue_after=RECHECK)
-            raise
+            return self.passes.failed(
+                observed.key,
+                error,
+                lambda reason, message: self._rewrite(
+                    observed, replace(made, reason=reason, message=message)
+                ),
+            )
         self.passes.failures.passed(observed.key)
         return Result(requeue_after=made.requeue_after)
 
@@ -211,12 +213,6 @@ class RestoreReconciler:
         message = f"removing what the restore created, because of: {why.message}"
         self._rewrite(observed, replace(made, reason="CleaningUp", message=message, failure=why))
         return Result(requeue_after=CATCH_UP)
-
-    def _report(self, observed: ObservedRestore, made: RestorePlan, error: OperatorError) -> None:
-        """Write why something cannot be made, as soon as it is worth a message."""
-        message = self.passes.failures.failed(observed.key, error)
-        if message:
-            self._rewrite(observed, replace(made, reason=reason_of(error), message=message))
 
     def _rewrite(self, observed: ObservedRestore, made: RestorePlan) -> None:
         """Write the status once more in this pass: on what the first write has left."""

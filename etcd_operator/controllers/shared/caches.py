@@ -48,10 +48,10 @@ class Caches(Generic[Cluster]):
     replica_sets: Informer[ReplicaSet] | None = None
 
     def all(self) -> Iterator[Informer[Any]]:
-        """Every informer."""
+        """Every informer; of two for pods first the one that shows what the operator has made."""
         yield self.clusters
-        yield self.unlabelled
         yield from self.parts()
+        yield self.unlabelled
 
     def parts(self) -> Iterator[Informer[Any]]:
         """The informers of what belongs to clusters."""
@@ -59,11 +59,6 @@ class Caches(Generic[Cluster]):
         for informer in ours:
             if informer is not None:
                 yield informer
-
-    def of_resource(self, resource: resources.Resource) -> Informer[Any] | None:
-        """The informer of the clusters or of what belongs to them; None for what this group does not have."""
-        informers = (self.clusters, *self.parts())
-        return next((informer for informer in informers if informer.resource == resource), None)
 
     def cluster_of(self, metadata: ObjectMeta) -> Key | None:
         """The cluster that an object's label names; None without that label."""

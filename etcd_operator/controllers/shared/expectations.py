@@ -7,7 +7,7 @@ is reported: its kind may not be watched at all.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,11 +60,12 @@ class Expectations:
         with self._lock:
             self._writes.setdefault(cluster, []).append(made)
 
-    def noting(self, cluster: Key, informer_of: Callable[[Resource], Informer[Any] | None]) -> Wrote:
+    def noting(self, cluster: Key, informers: Iterable[Informer[Any]]) -> Wrote:
         """What records the writes that are made for a cluster (or peer)."""
 
         def wrote(resource: Resource, written: Key, version: str) -> None:
-            self.wrote(cluster, informer_of(resource), written, version)
+            informer = next((each for each in informers if each.resource == resource), None)
+            self.wrote(cluster, informer, written, version)
 
         return wrote
 

@@ -4,7 +4,7 @@ A group starts working when its own caches are complete. Groups do not wait for 
 other's resources to be installed: a missing CRD stops only its own group.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,17 +79,22 @@ class Wiring:
     may_act: Callable[[], bool] = lambda: True
     leads_for: Callable[[float], bool] = lambda _seconds: True
 
-    def writes(self, caches: Any) -> Writes:
-        """What the passes of one controller write with. caches: see `Writes`."""
-        return Writes(client=self.client, caches=caches, expectations=Expectations(self.clock))
+    def writes(self, informers: Iterable[Informer[Any]]) -> Writes:
+        """What the passes of one controller write with. informers: which have to show the writes."""
+        return Writes(client=self.client, informers=tuple(informers), expectations=Expectations(self.clock))
 
-    def passes(self, objects: Informer[Object], caches: Any) -> Passes[Object]:
-        """The passes of one controller over `objects`. caches: see `Writes`."""
+    def passes(
+        self, objects: Informer[Object], *others: Informer[Any], reports_unreadable: bool = True
+    ) -> Passes[Object]:
+        """The passes of one controller over `objects`.
+
+        others: which have to show its writes, too. reports_unreadable: no other controller does.
+        """
         return Passes(
             objects=objects,
-            writes=self.writes(caches),
+            writes=self.writes((objects, *others)),
             failures=self.failures(),
-            unreadables=Unreadables(objects=objects, recorder=self.recorder),
+            unreadables=Unreadables(objects=objects, recorder=self.recorder if reports_unreadable else None),
             recorder=self.recorder,
         )
 

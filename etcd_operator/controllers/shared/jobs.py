@@ -35,12 +35,6 @@ class JobCaches(Generic[Object]):
         """Every informer."""
         return self.owners, self.jobs, self.pods
 
-    def of_resource(self, resource: Resource) -> Informer[Any] | None:
-        """The informer of a resource that is written; None for others."""
-        return next(
-            (informer for informer in (self.owners, self.jobs) if informer.resource == resource), None
-        )
-
     def pods_of(self, job: ObjectMeta) -> tuple[Pod, ...]:
         """The pods that Kubernetes made for a Job, by its UID, the oldest first."""
         return in_order(self.pods.store.by_index(_BY_JOB, job.uid))

@@ -4,20 +4,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic
 
-from etcd_operator.controllers.shared.caches import Object
-from etcd_operator.controllers.shared.failures import Failures
+import msgspec
+
+from etcd_operator.api.meta import Condition
+from etcd_operator.controllers.shared.caches import Cluster, Object
+from etcd_operator.controllers.shared.decide.backup_health import change, merged
+from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
+from etcd_operator.controllers.shared.failures import Failures, is_waited_for, reason_of
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.unreadable import Unreadables
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
+from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.views import Written
 
 
 @dataclass(frozen=True, kw_only=True)
 class Passes(Generic[Object]):
-    """The passes of one controller over its own kind of object."""
+    """The passes of one controller over one kind of object."""
 
     objects: Informer[Object]
     writes: Writes
@@ -38,6 +45,40 @@ class Passes(Generic[Object]):
             return Result()
         return self.writes.pass_over(key, lambda objects: run(found, objects))
 
+    def failed(self, key: Key, error: OperatorError, report: Callable[[str, str], None]) -> Result:
+        """How a pass ends that cannot act; `report` gets reason and message as soon as they are worth it.
+
+        Raises the error if the engine has to try again.
+        """
+        message = self.failures.failed(key, error)
+        if message:
+            report(reason_of(error), message)
+        if not is_waited_for(error):
+            raise error
+        return Result(requeue_after=RETRY_HELD)
+
     def event(self, about: Object, kind: EventType, reason: str, message: str) -> None:
         """An Event on an object."""
         self.recorder.record(Reference.to(self.objects.resource, about.metadata), kind, reason, message)
+
+
+def write_health(
+    passes: Passes[Cluster],
+    cluster: Cluster,
+    wanted: Condition | None,
+    now: str,
+    objects: Objects,
+    **fields: object,
+) -> None:
+    """Write the condition BackupHealthy, and other `fields` of the status, if that is new.
+
+    An Event reports when backups begin to fail, and when they work again. Raises Conflict on an outdated
+    cache.
+    """
+    before, resource = cluster.status, passes.objects.resource
+    status = msgspec.structs.replace(before, conditions=merged(before.conditions, wanted, now), **fields)
+    if status == before or not objects.write_status(resource, cluster.metadata, status, Written):
+        return
+    event = change(before.conditions, wanted)
+    if wanted is not None and event is not None:
+        passes.event(cluster, *event, wanted.message)

@@ -12,7 +12,7 @@ WARNINGS = frozenset(
 """Reasons of Events of type Warning, although they report something done."""
 
 ReportEvent = Callable[[Any, str, str, bool], None]
-"""`(object, reason, message, is_warning)`: an Event on the object."""
+"""`(cluster, reason, message, is_warning)`: an Event on the cluster."""
 
 
 def cluster_reporter(recorder: Recorder, caches: Caches[Cluster]) -> ReportEvent:

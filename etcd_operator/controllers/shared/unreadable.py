@@ -19,7 +19,7 @@ class Unreadables:
     """Of one kind. Only passes over a key call this with it."""
 
     objects: Informer[Any]
-    recorder: Recorder
+    recorder: Recorder | None  # None where another controller reports them
     _reported: dict[Key, str] = field(default_factory=dict)
 
     def exists(self, key: Key) -> bool:
@@ -28,7 +28,7 @@ class Unreadables:
         if found is None:
             self._reported.pop(key, None)
             return False
-        if self._reported.get(key) != found.error:
+        if self.recorder is not None and self._reported.get(key) != found.error:
             self._reported[key] = found.error
             resource = self.objects.resource
             about = Reference(

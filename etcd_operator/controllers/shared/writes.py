@@ -13,21 +13,22 @@ from etcd_operator.engine.controller import Result
 from etcd_operator.errors import NotLeading, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
+from etcd_operator.kube.informer import Informer
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Writes:
-    """What writes need: a client, and who has to see them. caches: with a method `of_resource`."""
+    """What writes need."""
 
     client: Client
-    caches: Any
+    informers: tuple[Informer[Any], ...]  # which have to show them
     expectations: Expectations
 
     def of(self, key: Key) -> Objects:
         """The objects in the namespace of a key, written by its pass."""
-        wrote = self.expectations.noting(key, self.caches.of_resource)
+        wrote = self.expectations.noting(key, self.informers)
         return Objects(client=self.client, namespace=key.namespace, wrote=wrote)
 
     def pass_over(self, key: Key, run: Callable[[Objects], Result]) -> Result:

@@ -11,7 +11,7 @@ from etcd_operator.commands.backup_tool import _config
 from etcd_operator.controllers.backup_tool.manifests import backup_tool
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import TEMPLATE_ANNOTATION, replica_set
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral
-from etcd_operator.controllers.shared.manifests.storage_class import class_name, storage_class
+from etcd_operator.controllers.shared.storage_class import class_name, storage_class
 from unit.controllers.manifests.cases import EPHEMERAL_BOOTSTRAPPING, FULL_EPHEMERAL, PLAIN_EPHEMERAL
 from unit.controllers.manifests.tools import IN_S3, ON_VOLUME, pod_of, tool_of
 

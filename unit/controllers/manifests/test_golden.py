@@ -17,7 +17,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.coreos import no_image
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent, seed, survivor_reader
 from etcd_operator.controllers.etcd_cluster.manifests.options import ALL_ADDRESSES
 from etcd_operator.controllers.shared.manifests.security import RESTRICTED
-from etcd_operator.controllers.shared.manifests.storage_class import storage_class
+from etcd_operator.controllers.shared.storage_class import storage_class
 from etcd_operator.errors import InvalidSpec
 from unit.controllers.manifests.backups import (
     FILE,

@@ -1,15 +1,21 @@
-"""The status of an EtcdBackupSchedule, from what was planned."""
+"""The status of an EtcdBackupSchedule, from what was planned, and which EtcdBackups it reports as ended.
+
+The status is the record. All EtcdBackups with a time up to `since` are known to it, and of those all but
+`lastBackup` are reported; `lastBackup` is when its phase is final. So each is reported by one write: by the
+one that makes the phase final, that replaces a `lastBackup` whose phase is not final, or that moves `since`
+past the time of an EtcdBackup (if earlier writes failed, of several). That write may also start the next
+EtcdBackup, and what has ended may be deleted after it.
+"""
 
 from datetime import datetime
 
 import msgspec
 
 from etcd_operator.api.backup_schedules import LastBackup, LastPrune, ScheduleStatus
-from etcd_operator.api.backups import BACKING_UP, COMPLETED
+from etcd_operator.api.backups import BACKING_UP, COMPLETED, FAILED
 from etcd_operator.api.meta import Condition, condition, condition_of, merge_conditions
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import AHEAD, SchedulePlan
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import PrunePlan
-from etcd_operator.controllers.etcd_backup_schedule.decide.results import is_final, to_be_reported
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import backup_name
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
 from etcd_operator.formats import timestamp
@@ -62,6 +68,33 @@ def status(
     return written
 
 
+def to_be_reported(
+    previous: ScheduleStatus, state: ScheduleState, plan: SchedulePlan
+) -> tuple[ScheduledBackup, ...]:
+    """The EtcdBackups that have ended, and that the next write of the status reports; the last one last."""
+    last = previous.last_backup
+    pending = last.name if last is not None and not _is_final(last) else ""
+    found = (
+        each
+        for each in state.backups
+        if each.has_ended and (each.name == pending or _is_new(each, state, plan))
+    )
+    return tuple(sorted(found, key=lambda each: (each.created, each.name)))
+
+
+def _is_new(backup: ScheduledBackup, state: ScheduleState, plan: SchedulePlan) -> bool:
+    """Whether the write moves `since` past its time: no earlier one has reported it."""
+    until = plan.start or plan.since
+    if backup.due is None or until is None:
+        return False
+    return (state.since or state.created) < backup.due <= until
+
+
+def _is_final(last: LastBackup) -> bool:
+    """Whether it is known to have ended; a cache that is behind may still show it at work."""
+    return last.phase in (COMPLETED, FAILED)
+
+
 def _text(moment: datetime | None) -> str:
     return timestamp(moment) if moment is not None else ""
 
@@ -76,7 +109,7 @@ def _last(previous: ScheduleStatus, state: ScheduleState, created: datetime | No
     name = backup_name(state.name, created) if created is not None else ""
     last = LastBackup(name=name, phase=BACKING_UP) if name else previous.last_backup
     for backup in state.backups:
-        if last is not None and backup.name == last.name and (backup.has_ended or not is_final(last)):
+        if last is not None and backup.name == last.name and (backup.has_ended or not _is_final(last)):
             return LastBackup(name=last.name, phase=backup.phase or BACKING_UP, url=backup.url)
     return last
 

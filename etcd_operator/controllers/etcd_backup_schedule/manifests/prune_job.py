@@ -11,7 +11,7 @@ import msgspec
 from etcd_operator.api.backup_schedules import KIND, PRUNE_ANNOTATION, Retention
 from etcd_operator.api.backups import UID_LABEL, BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.controllers.etcd_backup_schedule.decide.retention import place, series
+from etcd_operator.controllers.etcd_backup_schedule.decide.spec import place, series
 from etcd_operator.controllers.shared.decide.backup_spec import url_in_pod
 from etcd_operator.controllers.shared.manifests import job as job_of
 from etcd_operator.controllers.shared.manifests.job_pod import CONTAINER, REPORT, UNDISTURBED, container, pod

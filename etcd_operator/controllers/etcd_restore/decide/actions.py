@@ -1,6 +1,6 @@
 """What can be done for an EtcdRestore, and what is reported meanwhile."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 
 from etcd_operator.api.restores import FAILED, PENDING, RestoreFailure, Verified
@@ -19,42 +19,25 @@ class Act(Enum):
     CLEAN_UP = "remove what was made"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """What the status reports, what to do, and when to observe again at the latest (seconds).
+    """What the status reports, and what to do."""
 
-    snapshot, failure: to be recorded. requeue_after: None for an event.
-    """
-
-    phase: str
     reason: str
     message: str
+    _: KW_ONLY
+    phase: str = PENDING
     act: Act = Act.NOTHING
-    snapshot: Verified | None = None
-    failure: RestoreFailure | None = None
-    requeue_after: float | None = None
-
-
-def going(
-    reason: str,
-    message: str,
-    *,
-    act: Act = Act.NOTHING,
-    snapshot: Verified | None = None,
-    requeue_after: float | None = None,
-) -> RestorePlan:
-    """It goes on."""
-    return RestorePlan(
-        phase=PENDING, reason=reason, message=message, act=act, snapshot=snapshot, requeue_after=requeue_after
-    )
+    snapshot: Verified | None = None  # to be recorded
+    failure: RestoreFailure | None = None  # to be recorded
+    requeue_after: float | None = None  # seconds until the next pass at the latest; None for an event
 
 
 def failed(reason: str, message: str) -> RestorePlan:
     """Record why first; what was made is removed after that."""
     return RestorePlan(
-        phase=PENDING,
-        reason="CleaningUp",
-        message=f"removing what the restore created, because of: {message}",
+        "CleaningUp",
+        f"removing what the restore created, because of: {message}",
         failure=RestoreFailure(reason=reason, message=message),
         requeue_after=0.0,
     )
@@ -62,4 +45,4 @@ def failed(reason: str, message: str) -> RestorePlan:
 
 def ended(why: RestoreFailure) -> RestorePlan:
     """It has failed, and nothing is left to be removed."""
-    return RestorePlan(phase=FAILED, reason=why.reason, message=why.message)
+    return RestorePlan(why.reason, why.message, phase=FAILED)

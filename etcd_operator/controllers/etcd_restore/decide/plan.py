@@ -8,13 +8,13 @@ everything; after that no claim: all data is complete, and a cluster that somebo
 
 from collections.abc import Callable
 
-from etcd_operator.api.restores import COMPLETED, PENDING, RestoreFailure
-from etcd_operator.controllers.etcd_restore.decide import texts
-from etcd_operator.controllers.etcd_restore.decide.actions import Act, RestorePlan, ended, failed, going
+from etcd_operator.api.restores import COMPLETED, PENDING, RestoreFailure, Verified
+from etcd_operator.controllers.etcd_restore.decide.actions import Act, RestorePlan, ended, failed
+from etcd_operator.controllers.etcd_restore.decide.spec import version_problem
 from etcd_operator.controllers.etcd_restore.decide.state import ClaimState, RestoreState, TargetCluster
-from etcd_operator.controllers.etcd_restore.decide.versions import version_problem
 from etcd_operator.controllers.shared.decide.job_report import restore_failure
 from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState, evicted_again, patience
+from etcd_operator.formats import counted
 
 SOURCE_PATIENCE = 60.0
 """Seconds for which the EtcdBackup may be missing: it may be created with its EtcdRestore."""
@@ -38,7 +38,7 @@ def accept(state: RestoreState) -> RestorePlan | None:
         return None
     if state.problem:
         return ended(RestoreFailure(reason="InvalidSpec", message=state.problem))
-    return going("Accepted", f"the backup will be restored to the EtcdCluster {state.cluster_name}")
+    return RestorePlan("Accepted", f"the backup will be restored to the EtcdCluster {state.cluster_name}")
 
 
 def refuse(state: RestoreState) -> RestorePlan | None:
@@ -49,7 +49,7 @@ def refuse(state: RestoreState) -> RestorePlan | None:
         f"{state.problem}: another version of the operator accepted this spec: use that version, or delete "
         "this EtcdRestore together with what it has created"
     )
-    return going("InvalidSpec", message)
+    return RestorePlan("InvalidSpec", message)
 
 
 def clean_up(state: RestoreState) -> RestorePlan | None:
@@ -58,8 +58,8 @@ def clean_up(state: RestoreState) -> RestorePlan | None:
         return None
     if state.has_leftovers:
         message = f"removing what the restore created, because of: {state.failure.message}"
-        return going("CleaningUp", message, act=Act.CLEAN_UP, requeue_after=SOON)
-    message = f"{state.failure.message}{texts.kept(state)}"
+        return RestorePlan("CleaningUp", message, act=Act.CLEAN_UP, requeue_after=SOON)
+    message = f"{state.failure.message}{_kept(state)}"
     return ended(RestoreFailure(reason=state.failure.reason, message=message))
 
 
@@ -70,19 +70,19 @@ def finish(state: RestoreState) -> RestorePlan | None:
     cluster can remove and replace its members.
     """
     if state.cluster is TargetCluster.OURS:
-        return RestorePlan(phase=COMPLETED, reason="Restored", message=texts.restored(state))
+        return RestorePlan("Restored", _restored(state), phase=COMPLETED)
     if not state.members or any(member.claim is not ClaimState.ANNOTATED for member in state.members):
         return None
     if state.has_jobs:
         message = "all members are restored; removing their Jobs"
-        return going("RemovingJobs", message, act=Act.REMOVE_JOBS, requeue_after=SOON)
+        return RestorePlan("RemovingJobs", message, act=Act.REMOVE_JOBS, requeue_after=SOON)
     name = state.cluster_name
     match state.cluster:
         case TargetCluster.ABSENT:
             message = f"all members are restored; creating the EtcdCluster {name}"
-            return going("CreatingCluster", message, act=Act.CREATE_CLUSTER, requeue_after=SOON)
+            return RestorePlan("CreatingCluster", message, act=Act.CREATE_CLUSTER, requeue_after=SOON)
         case TargetCluster.TERMINATING:
-            return going("WaitingForDeletion", texts.waiting(f"EtcdCluster {name}"), requeue_after=SOON)
+            return RestorePlan("WaitingForDeletion", _waiting(f"EtcdCluster {name}"), requeue_after=SOON)
         case _:
             message = (
                 f"somebody else created an EtcdCluster {name} at the last moment: it resumes on the restored "
@@ -107,7 +107,7 @@ def require_free_name(state: RestoreState) -> RestorePlan | None:
         return failed("ClaimsExist", message)
     leaving = (*state.going, *([f"EtcdCluster {name}"] if state.cluster is TargetCluster.TERMINATING else []))
     if leaving:
-        return going("WaitingForDeletion", texts.waiting(", ".join(leaving)), requeue_after=SOON)
+        return RestorePlan("WaitingForDeletion", _waiting(", ".join(leaving)), requeue_after=SOON)
     return None
 
 
@@ -119,7 +119,7 @@ def await_source(state: RestoreState) -> RestorePlan | None:
         return None
     if source.is_final or (source.is_missing and state.waited >= SOURCE_PATIENCE):
         return failed(source.reason, source.message)
-    return going(source.reason, source.message, requeue_after=SOON)
+    return RestorePlan(source.reason, source.message, requeue_after=SOON)
 
 
 def verify(state: RestoreState) -> RestorePlan | None:
@@ -129,15 +129,15 @@ def verify(state: RestoreState) -> RestorePlan | None:
     job = state.check
     if job is None:
         message = f"creating the Job that verifies {state.source.url}"
-        return going("Verifying", message, act=Act.CREATE_CHECK, requeue_after=RECHECK)
+        return RestorePlan("Verifying", message, act=Act.CREATE_CHECK, requeue_after=RECHECK)
     if job.end is JobEnd.SUCCEEDED and job.report is not None and job.report.snapshot is not None:
         snapshot = job.report.snapshot
         if state.source.sha256 not in ("", snapshot.sha256):
             found = f"the object at {state.source.url} is not the one that the EtcdBackup stored there: "
             found += f"the SHA-256 of its snapshot is {snapshot.sha256}"
             return failed("Replaced", f"{found}: choose another EtcdBackup")
-        message = f"verified: {texts.contents(snapshot)}"
-        return going("Verified", message, snapshot=snapshot, requeue_after=0.0)
+        message = f"verified: {_contents(snapshot)}"
+        return RestorePlan("Verified", message, snapshot=snapshot, requeue_after=0.0)
     return _await((job,), "Verifying", f"verifying {state.source.url}")
 
 
@@ -166,7 +166,7 @@ def create_claims(state: RestoreState) -> RestorePlan | None:
         return failed("ClaimDeleted", f"somebody deleted the claim {', '.join(gone)} of the new cluster")
     if not missing:
         return None
-    return going("CreatingClaims", "creating the claims", act=Act.CREATE_CLAIMS, requeue_after=0.0)
+    return RestorePlan("CreatingClaims", "creating the claims", act=Act.CREATE_CLAIMS, requeue_after=0.0)
 
 
 def create_jobs(state: RestoreState) -> RestorePlan | None:
@@ -174,7 +174,7 @@ def create_jobs(state: RestoreState) -> RestorePlan | None:
     if all(member.job is not None or member.is_restored for member in state.members):
         return None
     message = f"creating the Jobs that restore {state.source.url}"
-    return going("Restoring", message, act=Act.CREATE_JOBS, requeue_after=RECHECK)
+    return RestorePlan("Restoring", message, act=Act.CREATE_JOBS, requeue_after=RECHECK)
 
 
 def await_jobs(state: RestoreState) -> RestorePlan | None:
@@ -189,7 +189,7 @@ def await_jobs(state: RestoreState) -> RestorePlan | None:
 def annotate(_state: RestoreState) -> RestorePlan | None:
     """All data is complete."""
     message = "all members are restored; annotating their claims with the ID of the cluster"
-    return going("AnnotatingClaims", message, act=Act.ANNOTATE, requeue_after=0.0)
+    return RestorePlan("AnnotatingClaims", message, act=Act.ANNOTATE, requeue_after=0.0)
 
 
 RULES: tuple[RestoreRule, ...] = (
@@ -230,7 +230,42 @@ def _await(jobs: tuple[JobState, ...], reason: str, message: str) -> RestorePlan
     left = max(min((patience(job) - job.waited for job in waiting), default=PROGRESS_POLL), SOON)
     evicted = evicted_again(jobs)
     if evicted:
-        return going("PodEvicted", f"{message}; {evicted}", requeue_after=min(left, PROGRESS_POLL))
+        return RestorePlan("PodEvicted", f"{message}; {evicted}", requeue_after=min(left, PROGRESS_POLL))
     if waiting:
-        return going("PodPending", f"{message}; {waiting[0].waits_for}", requeue_after=min(left, 60.0))
-    return going(reason, message, requeue_after=PROGRESS_POLL)
+        return RestorePlan("PodPending", f"{message}; {waiting[0].waits_for}", requeue_after=min(left, 60.0))
+    return RestorePlan(reason, message, requeue_after=PROGRESS_POLL)
+
+
+def _kept(state: RestoreState) -> str:
+    """What stays after a failure, and what becomes of it."""
+    annotated, owned = (
+        ", ".join(member.name for member in state.members if member.claim is claim)
+        for claim in (ClaimState.ANNOTATED, ClaimState.OURS)
+    )
+    resumed = f"an EtcdCluster {state.cluster_name} resumes on {annotated}" if annotated else ""
+    deleted = f"{owned} will be deleted with this EtcdRestore" if owned else ""
+    left = "; ".join(text for text in (resumed, deleted) if text)
+    return f". The claims with restored data are kept: {left}" if left and state.is_handed_over else ""
+
+
+def _waiting(what: str) -> str:
+    """What stands in the way until Kubernetes has deleted it."""
+    return f"waiting until a former cluster or claims of this name are deleted: {what}"
+
+
+def _contents(snapshot: Verified) -> str:
+    """What is in a snapshot, and how that was checked."""
+    checked = {
+        "manifest": "all hashes match",
+        "hash": "there is no manifest, but etcd's hash matches",
+        "none": "there is neither a manifest nor etcd's hash, so only the structure was checked",
+    }
+    keys = counted(snapshot.keys, "key")
+    return f"revision {snapshot.revision}, {keys}, {checked.get(snapshot.check, snapshot.check)}"
+
+
+def _restored(state: RestoreState) -> str:
+    """What a restore has made."""
+    found = f" ({_contents(state.snapshot)})" if state.snapshot is not None else ""
+    members = counted(len(state.members), "member")
+    return f"restored {members}, on which the EtcdCluster {state.cluster_name} resumes{found}"

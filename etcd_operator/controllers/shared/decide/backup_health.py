@@ -4,6 +4,8 @@ What it reports is judged for the backup tool of a cluster in `decide.health`, a
 that name a cluster in `decide.health`.
 """
 
+from typing import Literal
+
 import msgspec
 
 from etcd_operator.api.meta import Condition, merge_conditions, without_numbers
@@ -24,13 +26,15 @@ def merged(previous: tuple[Condition, ...], wanted: Condition | None, now: str) 
     return others + merge_conditions(before, [_without_flapping(before, wanted)], now, own={HEALTHY})
 
 
-def change(previous: tuple[Condition, ...], wanted: Condition | None) -> tuple[str, bool] | None:
-    """Reason of the Event for a change of the condition, and whether it is a warning; None for no Event."""
+def change(
+    previous: tuple[Condition, ...], wanted: Condition | None
+) -> tuple[Literal["Normal", "Warning"], str] | None:
+    """Type and reason of the Event for a change of the condition; None for no Event."""
     was = next((each.status for each in previous if each.type == HEALTHY), "")
     now = wanted.status if wanted is not None else ""
     if now == "False" and was != "False":
-        return UNHEALTHY, True
-    return (HEALTHY, False) if (was, now) == ("False", "True") else None
+        return "Warning", UNHEALTHY
+    return ("Normal", HEALTHY) if (was, now) == ("False", "True") else None
 
 
 def _without_flapping(before: tuple[Condition, ...], wanted: Condition) -> Condition:

@@ -10,8 +10,12 @@ import pytest
 
 from etcd_operator.api.backup_schedules import KIND, Retention
 from etcd_operator.api.meta import ObjectMeta, OwnerReference
-from etcd_operator.controllers.etcd_backup_schedule.decide.retention import described, place, series
-from etcd_operator.controllers.etcd_backup_schedule.decide.spec import checked
+from etcd_operator.controllers.etcd_backup_schedule.decide.spec import (
+    checked,
+    described_retention,
+    place,
+    series,
+)
 from etcd_operator.controllers.shared.decide.backup_spec import rendered_url, series_of
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.formats import DURATION_PATTERN, seconds_of
@@ -78,9 +82,9 @@ def test_the_series_has_the_uid() -> None:
 
 
 def test_an_edit_changes_the_text() -> None:
-    assert described(Retention(max_count=3)) == "maxCount 3"
-    assert described(Retention(max_age="30d")) == "maxAge 30d"
-    assert described(Retention(max_count=3, max_age="30d")) == "maxCount 3, maxAge 30d"
+    assert described_retention(Retention(max_count=3)) == "maxCount 3"
+    assert described_retention(Retention(max_age="30d")) == "maxAge 30d"
+    assert described_retention(Retention(max_count=3, max_age="30d")) == "maxCount 3, maxAge 30d"
 
 
 @pytest.mark.parametrize(

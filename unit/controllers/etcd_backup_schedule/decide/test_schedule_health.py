@@ -139,17 +139,17 @@ def test_a_cluster_without_schedules_has_no_condition() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ("", "False", ("BackupUnhealthy", True)),
-        ("Unknown", "False", ("BackupUnhealthy", True)),
+        ("", "False", ("Warning", "BackupUnhealthy")),
+        ("Unknown", "False", ("Warning", "BackupUnhealthy")),
         ("False", "False", None),
-        ("False", "True", ("BackupHealthy", False)),
+        ("False", "True", ("Normal", "BackupHealthy")),
         ("Unknown", "True", None),
         ("True", "Unknown", None),
         ("False", "", None),
     ],
 )
 def test_events_report_when_backups_begin_to_fail_and_when_they_work_again(
-    before: str, after: str, expected: tuple[str, bool] | None
+    before: str, after: str, expected: tuple[str, str] | None
 ) -> None:
     def of(status: str) -> Condition:
         return Condition(type="BackupHealthy", status=status, reason="R")  # type: ignore[arg-type]

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.backup_schedules import LastBackup, ScheduleStatus
-from etcd_operator.controllers.etcd_backup_schedule.decide.results import to_be_reported
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
-from etcd_operator.controllers.etcd_backup_schedule.decide.status import status
+from etcd_operator.controllers.etcd_backup_schedule.decide.status import status, to_be_reported
 from unit.controllers.etcd_backup_schedule.decide.schedules import planned, state, taken
 
 PENDING = ScheduleStatus(last_backup=LastBackup(name="s-20261122-1200", phase="BackingUp"))

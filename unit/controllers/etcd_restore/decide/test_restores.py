@@ -6,8 +6,8 @@ import pytest
 
 from etcd_operator.api.restores import RecordedBackup, RestoreFailure, RestoreStatus, Verified
 from etcd_operator.controllers.etcd_restore.decide.actions import Act
-from etcd_operator.controllers.etcd_restore.decide.identity import identity
 from etcd_operator.controllers.etcd_restore.decide.plan import plan
+from etcd_operator.controllers.etcd_restore.decide.spec import version_problem
 from etcd_operator.controllers.etcd_restore.decide.state import (
     ClaimState,
     MemberState,
@@ -16,7 +16,7 @@ from etcd_operator.controllers.etcd_restore.decide.state import (
     TargetCluster,
 )
 from etcd_operator.controllers.etcd_restore.decide.status import status
-from etcd_operator.controllers.etcd_restore.decide.versions import version_problem
+from etcd_operator.controllers.etcd_restore.manifests.restored import identity
 from etcd_operator.controllers.shared.decide.job_report import JobReport, restore_failure
 from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE, JobEnd, JobState
 from unit.controllers.etcd_restore.decide.restore_states import (
