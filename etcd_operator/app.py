@@ -19,7 +19,7 @@ from uuid import uuid4
 import structlog
 
 from etcd_operator import decoding
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.controllers.shared.caches import CacheSource
 from etcd_operator.controllers.shared.decide.clusters import Defaults
 from etcd_operator.controllers.shared.groups import Wiring
@@ -83,7 +83,7 @@ class Operator:
         decoding.build_all()  # before there is a second thread
         self._settings = settings
         self._pod = pod
-        self._clock = SystemClock()
+        self._clock = Clock()
         self._metrics = Metrics()
         self._ended = threading.Event()
         self._failure = ""

@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> Outcome:
 
 
 def _from_tool(options: argparse.Namespace, request: "Request") -> "Fetched":
-    from etcd_operator.clock import SystemClock
+    from etcd_operator.clock import Clock
     from etcd_operator.programs.backup_tool.seed import FromTool
 
     host, _, port = options.tool.rpartition(":")
@@ -78,7 +78,7 @@ def _from_tool(options: argparse.Namespace, request: "Request") -> "Fetched":
             f"or the variable {SEED_TOKEN_VARIABLE}"
         )
     host = host.removeprefix("[").removesuffix("]")
-    tool = FromTool(address=(host, int(port)), token=token, clock=SystemClock(), wait=time.sleep)
+    tool = FromTool(address=(host, int(port)), token=token, clock=Clock(), wait=time.sleep)
     return tool.fetch(request, options.file)
 
 
@@ -92,7 +92,7 @@ def _token(file: Path | None) -> str:
 
 
 def _from_store(options: argparse.Namespace, request: "Request") -> "Fetched":
-    from etcd_operator.clock import SystemClock
+    from etcd_operator.clock import Clock
     from etcd_operator.programs.backup_tool.inventory import load
     from etcd_operator.programs.backup_tool.process import place
     from etcd_operator.programs.backup_tool.seed import from_store
@@ -101,4 +101,4 @@ def _from_store(options: argparse.Namespace, request: "Request") -> "Fetched":
         raise outcome.UsageError("either --tool, or --from with / at its end and --folder")
     opened, folder = place(options.source, options.folder)
     store = opened()
-    return from_store(store, load(store, folder, now=SystemClock().now()), request, options.file)
+    return from_store(store, load(store, folder, now=Clock().now()), request, options.file)

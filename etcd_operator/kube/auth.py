@@ -20,7 +20,7 @@ from urllib.request import getproxies
 
 import urllib3
 
-from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError, Unavailable
 from etcd_operator.kube.transport import Transport
 
@@ -106,7 +106,7 @@ TOKEN_SECONDS = 60.0
 
 def service_account(*, pool_size: int, clock: Clock | None = None) -> Transport:
     """Of the pod. Raises `OperatorError`, in one line, if a part of it is missing."""
-    certificate, token = FOLDER / "ca.crt", _Token(FOLDER / "token", clock or SystemClock())
+    certificate, token = FOLDER / "ca.crt", _Token(FOLDER / "token", clock or Clock())
     try:
         if not certificate.read_bytes():
             raise ValueError(f"{certificate} is empty")

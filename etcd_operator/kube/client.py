@@ -17,23 +17,23 @@ Promises
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from importlib import metadata
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
 
 import msgspec
 
-from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.decoding import read
 from etcd_operator.errors import Conflict, Gone, Invalid, NotFound, OperatorError, Unavailable
 from etcd_operator.keys import Key
-from etcd_operator.kube.call import Call
 from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.decode import ApiResources, ListPage, ServerVersion, Unreadable, decode_each
 from etcd_operator.kube.failures import failure, parse_status
 from etcd_operator.kube.resources import Resource, Selection
-from etcd_operator.kube.transport import Method, Request, Response, Stream, Timeouts, Transport
+from etcd_operator.kube.transport import Request, Response, Stream, Timeouts, Transport, Verb
 
 T = TypeVar("T")
 Sent = TypeVar("Sent", bound=Response | Stream)
@@ -87,16 +87,14 @@ class Client:
     _: KW_ONLY
     timeouts: Timeouts = field(default_factory=Timeouts)
     on_request: OnRequest = lambda *_: None
-    clock: Clock = field(default_factory=SystemClock)
-    page_size: int = PAGE_SIZE
+    clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
         self._headers = {"User-Agent": user_agent(), "Accept": "application/json"}
 
     def get(self, resource: Resource, key: Key, decode: type[T]) -> T:
         """Read one object. `NotFound` also when the API itself is not there."""
-        call = Call("get", resource, key)
-        return _decode(call, self._run(call, "GET"), decode)
+        return self._object(self._request("get", resource, key), decode)
 
     def list(
         self,
@@ -108,28 +106,25 @@ class Client:
         abort: Abort | None = None,
     ) -> Listing[T]:
         """Read a collection, consistent as of its `resource_version`; `""` is all namespaces."""
-        call = Call("list", resource, Key(namespace, ""), query=_selector(label_selector), abort=abort)
+        selection = Selection(resource=resource, namespace=namespace, label_selector=label_selector)
         try:
-            return self._list(call, decode, self.page_size)
+            return self._list(selection, decode, {"limit": str(PAGE_SIZE)}, abort)
         except Gone:
-            return self._list(call, decode, 0)
+            return self._list(selection, decode, {}, abort)
 
     def current_version(self, selection: Selection, abort: Abort | None = None) -> str:
         """The version that a list of this collection would have now, also read from a quorum."""
-        query = {**_selector(selection.label_selector), "limit": "1"}
-        call = Call("list", selection.resource, Key(selection.namespace, ""), query=query, abort=abort)
-        return _decode(call, self._run(call, "GET"), ListPage).metadata.resource_version
+        request = self._collection("list", selection, {"limit": "1"})
+        return self._object(request, ListPage, abort).metadata.resource_version
 
     def create(self, resource: Resource, namespace: str, body: Mapping[str, Any], decode: type[T]) -> T:
         """Write a new object. `AlreadyExists` may be caused by our own earlier attempt without a response."""
-        name = str(body.get("metadata", {}).get("name", ""))
-        call = Call("create", resource, Key(namespace, name), body=msgspec.json.encode(body))
-        return _decode(call, self._run(call, "POST"), decode)
+        key = Key(namespace, str(body.get("metadata", {}).get("name", "")))
+        return self._object(self._request("create", resource, key, body=body), decode)
 
     def replace(self, resource: Resource, key: Key, body: Mapping[str, Any], decode: type[T]) -> T:
         """Write a whole object. `Conflict` if its `resourceVersion` is not the current one."""
-        call = Call("replace", resource, key, body=msgspec.json.encode(body))
-        return _decode(call, self._run(call, "PUT"), decode)
+        return self._object(self._request("replace", resource, key, body=body), decode)
 
     def patch(
         self,
@@ -143,9 +138,10 @@ class Client:
     ) -> T:
         """Change an object. `APPLY` is forced, with the field manager `etcd-operator`."""
         query = {"fieldManager": FIELD_MANAGER, "force": "true"} if kind is PatchKind.APPLY else {}
-        body = msgspec.json.encode(patch)
-        call = Call("patch", resource, key, subresource=subresource, query=query, body=body)
-        return _decode(call, self._run(call, "PATCH", content_type=kind.value), decode)
+        request = self._request(
+            "patch", resource, key, subresource, query=query, body=patch, content_type=kind.value
+        )
+        return self._object(request, decode)
 
     def delete(
         self,
@@ -164,22 +160,23 @@ class Client:
             options["preconditions"] = preconditions
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        self._run(Call("delete", resource, key, body=msgspec.json.encode(options)), "DELETE")
+        self._exchange(self._request("delete", resource, key, body=options))
 
     def has_api(self, group_version: str, plural: str) -> bool:
         """Whether the API server serves a resource: `("coreos.com/v1", "etcdclusters")`."""
         root = "/apis/" if "/" in group_version else "/api/"
-        label = f"discover {plural} in {group_version}"
+        request = self._discovery(root + group_version, f"discover {plural} in {group_version}")
         try:
-            body = self._discover(root + group_version, label)
+            found = self._object(request, ApiResources)
         except NotFound:
             return False
-        return any(found.get("name") == plural for found in _parse(label, body, ApiResources).resources)
+        return any(each.get("name") == plural for each in found.resources)
 
     def server_version(self) -> tuple[int, int]:
         """Major and minor version of the API server, as numbers (a minor of `36+` is 36)."""
-        label = "read the version of the API server"
-        version = _parse(label, self._discover("/version", label), ServerVersion)
+        version = self._object(
+            self._discovery("/version", "read the version of the API server"), ServerVersion
+        )
         digits = [re.match(r"\d+", text) for text in (version.major, version.minor)]
         major, minor = (int(found.group()) if found else 0 for found in digits)
         return major, minor
@@ -196,27 +193,24 @@ class Client:
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
             "timeoutSeconds": str(timeout_seconds),
-            **_selector(selection.label_selector),
         }
-        call = Call("watch", selection.resource, Key(selection.namespace, ""), query=query, abort=abort)
-        request = self._request(call, "GET")
+        request = self._collection("watch", selection, query)
         life = timeout_seconds + _LIFE_GRACE
         opened = self._measured(
-            call.verb,
-            str(call.resource),
-            lambda: self.transport.stream(request, self.timeouts, abort, life=life),
+            request, lambda: self.transport.stream(request, self.timeouts, abort, life=life)
         )
         if isinstance(opened, Response):
-            raise _failed(call.label, opened, is_write=False)
+            raise _failed(request, opened)
         return opened
 
-    def _list(self, call: Call, kind: type[T], limit: int) -> Listing[T]:
+    def _list(
+        self, selection: Selection, kind: type[T], query: Mapping[str, str], abort: Abort | None
+    ) -> Listing[T]:
         items: list[T] = []
         odd: list[Unreadable] = []
-        query = {**call.query, "limit": str(limit)} if limit else call.query
         while True:
-            page = _decode(call, self._run(replace(call, query=query), "GET"), ListPage)
-            for item in decode_each(call.resource, page.items or [], kind):
+            page = self._object(self._collection("list", selection, query), ListPage, abort)
+            for item in decode_each(selection.resource, page.items or [], kind):
                 if isinstance(item, Unreadable):
                     odd.append(item)
                 else:
@@ -226,51 +220,65 @@ class Client:
                 return Listing(items=tuple(items), resource_version=version, unreadable=tuple(odd))
             query = {**query, "continue": page.metadata.continue_token}
 
-    def _run(self, call: Call, method: Method, content_type: str = "application/json") -> bytes:
-        """Send the call; the body of a 2xx response, or the error that the response means."""
-        request = self._request(call, method, content_type)
-        return self._exchange(request, call.verb, str(call.resource), call.abort)
+    def _collection(self, verb: Verb, selection: Selection, query: Mapping[str, str]) -> Request:
+        if selection.label_selector:
+            query = {**query, "labelSelector": selection.label_selector}
+        return self._request(verb, selection.resource, Key(selection.namespace, ""), query=query)
 
-    def _discover(self, target: str, label: str) -> bytes:
-        request = Request(method="GET", target=target, label=label, headers=self._headers)
-        return self._exchange(request, "discover", "apis", None)
-
-    def _request(self, call: Call, method: Method, content_type: str = "") -> Request:
-        headers = {**self._headers, "Content-Type": content_type} if call.body is not None else self._headers
-        return Request(method=method, target=call.target, label=call.label, body=call.body, headers=headers)
-
-    def _exchange(self, request: Request, verb: str, resource: str, abort: Abort | None) -> bytes:
-        response = self._measured(
-            verb, resource, lambda: self.transport.exchange(request, self.timeouts, abort)
+    def _request(
+        self,
+        verb: Verb,
+        resource: Resource,
+        key: Key,
+        subresource: str = "",
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> Request:
+        # a create is sent to the collection
+        path = resource.path(key.namespace, "" if verb == "create" else key.name, subresource)
+        what = f"{resource}/{subresource}" if subresource else str(resource)
+        return Request(
+            verb=verb,
+            resource=str(resource),
+            target=f"{path}?{urlencode(query)}" if query else path,
+            label=f"{verb} {what} {key}".rstrip(" /"),
+            body=msgspec.json.encode(body) if body is not None else None,
+            headers=self._headers if body is None else {**self._headers, "Content-Type": content_type},
         )
+
+    def _discovery(self, target: str, label: str) -> Request:
+        return Request(verb="discover", resource="apis", target=target, label=label, headers=self._headers)
+
+    def _object(self, request: Request, kind: type[T], abort: Abort | None = None) -> T:
+        return _parse(request, self._exchange(request, abort), kind)
+
+    def _exchange(self, request: Request, abort: Abort | None = None) -> bytes:
+        """Send the request; the body of a 2xx response, or the error that the response means."""
+        response = self._measured(request, lambda: self.transport.exchange(request, self.timeouts, abort))
         if not 200 <= response.status < 300:
-            raise _failed(request.label, response, is_write=request.method != "GET")
+            raise _failed(request, response)
         return response.body
 
-    def _measured(self, verb: str, resource: str, send: Callable[[], Sent]) -> Sent:
+    def _measured(self, request: Request, send: Callable[[], Sent]) -> Sent:
         began, code = self.clock.monotonic(), 0
         try:
             response = send()
             code = response.status if isinstance(response, Response) else 200
             return response
         finally:
-            self.on_request(verb, resource, code, self.clock.monotonic() - began)
+            self.on_request(request.verb, request.resource, code, self.clock.monotonic() - began)
 
 
-def _selector(label_selector: str) -> dict[str, str]:
-    return {"labelSelector": label_selector} if label_selector else {}
-
-
-def _failed(label: str, response: Response, *, is_write: bool) -> OperatorError:
+def _failed(request: Request, response: Response) -> OperatorError:
     status = parse_status(response.body)
-    return failure(label, response.status, status, headers=response.headers, is_write=is_write)
+    return failure(
+        request.label, response.status, status, headers=response.headers, is_write=request.is_write
+    )
 
 
-def _decode(call: Call, body: bytes, kind: type[T]) -> T:
-    return _parse(call.label, body, kind, is_write=call.verb not in {"get", "list"})
-
-
-def _parse(label: str, body: bytes, kind: type[T], *, is_write: bool = False) -> T:
+def _parse(request: Request, body: bytes, kind: type[T]) -> T:
     """`Invalid` for an object that does not fit the type: a retry would return the same.
 
     `Unavailable` for what is no JSON at all: something between us and the API server responded.
@@ -278,6 +286,7 @@ def _parse(label: str, body: bytes, kind: type[T], *, is_write: bool = False) ->
     try:
         return read(body, kind)
     except msgspec.ValidationError as error:
-        raise Invalid(f"{label}: the response does not fit {kind}: {error}") from error
+        raise Invalid(f"{request.label}: the response does not fit {kind}: {error}") from error
     except msgspec.DecodeError as error:
-        raise Unavailable(f"{label}: the response is not JSON: {error}", maybe_applied=is_write) from error
+        text = f"{request.label}: the response is not JSON: {error}"
+        raise Unavailable(text, maybe_applied=request.is_write) from error

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
+from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.decoding import read
 from etcd_operator.keys import Key
 from etcd_operator.kube.resources import Resource
@@ -21,11 +22,7 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    """What is read of the metadata of every list and object; only a list has a token."""
-
-    name: str = ""
-    namespace: str = ""
+class _ListMeta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     continue_token: str = msgspec.field(name="continue", default="")
 
@@ -33,19 +30,14 @@ class _Meta(msgspec.Struct, rename="camel"):
 class ListPage(msgspec.Struct):
     """One page of a list, its objects still as JSON."""
 
-    metadata: _Meta
+    metadata: _ListMeta
     items: list[msgspec.Raw] | None = None
 
 
 class Partial(msgspec.Struct):
     """What every object has; readable also where the rest of the object is not."""
 
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-
-    @property
-    def key(self) -> Key:
-        """Where the object is."""
-        return Key(self.metadata.namespace, self.metadata.name)
+    metadata: ObjectMeta = ObjectMeta()
 
 
 class ApiResources(msgspec.Struct):
@@ -63,35 +55,14 @@ class ServerVersion(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """An object that exists and does not fit its type, and why: the error names the field.
-
-    labels, uid, created (RFC 3339), is_deleting: as far as they can be read.
-    """
+    """An object that exists and does not fit its type."""
 
     key: Key
     labels: dict[str, str]
-    error: str
+    error: str  # why it does not fit; it names the field
     uid: str = ""
-    created: str = ""
+    created: str = ""  # RFC 3339
     is_deleting: bool = False
-
-
-class _Labels(msgspec.Struct):
-    labels: dict[str, str] = {}
-
-
-class _Labelled(msgspec.Struct):
-    metadata: _Labels = msgspec.field(default_factory=_Labels)
-
-
-class _Origin(msgspec.Struct, rename="camel"):
-    uid: str = ""
-    creation_timestamp: str = ""
-    deletion_timestamp: str | None = None
-
-
-class _Original(msgspec.Struct):
-    metadata: _Origin = msgspec.field(default_factory=_Origin)
 
 
 def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> Iterator[T | Unreadable]:
@@ -105,14 +76,14 @@ def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> 
 
 def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Unreadable:
     """Log that an object does not fit its type and is skipped; what is known of it: its key may be empty."""
-    origin = _part(raw, _Original).metadata
+    metadata = partial(raw).metadata
     found = Unreadable(
-        key=partial(raw).key,
-        labels=_part(raw, _Labelled).metadata.labels,
+        key=metadata.key,
+        labels=metadata.labels,
         error=str(error),
-        uid=origin.uid,
-        created=origin.creation_timestamp,
-        is_deleting=origin.deletion_timestamp is not None,
+        uid=metadata.uid,
+        created=metadata.creation_timestamp,
+        is_deleting=metadata.is_deleting,
     )
     log.warning("object_unreadable", resource=str(resource), object=str(found.key), error=found.error)
     return found
@@ -120,11 +91,7 @@ def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Unread
 
 def partial(raw: msgspec.Raw) -> Partial:
     """What can be read of any object; empty if not even that."""
-    return _part(raw, Partial)
-
-
-def _part(raw: msgspec.Raw, kind: type[T]) -> T:
     try:
-        return read(raw, kind)
+        return read(raw, Partial)
     except msgspec.ValidationError:
-        return kind()
+        return Partial()

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from etcd_operator.api.meta import HasMetadata
-from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
@@ -63,7 +63,7 @@ class Informer(Generic[T]):
             selection,
             decode,
             self.store,
-            clock=clock or SystemClock(),
+            clock=clock or Clock(),
             random=random,
             on_synced=self._synced.set,
         )

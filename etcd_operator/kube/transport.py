@@ -15,18 +15,20 @@ Promises
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import urllib3
 from urllib3.exceptions import HTTPError, ProtocolError
 from urllib3.response import BaseHTTPResponse
 
-from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.errors import Unavailable
 from etcd_operator.kube.connections import POOLS, Abort, Deadline, InFlight, in_flight
 
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Verb = Literal["get", "list", "watch", "discover", "create", "replace", "patch", "delete"]
+
+_WRITES = {"create": "POST", "replace": "PUT", "patch": "PATCH", "delete": "DELETE"}
 
 _CHUNK_BYTES = 1 << 16
 
@@ -51,13 +53,19 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One HTTP request; `label` names it in error messages."""
+    """One HTTP request."""
 
-    method: Method
-    target: str
-    label: str
+    verb: Verb
+    resource: str  # its name in metrics
+    target: str  # path and query
+    label: str  # its name in error messages
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it may change something."""
+        return self.verb in _WRITES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +128,7 @@ class Transport:
         self._pool = pool
         self._base_url = base_url.rstrip("/")
         self._headers = headers
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
 
     def exchange(self, request: Request, timeouts: Timeouts, abort: Abort | None = None) -> Response:
         """Send a request and read the whole response, of any status. `Unavailable` if none comes."""
@@ -135,8 +143,7 @@ class Transport:
         life: seconds after which the stream ends, whatever the server sends. The connection is not kept
         alive and never shared, so that cutting it affects no other request.
         """
-        headers = {**request.headers, "Connection": "close"}
-        request = Request(method="GET", target=request.target, label=request.label, headers=headers)
+        request = replace(request, headers={**request.headers, "Connection": "close"})
         flight = InFlight(abort, Deadline(self._clock))
         with self._guarded(flight, request, keep=True):
             response = self._send(request, timeouts, flight)
@@ -165,7 +172,7 @@ class Transport:
         if flight.abort is not None and flight.abort.triggered:
             raise NoResponse(f"{request.label}: stopped before it was sent")
         return self._pool.request(
-            request.method,
+            _WRITES.get(request.verb, "GET"),
             self._base_url + request.target,
             body=request.body,
             headers=headers,
@@ -184,7 +191,7 @@ class Transport:
             yield
             done = True
         except (HTTPError, OSError) as error:
-            maybe = request.method != "GET" and flight.sock is not None
+            maybe = request.is_write and flight.sock is not None
             late = f"it took longer than {flight.deadline.seconds:g} s" if flight.deadline.has_passed else ""
             why = late or _text(error)
             raise NoResponse(f"{request.label}: no response: {why}", maybe_applied=maybe) from error
@@ -211,7 +218,7 @@ def _may_repeat(request: Request, flight: InFlight, error: ProtocolError) -> boo
     """Whether a read met a kept-alive connection that the server had dropped meanwhile."""
     dropped = any(isinstance(arg, ConnectionError) for arg in error.args)
     stopped = flight.abort is not None and flight.abort.triggered
-    return request.method == "GET" and flight.reused and dropped and not stopped
+    return not request.is_write and flight.reused and dropped and not stopped
 
 
 def _text(error: BaseException) -> str:

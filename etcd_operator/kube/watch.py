@@ -141,8 +141,8 @@ class Watch(Generic[T]):
         return self._typed(frame)
 
     def _typed(self, frame: _Frame) -> Event[T] | None:
-        known = partial(frame.object)
-        version = known.metadata.resource_version
+        known = partial(frame.object).metadata
+        version = known.resource_version
         try:
             kind = EventType(frame.type)
         except ValueError as error:

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from structlog.testing import capture_logs
 
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.engine import worker_pool
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.controller import Controller, Result
@@ -134,7 +134,7 @@ def test_a_worker_lost_to_something_worse_than_an_exception_is_a_crash() -> None
 
 def test_many_workers_reconcile_many_keys_each_by_one_at_a_time() -> None:
     """Real time: 8 workers, 50 keys, failures and repeats; every key ends well, none is shared."""
-    clock = SystemClock()
+    clock = Clock()
     holders: Counter[Key] = Counter()
     passes: Counter[Key] = Counter()
     shared: list[Key] = []

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.engine.delay import DelayQueue
 from unit.engine.support import Crashes
 from unit.fakes.clock import FakeClock
@@ -167,7 +167,7 @@ def test_the_earliest_comes_first_whenever_superseded_times_have_been_dropped(wo
 
 def test_a_time_further_away_than_a_thread_can_wait_is_waited_for() -> None:
     crashes = Crashes()
-    delay = DelayQueue[str]("t-delay", lambda _: None, clock=SystemClock(), on_crash=crashes)
+    delay = DelayQueue[str]("t-delay", lambda _: None, clock=Clock(), on_crash=crashes)
     delay.start()
     delay.add_after("a", 2 * threading.TIMEOUT_MAX)
     eventually(lambda: bool(crashes) or bool(delay._changed._waiters))  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.engine.workqueue import ShutDown, WorkQueue
 from unit.engine.support import take_all
 from unit.fakes.clock import FakeClock
@@ -169,7 +169,7 @@ def test_what_was_added_while_in_work_can_be_taken_back(queue: WorkQueue[str]) -
 
 def test_many_producers_and_workers_lose_nothing_and_never_share_an_item() -> None:
     """Every add is followed by a pass that began after it, and no two passes of one item overlap."""
-    queue: WorkQueue[int] = WorkQueue(SystemClock())
+    queue: WorkQueue[int] = WorkQueue(Clock())
     wanted = [0] * 20  # the version that each item should reach
     seen = [0] * 20
     holders: Counter[int] = Counter()

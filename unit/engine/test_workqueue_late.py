@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.engine.workqueue import TURN, WorkQueue
 from unit.engine.support import take_all
 from unit.fakes.clock import FakeClock
@@ -172,7 +172,7 @@ def test_a_hold_up_lasts_as_long_as_one_has_waited_and_another_been_in_work(
 
 def test_a_first_item_wakes_who_waits_for_a_hold_up() -> None:
     """On the real clock: that of the other tests wakes everybody whenever time moves."""
-    queue: WorkQueue[str] = WorkQueue(SystemClock())
+    queue: WorkQueue[str] = WorkQueue(Clock())
     found: list[bool] = []
     thread = threading.Thread(target=lambda: found.append(queue.await_hold_up(0.01)))
     thread.start()

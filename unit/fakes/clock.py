@@ -3,8 +3,10 @@
 import threading
 from datetime import UTC, datetime, timedelta
 
+from etcd_operator.clock import Clock
 
-class FakeClock:
+
+class FakeClock(Clock):
     """Time that a test advances; threads blocked in `wait` are woken by `advance`."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:

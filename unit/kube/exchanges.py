@@ -15,8 +15,8 @@ from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.transport import Request, Stream, Timeouts, Transport
 from unit.kube.server import BRISK, Asked, Line, Script, Server
 
-READ = Request(method="GET", target="/x", label="get x")
-WRITE = Request(method="POST", target="/x", label="create x", body=b"{}")
+READ = Request(verb="get", resource="x", target="/x", label="get x")
+WRITE = Request(verb="create", resource="x", target="/x", label="create x", body=b"{}")
 needs_ipv6 = pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.reflector import Reflector
 from etcd_operator.kube.resources import PODS, Selection
@@ -24,7 +24,7 @@ class World:
     server: Server
     reflector: Reflector[Thing]
     store: Store[Thing]
-    clock: LeapClock | SystemClock
+    clock: Clock
     reported: list[str] = field(default_factory=list)
     synced: threading.Event = field(default_factory=threading.Event)
 
@@ -79,7 +79,7 @@ def stream(*steps: Any, then: Step = Line.hang) -> Step:
 def following(
     script: Script,
     *,
-    clock: LeapClock | SystemClock | None = None,
+    clock: Clock | None = None,
     random: Callable[[], float] = lambda: 0.0,
     **timeouts: float,
 ) -> Iterator[World]:

@@ -104,7 +104,7 @@ def test_it_has_synced_only_after_the_first_list_was_reported_to_the_handlers() 
 
 
 def test_an_object_that_was_never_read_is_reported_to_its_own_handlers() -> None:
-    odd = {"metadata": {"namespace": "default", "name": "odd", "resourceVersion": "11", "labels": 5}}
+    odd = {"metadata": {"namespace": "default", "name": "odd", "resourceVersion": "11"}, "number": "odd"}
     with capture_logs() as logs, informing(steady(("ADDED", odd), ("ADDED", pod("b", 12)))) as informer:
         seen: list[Key] = []
 

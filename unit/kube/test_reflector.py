@@ -6,7 +6,7 @@ import time
 import pytest
 from structlog.testing import capture_logs
 
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.errors import NotFound, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube import reflector
@@ -204,7 +204,7 @@ def test_the_last_error_is_set_while_the_stream_is_broken() -> None:
 
 
 def test_an_odd_object_is_passed_over_and_the_position_moves_on() -> None:
-    odd = {"metadata": {"namespace": "default", "name": "a", "resourceVersion": "12", "labels": 5}}
+    odd = {"metadata": {"namespace": "default", "name": "a", "resourceVersion": "12"}, "number": "odd"}
     script = scripted(
         [items(pod("a", 5)), items({**odd}, version=21)],
         [
@@ -212,7 +212,7 @@ def test_an_odd_object_is_passed_over_and_the_position_moves_on() -> None:
             failing(410),
             stream(
                 ("ADDED", pod("b", 22)),
-                ("DELETED", {"metadata": {**odd["metadata"], "resourceVersion": "30"}}),
+                ("DELETED", {**odd, "metadata": {**odd["metadata"], "resourceVersion": "30"}}),
             ),
         ],
     )
@@ -251,7 +251,7 @@ def test_a_server_that_went_away_is_found_within_five_seconds_without_a_restart(
     ],
 )
 def test_stop_ends_it_at_once_and_is_no_failure(script: Script) -> None:
-    with capture_logs() as logs, following(script, clock=SystemClock()) as world:
+    with capture_logs() as logs, following(script, clock=Clock()) as world:
         eventually(lambda: world.watched_from or world.server.asked)
         began = time.monotonic()
     assert time.monotonic() - began < AT_ONCE
@@ -267,7 +267,7 @@ def test_a_deleted_object_is_named_by_its_key() -> None:
 
 def test_stop_ends_its_wait_after_a_failure_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reflector, "REFUSED", Exponential(60.0))
-    with following(scripted([failing(500)], []), clock=SystemClock()) as world:
+    with following(scripted([failing(500)], []), clock=Clock()) as world:
         eventually(lambda: world.reflector._stopping._waiters)  # type: ignore[attr-defined]
         began = time.monotonic()
     assert time.monotonic() - began < AT_ONCE

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.errors import Forbidden, Gone, NotFound, OperatorError, Throttled, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
@@ -39,7 +39,7 @@ from unit.waiting import eventually
 @contextmanager
 def watching(script: Script, **options: Any) -> Iterator[tuple[Watch[Thing], Server]]:
     timeouts = options.pop("timeouts", BRISK)
-    clock = options.pop("clock", SystemClock())
+    clock = options.pop("clock", Clock())
     with serving(script) as server, connected(server, clock=clock) as transport:
         selection = Selection(resource=PODS, namespace="default", label_selector="app=etcd")
         client = Client(transport, timeouts=timeouts)
@@ -153,11 +153,11 @@ def test_a_refusal_is_our_error_as_an_answer_and_within_the_stream(
 
 
 def test_an_odd_object_is_reported_and_the_others_arrive() -> None:
-    odd = {"metadata": {"namespace": "default", "name": "odd", "resourceVersion": "12", "labels": 5}}
+    odd = {"metadata": {"namespace": "default", "name": "odd", "resourceVersion": "12"}, "number": "odd"}
     script = streaming(
         ("ADDED", odd),
         ("ADDED", pod("a", 13)),
-        ("DELETED", {"metadata": {**odd["metadata"], "resourceVersion": "14"}}),
+        ("DELETED", {**odd, "metadata": {**odd["metadata"], "resourceVersion": "14"}}),
         ("ADDED", {"nothing": "known"}),
         ("SURPRISE", pod("b", 15)),
         Line.end,

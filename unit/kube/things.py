@@ -6,11 +6,12 @@ from collections.abc import Callable
 import msgspec
 
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 
 
 class Thing(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
+    number: int = 0
 
 
 def thing(name: str, version: int | str, uid: str = "", **labels: str) -> Thing:
@@ -25,7 +26,7 @@ def thing(name: str, version: int | str, uid: str = "", **labels: str) -> Thing:
     )
 
 
-class LeapClock(SystemClock):
+class LeapClock(Clock):
     """A clock on which waiting costs nothing: it leaps over the time, and remembers the waits."""
 
     def __init__(self) -> None:

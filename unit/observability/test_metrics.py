@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.controller import Controller, ControllerMetrics, Result
 from etcd_operator.engine.workqueue import WorkQueue
@@ -61,7 +61,7 @@ def test_a_queue_is_measured_as_it_works_and_when_it_is_scraped(metrics: Metrics
 
 @pytest.fixture
 def controller(metrics: Metrics) -> Iterator[Controller]:
-    clock = SystemClock()
+    clock = Clock()
 
     def reconcile(key: Key) -> Result:
         match key.name:

@@ -47,5 +47,5 @@ class MortalTransport(Transport):
         try:
             return super().exchange(request, timeouts, abort)
         finally:
-            if request.method != "GET":
+            if request.is_write:
                 self._mortality.wrote(request.target)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.process.signals import set_on_signal
 from etcd_operator.programs.backup_tool.inventory import Inventory, find, load
@@ -47,7 +47,7 @@ def place(to: str, folder: str) -> tuple[Callable[[], Store], str]:
 @contextmanager
 def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker, ApiServer]]:
     """Worker and server at work. Raises `StoreError` for the URL, `OperatorError` for the port."""
-    clock = clock or SystemClock()
+    clock = clock or Clock()
     opened, folder = place(config.to, config.folder)
     stopping, storing = threading.Event(), Storing()
     runner = Runner(

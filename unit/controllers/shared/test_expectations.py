@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.controllers.shared.expectations import LATE, Expectations
 from etcd_operator.controllers.shared.groups import Group
 from etcd_operator.errors import Forbidden
@@ -75,7 +75,7 @@ def test_a_cache_that_has_not_followed_for_a_minute_fails_the_check_of_its_group
     assert group_is_ready(group)() == (True, "caches are complete")
     informer._reflector.last_error = Forbidden("watch pods: 403: no")
     for seconds, is_ready in ((BEHIND_SECONDS - 10.0, True), (BEHIND_SECONDS + 10.0, False)):
-        informer._reflector._failing_since = SystemClock().monotonic() - seconds
+        informer._reflector._failing_since = Clock().monotonic() - seconds
         assert group_is_ready(group)()[0] is is_ready
     assert "s: watch pods: 403: no" in group_is_ready(group)()[1]
 

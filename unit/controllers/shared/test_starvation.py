@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.observe.prober import Lane, Prober
 from etcd_operator.controllers.etcd_cluster.observe.quorum_check import QuorumCheck, Settled
 from etcd_operator.controllers.wiring import new_backoff
@@ -69,7 +69,7 @@ class Operator:
     crashes: Crashes = field(default_factory=Crashes)
 
     def __post_init__(self) -> None:
-        clock = SystemClock()
+        clock = Clock()
         self.controller = Controller(
             "t",
             self._reconcile,

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.clock import Clock
 from unit.fakes.apiserver import faults, kinds
 from unit.fakes.apiserver.http import Handler
 from unit.fakes.apiserver.kinds import Json, Kind, Kinds
@@ -54,7 +54,7 @@ class ApiServer:
     """The fake. Start it with `with ApiServer() as api`, point a client at `api.url`."""
 
     def __init__(self, *, clock: Clock | None = None, custom: Iterable[Kind] = kinds.OPERATOR_KINDS) -> None:
-        self.objects = Objects(Store(), Kinds([*kinds.BUILT_IN, *custom]), clock or SystemClock())
+        self.objects = Objects(Store(), Kinds([*kinds.BUILT_IN, *custom]), clock or Clock())
         self.before: faults.Hook = faults.no_fault
         self.after: faults.Hook = faults.no_fault
         self.crashes: list[BaseException] = []

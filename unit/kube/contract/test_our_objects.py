@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder, Reference
@@ -21,7 +21,7 @@ def client(subject: Subject) -> Client:
 
 
 def test_an_event_of_ours_is_posted_and_counted_up(subject: Subject, client: Client) -> None:
-    recorder = Recorder(client, instance="contract", clock=SystemClock())
+    recorder = Recorder(client, instance="contract", clock=Clock())
     name = unique("reported")
     about = Reference(api_version="v1", kind="Pod", namespace=subject.namespace, name=name, uid=name)
     recorder.start()
@@ -43,7 +43,7 @@ def test_a_lease_of_ours_is_taken_renewed_released_and_taken_by_another(
     first, second = (
         Elector(
             client, key, Candidate(who),
-            clock=SystemClock(), on_started_leading=lambda: None, on_stopped_leading=lambda: None,
+            clock=Clock(), on_started_leading=lambda: None, on_stopped_leading=lambda: None,
         )
         for who in ("first", "second")
     )  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from etcd_operator.clock import SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.pods import client
 from etcd_operator.pods.client import NoReport, TokenRefused
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER, SURVIVOR, ListedVoter, SurvivorReport
@@ -166,7 +166,7 @@ class Served:
         def give_up(_seconds: float) -> None:
             raise NoReport("it would be asked again")
 
-        tool = FromTool(address=self.address, token="secret", clock=SystemClock(), wait=give_up)
+        tool = FromTool(address=self.address, token="secret", clock=Clock(), wait=give_up)
         tool.fetch(Request(etcd_version="3.6.16", name=SURVIVOR, sha256=sha256), file)
 
 
