@@ -252,7 +252,7 @@ def test_work_goes_on_within_seconds_of_the_return_of_the_api_server(
 
         def seconds_until_it_goes_on() -> float:
             made.api.stop()
-            until(made, lambda: all(informer.last_error is not None for informer in informers))
+            until(made, lambda: all(informer.reflector.last_error is not None for informer in informers))
             until(made, lambda: not (leader_elect and operator.operator._may_act()))
             made.create(*ephemeral(name := next(names), size=1))
             before = len(made.api.log)
@@ -286,7 +286,7 @@ def test_a_watch_that_has_ended_makes_the_process_unhealthy(made: Bench, tmp_pat
         until(made, lambda: operator.page("/readyz")[0] == 200)
         assert operator.page("/healthz")[0] == 200
         informer = next(iter(operator.operator._informers()))
-        informer._reflector.stop()  # as if its loop had returned for no reason
+        informer.reflector.stop()  # as if its loop had returned for no reason
         until(made, lambda: operator.page("/healthz")[0] == 503)
         assert informer.name in operator.page("/healthz")[1]
 

@@ -18,8 +18,8 @@ from etcd_operator.errors import OperatorError, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.errors import AuthNotEnabled, AuthRequired, PermissionDenied, Timeout
-from etcd_operator.etcd.probe import Answered, MemberReply, NoAnswer, probe
-from etcd_operator.etcd.values import AlarmKind, Status
+from etcd_operator.etcd.probe import probe
+from etcd_operator.etcd.values import AlarmKind, Answered, MemberReply, NoAnswer, Status
 
 IN_STEP = 5000
 """Log entries that a follower may lag behind; etcd itself refuses clients when applying lags further."""

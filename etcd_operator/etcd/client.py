@@ -24,8 +24,7 @@ from etcd_operator.etcd.errors import (
     is_connection_lost,
     translate,
 )
-from etcd_operator.etcd.messages import alarms_of, member_of, members_of, status_of
-from etcd_operator.etcd.methods import Method, Request, Response
+from etcd_operator.etcd.methods import Method, Request, Response, alarms_of, member_of, members_of, status_of
 from etcd_operator.etcd.values import Alarm, EtcdMember, HashKV, MemberList, Status
 from etcd_operator.formats import hex_id
 

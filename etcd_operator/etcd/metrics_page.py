@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 
-from etcd_operator.etcd.pages import UNREAD, MetricsPage
+from etcd_operator.etcd.values import UNREAD, MetricsPage
 from etcd_operator.pods.contract import METRICS_PORT
 from etcd_operator.pods.http_client import call
 

@@ -32,11 +32,8 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import QUORUM_READ, OnCall, ignore_call
 from etcd_operator.etcd.errors import NotForLearner, NotProbed, is_connection_lost, is_own_lack, translate
 from etcd_operator.etcd.methods import Method, Request, Response
-from etcd_operator.etcd.pages import MetricsPage
 from etcd_operator.etcd.probe_target import PendingCall, Target
-from etcd_operator.etcd.values import Answered, MemberReply, NoAnswer, Refused
-
-__all__ = ["Answered", "MemberReply", "NoAnswer", "Probe", "Refused", "probe"]
+from etcd_operator.etcd.values import MemberReply, MetricsPage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

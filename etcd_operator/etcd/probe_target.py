@@ -1,15 +1,14 @@
 """One member that a probe asks: what was requested of it, and what it has replied so far."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
-import grpc
 from google.protobuf.message import Message
 
 from etcd_operator.errors import Forbidden, OperatorError
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Connection
-from etcd_operator.etcd.messages import members_of, status_of
+from etcd_operator.etcd.methods import members_of, status_of
 from etcd_operator.etcd.values import (
     Answered,
     EtcdMember,
@@ -18,22 +17,6 @@ from etcd_operator.etcd.values import (
     Refused,
     Status,
 )
-
-
-class Future(Protocol):
-    """What gRPC gives for a call under way; its own types do not name it."""
-
-    def code(self) -> grpc.StatusCode:
-        """Of a call that has ended."""
-
-    def details(self) -> str | None:
-        """The text of an error."""
-
-    def result(self) -> Message:
-        """The reply to a call that has succeeded."""
-
-    def cancel(self) -> bool:
-        """End the call; false if it has ended."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -105,4 +88,4 @@ class PendingCall:
     target: Target
     name: str
     sent: float
-    future: Future
+    future: Any  # a `grpc.Call` and a `grpc.Future` in one, for which gRPC has no public type

@@ -10,16 +10,15 @@ Promises
   API error, `on_crash` is called: a cache that silently goes stale is worse than a process that ends.
 """
 
-import random as chance
 import threading
 from collections.abc import Callable, Mapping
+from random import random
 from typing import Generic, TypeVar
 
 import structlog
 
 from etcd_operator.api.meta import HasMetadata
 from etcd_operator.clock import Clock
-from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.reflector import Reflector
@@ -45,8 +44,6 @@ class Informer(Generic[T]):
         *,
         on_crash: OnCrash,
         indexes: Mapping[str, Index[T]] | None = None,
-        clock: Clock | None = None,
-        random: Callable[[], float] = chance.random,
     ) -> None:
         self.resource = selection.resource
         self.name = f"informer-{self.resource}"
@@ -58,14 +55,8 @@ class Informer(Generic[T]):
         self.store: Store[T] = Store(
             indexes=indexes, on_change=self._report, on_unreadable=self._report_unreadable
         )
-        self._reflector = Reflector(
-            client,
-            selection,
-            decode,
-            self.store,
-            clock=clock or Clock(),
-            random=random,
-            on_synced=self._synced.set,
+        self.reflector = Reflector(
+            client, selection, decode, self.store, clock=Clock(), random=random, on_synced=self._synced.set
         )
 
     @property
@@ -77,16 +68,6 @@ class Informer(Generic[T]):
     def is_listing(self) -> bool:
         """Whether it was started, and the first list is not stored yet."""
         return self._thread.ident is not None and not self.has_synced
-
-    @property
-    def last_error(self) -> OperatorError | None:
-        """Why the store may be out of date; None while a stream is open."""
-        return self._reflector.last_error
-
-    @property
-    def failing_for(self) -> float:
-        """For how many seconds the store may have been out of date; 0 while a stream is open."""
-        return self._reflector.failing_for
 
     @property
     def has_ended(self) -> bool:
@@ -109,7 +90,7 @@ class Informer(Generic[T]):
 
     def stop(self, timeout: float = 5.0) -> bool:
         """End the thread; whether it ended within `timeout` seconds."""
-        self._reflector.stop()
+        self.reflector.stop()
         if self._thread.ident is not None:
             self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -118,14 +99,9 @@ class Informer(Generic[T]):
         """Wait for `has_synced`; whether it turned true within `timeout` seconds."""
         return self._synced.wait(timeout)
 
-    @property
-    def lists_begun(self) -> int:
-        """How many lists were begun, to be handed to `has_listed_since`."""
-        return self._reflector.lists_begun
-
     def has_listed_since(self, begun: int) -> bool:
-        """Whether the store has a list that was begun after that number was read: it has all from before."""
-        return self._reflector.lists_stored > begun
+        """Whether the store has a list that was begun after `reflector.lists_begun` was read."""
+        return self.reflector.lists_stored > begun
 
     def caught_up(self, key: Key, resource_version: int) -> bool:
         """Whether the store shows the write of `resource_version` to `key`, or a later state."""
@@ -155,7 +131,7 @@ class Informer(Generic[T]):
 
     def _run(self) -> None:
         try:
-            self._reflector.run()
+            self.reflector.run()
         except Exception as error:
             log.exception("informer_crashed", informer=self.name)
             self._on_crash(self.name, error)

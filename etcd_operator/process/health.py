@@ -43,16 +43,14 @@ def group_is_ready(group: Group) -> HealthCheck:
 
     def check() -> tuple[bool, str]:
         for informer in group.informers:
+            error, seconds = informer.reflector.last_error, informer.reflector.failing_for
             if not informer.has_synced:
-                return False, f"not listed yet: {informer.last_error or 'listing'}"
-            if informer.failing_for > BEHIND_SECONDS:
-                return False, f"not watched for {informer.failing_for:.0f} s: {informer.last_error}"
-        awaited = group.awaited
-        if awaited is not None:
-            return (
-                False,
-                f"waiting for {awaited.resource} of another group: {awaited.last_error or 'listing'}",
-            )
+                return False, f"not listed yet: {error or 'listing'}"
+            if seconds > BEHIND_SECONDS:
+                return False, f"not watched for {seconds:.0f} s: {error}"
+        if (awaited := group.awaited) is not None:
+            why = awaited.reflector.last_error or "listing"
+            return False, f"waiting for {awaited.resource} of another group: {why}"
         return True, "caches are complete"
 
     return check

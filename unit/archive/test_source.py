@@ -10,7 +10,7 @@ from etcd_operator.archive.errors import AccessRefused, NoQuorum, NotReachable, 
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.errors import PermissionDenied, Timeout
-from etcd_operator.etcd.probe import Answered, MemberReply, NoAnswer, Refused
+from etcd_operator.etcd.values import Answered, MemberReply, NoAnswer, Refused
 from etcd_operator.formats import hex_id
 from unit.archive.samples import STATUS
 from unit.fakes.etcd.cluster import FakeEtcdCluster

@@ -12,7 +12,7 @@ import pytest
 
 from etcd_operator.etcd import metrics_page
 from etcd_operator.etcd.metrics_page import read
-from etcd_operator.etcd.pages import UNREAD, MetricsPage
+from etcd_operator.etcd.values import UNREAD, MetricsPage
 
 SAVED = b"etcd_debugging_snap_save_total_duration_seconds_count"
 LEADERS = b"etcd_server_leader_changes_seen_total"

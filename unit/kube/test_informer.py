@@ -78,7 +78,7 @@ def test_it_syncs_and_then_reports_each_change_to_every_handler() -> None:
         assert informer.wait_synced(30)
         eventually(lambda: len(reported[1]) == 3)
         assert reported[0] == reported[1] == [("", "5"), ("5", "11"), ("11", "")]
-        assert informer.last_error is None
+        assert informer.reflector.last_error is None
 
 
 def test_it_has_synced_only_after_the_first_list_was_reported_to_the_handlers() -> None:
@@ -104,7 +104,7 @@ def test_it_has_synced_only_after_the_first_list_was_reported_to_the_handlers() 
 
 
 def test_an_object_that_was_never_read_is_reported_to_its_own_handlers() -> None:
-    odd = {"metadata": {"namespace": "default", "name": "odd", "resourceVersion": "11"}, "number": "odd"}
+    odd = {**pod("odd", 11), "number": "odd"}
     with capture_logs() as logs, informing(steady(("ADDED", odd), ("ADDED", pod("b", 12)))) as informer:
         seen: list[Key] = []
 
@@ -180,12 +180,12 @@ def test_a_list_that_was_begun_before_a_write_does_not_show_it() -> None:
         line.answer(200, listing(pod("a", 5), version=10))
 
     with informing(script) as informer:
-        assert (informer.lists_begun, informer.has_listed_since(0)) == (0, False)
+        assert (informer.reflector.lists_begun, informer.has_listed_since(0)) == (0, False)
         informer.start()
         assert informer.wait_synced(30)
         assert [informer.has_listed_since(begun) for begun in (0, 1)] == [True, False]
         again.set()
-        eventually(lambda: informer.lists_begun == 2)
+        eventually(lambda: informer.reflector.lists_begun == 2)
         assert not informer.has_listed_since(1)
         answer.set()
         eventually(lambda: informer.has_listed_since(1))
@@ -217,7 +217,7 @@ def test_it_is_known_whether_its_thread_has_ended() -> None:
         informer.start()
         assert informer.wait_synced(30)
         assert not informer.has_ended
-        informer._reflector.stop()  # as if its loop had returned for no reason
+        informer.reflector.stop()  # as if its loop had returned for no reason
         eventually(lambda: informer.has_ended)
 
 

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -204,7 +205,7 @@ def test_the_last_error_is_set_while_the_stream_is_broken() -> None:
 
 
 def test_an_odd_object_is_passed_over_and_the_position_moves_on() -> None:
-    odd = {"metadata": {"namespace": "default", "name": "a", "resourceVersion": "12"}, "number": "odd"}
+    odd: dict[str, Any] = {**pod("a", 12), "number": "odd"}
     script = scripted(
         [items(pod("a", 5)), items({**odd}, version=21)],
         [

@@ -153,7 +153,7 @@ def test_a_refusal_is_our_error_as_an_answer_and_within_the_stream(
 
 
 def test_an_odd_object_is_reported_and_the_others_arrive() -> None:
-    odd = {"metadata": {"namespace": "default", "name": "odd", "resourceVersion": "12"}, "number": "odd"}
+    odd: dict[str, Any] = {**pod("odd", 12), "number": "odd"}
     script = streaming(
         ("ADDED", odd),
         ("ADDED", pod("a", 13)),

@@ -50,7 +50,7 @@ def objects_of(api: ApiServer, namespace: str = "default") -> Objects:
 def _is_readable(obj: Json, informer: Informer[Any]) -> bool:
     """Whether an object as stored fits the type of a cache."""
     try:
-        read(msgspec.json.encode(obj), informer._reflector._decode)
+        read(msgspec.json.encode(obj), informer.reflector._decode)
     except msgspec.ValidationError:
         return False
     return True
@@ -162,7 +162,7 @@ class Operator:
         """Wait until all that the API server shows, and all probes of etcd, have queued their keys."""
         with self.schedule.changed:
             caught_up = self.schedule.changed.wait_for(self._is_caught_up, DEADLINE)
-        assert caught_up, f"the caches are behind: {[i.last_error for i in self.informers]}"
+        assert caught_up, f"the caches are behind: {[i.reflector.last_error for i in self.informers]}"
 
     def await_events(self) -> None:
         """Wait until every Event recorded so far is posted: they are posted in order, by one thread."""
@@ -177,7 +177,7 @@ class Operator:
     def kill(self) -> None:
         """End without cleaning up; only what would survive in a test's process is stopped."""
         for informer in self.informers:
-            informer._reflector.stop()
+            informer.reflector.stop()
         self._recorder.stop(0.0)
         for informer in self.informers:
             assert informer.stop()
@@ -233,7 +233,7 @@ class Operator:
     def _is_equal_to_the_view(self, informer: Informer[Any]) -> bool:
         if not self._is_served(informer):
             return True
-        selection = informer._reflector._selection
+        selection = informer.reflector._selection
         odd = {each.key for each in informer.store.unreadable}
         view = {
             Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
@@ -263,7 +263,7 @@ class Operator:
         return [obj for at, obj in store.everything() if (at.group, at.plural) == place]
 
     def _is_served(self, informer: Informer[Any]) -> bool:
-        resource = informer._reflector._selection.resource
+        resource = informer.reflector._selection.resource
         return any(
             kind.plural == resource.plural for kind in self._api.objects.kinds.of_group(resource.group)
         )

@@ -33,7 +33,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import Lef
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
-from etcd_operator.etcd.pages import UNREAD, MetricsPage
+from etcd_operator.etcd.values import UNREAD, MetricsPage
 from etcd_operator.etcd.values import Refused as Refusal
 from unit.simulation.model import Refused, Resource, World
 from unit.simulation.model_acts import apply

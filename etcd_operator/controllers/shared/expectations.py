@@ -55,7 +55,7 @@ class Expectations:
             written=written,
             version=int(version),
             at=self._clock.monotonic(),
-            lists=informer.lists_begun,
+            lists=informer.reflector.lists_begun,
         )
         with self._lock:
             self._writes.setdefault(cluster, []).append(made)
@@ -84,4 +84,4 @@ class Expectations:
         latest = self._clock.monotonic() - LATE
         with self._lock:
             late = {write.informer for write in self._writes.get(cluster, ()) if write.at < latest}
-        return tuple(sorted(f"{i.resource} ({i.last_error or 'no events arrive'})" for i in late))
+        return tuple(sorted(f"{i.resource} ({i.reflector.last_error or 'no events arrive'})" for i in late))

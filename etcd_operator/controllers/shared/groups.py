@@ -154,9 +154,12 @@ def _is_known(informer: Informer[Any]) -> bool:
     An API server that has just started may refuse what it allows a moment later. To what is not defined it
     responds with 403, too, where the role does not name it.
     """
-    if informer.has_synced or isinstance(informer.last_error, NotFound):
+    if informer.has_synced or isinstance(informer.reflector.last_error, NotFound):
         return True
-    return isinstance(informer.last_error, Forbidden) and informer.failing_for > REFUSED_SECONDS
+    return (
+        isinstance(informer.reflector.last_error, Forbidden)
+        and informer.reflector.failing_for > REFUSED_SECONDS
+    )
 
 
 class Later:

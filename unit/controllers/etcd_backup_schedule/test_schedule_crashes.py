@@ -121,7 +121,7 @@ def test_a_backup_that_only_the_api_server_shows_is_not_joined_by_another() -> N
         owner = {"apiVersion": "etcd.improbable.io/v1alpha1", "kind": "EtcdBackupSchedule", "name": "s"}
         (controller,) = next(g for g in operator.groups if g.name == "backup-schedules").controllers
         backups = next(g for g in operator.groups if g.name == "backups").informers[0]
-        backups._reflector.stop()
+        backups.reflector.stop()
         assert backups.stop()
         labels = {"etcd.improbable.io/backup-schedule-name": "s"}
         made.create(

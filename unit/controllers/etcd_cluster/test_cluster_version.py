@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 from etcd_operator.controllers.etcd_cluster.observe import prober
 from etcd_operator.etcd import metrics_page
-from etcd_operator.etcd.pages import UNREAD, MetricsPage
+from etcd_operator.etcd.values import UNREAD, MetricsPage
 from unit.passes.bench import Bench, bootstrapped
 from unit.passes.bodies import COREOS, IMPROBABLE, ephemeral, persistent
 from unit.passes.harness import RESYNC

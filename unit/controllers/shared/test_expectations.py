@@ -44,7 +44,7 @@ def test_a_write_is_waited_for_until_the_cache_shows_it() -> None:
 def test_a_list_that_begins_after_a_write_shows_it_whatever_its_version() -> None:
     """The API server's etcd is restored from a backup: its versions go back, below the write's."""
     informer, expectations = informer_at(1000), Expectations(LeapClock())
-    reflector = informer._reflector
+    reflector = informer.reflector
     reflector.lists_begun = 2  # the second list began before the write
     expectations.wrote(CLUSTER, informer, A, "1001")
     informer.store.replace([thing("a", 495)], "500")
@@ -63,7 +63,7 @@ def test_a_cache_that_does_not_follow_is_named_after_half_a_minute() -> None:
     assert expectations.late(CLUSTER) == ()
     clock.leapt += 2.0
     assert expectations.late(CLUSTER) == ("pods (no events arrive)",)
-    informer._reflector.last_error = Forbidden("watch pods: 403: no")
+    informer.reflector.last_error = Forbidden("watch pods: 403: no")
     assert expectations.late(CLUSTER) == ("pods (watch pods: 403: no)",)
     assert expectations.late(Key("default", "other")) == ()
 
@@ -73,9 +73,9 @@ def test_a_cache_that_has_not_followed_for_a_minute_fails_the_check_of_its_group
     group = Group(name="group", informers=(informer,), controllers=(), others=())
     informer._synced.set()
     assert group_is_ready(group)() == (True, "caches are complete")
-    informer._reflector.last_error = Forbidden("watch pods: 403: no")
+    informer.reflector.last_error = Forbidden("watch pods: 403: no")
     for seconds, is_ready in ((BEHIND_SECONDS - 10.0, True), (BEHIND_SECONDS + 10.0, False)):
-        informer._reflector._failing_since = Clock().monotonic() - seconds
+        informer.reflector._failing_since = Clock().monotonic() - seconds
         assert group_is_ready(group)()[0] is is_ready
     assert "s: watch pods: 403: no" in group_is_ready(group)()[1]
 

@@ -16,7 +16,7 @@ from e2e.support.keys import KeyClient
 from etcd_operator.etcd import errors, methods, metrics_page
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.pages import MetricsPage
+from etcd_operator.etcd.values import MetricsPage
 from unit.etcd.real import RealEtcdCluster, free_address
 from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.launcher import Bootstrapped, Launcher

@@ -15,7 +15,7 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import has_old_entries, needs_snapshots
-from etcd_operator.etcd.pages import UNREAD, MetricsPage
+from etcd_operator.etcd.values import UNREAD, MetricsPage
 from etcd_operator.versions import is_agreed
 
 

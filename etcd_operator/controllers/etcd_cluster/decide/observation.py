@@ -17,8 +17,7 @@ from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.member_names import is_member_name, ordinal_of
-from etcd_operator.etcd.pages import MetricsPage
-from etcd_operator.etcd.values import EtcdMember, Refused
+from etcd_operator.etcd.values import EtcdMember, MetricsPage, Refused
 
 NEEDED_REPORTS = 2
 """How many members have to list a voter as such; all of them, where fewer report a list."""

@@ -64,7 +64,7 @@ class StoredBackups:
 
     def _refusal(self) -> str:
         """A definition that is missing (then nobody has an EtcdBackup), or a permission."""
-        error = self.backups.last_error
+        error = self.backups.reflector.last_error
         return str(error) if self.backups.is_listing and isinstance(error, (Forbidden, NotFound)) else ""
 
     def _unreadable(self, namespace: str) -> str:

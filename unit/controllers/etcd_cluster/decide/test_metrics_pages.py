@@ -15,8 +15,7 @@ from etcd_operator.controllers.etcd_cluster.decide.metrics_pages import (
     with_pages,
 )
 from etcd_operator.controllers.etcd_cluster.decide.replies import Reply, Silence
-from etcd_operator.etcd.pages import UNREAD, MetricsPage
-from etcd_operator.etcd.values import Refused
+from etcd_operator.etcd.values import UNREAD, MetricsPage, Refused
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,
     TOKEN,

@@ -11,9 +11,8 @@ from structlog.testing import capture_logs
 from etcd_operator.controllers.etcd_cluster.observe import prober
 from etcd_operator.controllers.etcd_cluster.observe.prober import FRESH, RECENT
 from etcd_operator.etcd.errors import NotProbed
-from etcd_operator.etcd.pages import MetricsPage
 from etcd_operator.etcd.probe import Probe
-from etcd_operator.etcd.values import Answered, NoAnswer, Refused
+from etcd_operator.etcd.values import Answered, MetricsPage, NoAnswer, Refused
 from unit.passes.probing import DEADLINE, KEY, NAMES, PATIENCE, ProbedCluster, probed_cluster
 
 

@@ -31,7 +31,10 @@ def seen(
     store = Store[EtcdBackup]()
     store.replace([], "1", unreadable=[Unreadable(key=key, labels={}, error="why") for key in unreadable])
     backups: Any = SimpleNamespace(
-        has_synced=has_synced, is_listing=has_started and not has_synced, last_error=error, store=store
+        has_synced=has_synced,
+        is_listing=has_started and not has_synced,
+        reflector=SimpleNamespace(last_error=error),
+        store=store,
     )
     caches: Any = SimpleNamespace(services=SimpleNamespace(store={}))
     nothing: Any = None
