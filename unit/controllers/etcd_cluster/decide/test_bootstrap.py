@@ -50,11 +50,7 @@ def test_a_bootstrap_writes_down_its_initial_members_before_it_makes_any(cluster
         Remember(persisted=persisted),
         *(CreateMember(name=name, start=start, version=VERSION) for name in names),
     )
-    assert (made.stage, made.reason, made.message) == (
-        Stage.WORKING,
-        "Creating",
-        "bootstrapping a cluster of 3",
-    )
+    assert (made.stage, made.reason) == (Stage.WORKING, "Creating")
     assert made.requeue_after == BOOTSTRAP_POLL
 
 
@@ -68,7 +64,6 @@ def test_members_without_a_record_of_their_bootstrap_are_never_bootstrapped_agai
 
     assert made.actions == ()
     assert (made.reason, made.stage, made.requeue_after) == ("StatusMissing", Stage.HELD, 10.0)
-    assert "restore the status" in made.message
 
 
 @BOTH
@@ -86,7 +81,6 @@ def test_a_bootstrap_that_was_cut_off_goes_on_with_the_initial_members_it_wrote_
     start = Bootstrapping(members=bootstrap.members, token="older")
     expected = tuple(CreateMember(name=name, start=start) for name in bootstrap.members)
     assert made.actions == expected
-    assert made.message
 
 
 def test_services_follow_the_pods_that_are_there() -> None:
@@ -126,7 +120,6 @@ def test_initial_members_that_have_not_answered_are_waited_for() -> None:
     made = plan(state)
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "Creating")
-    assert made.message
 
 
 def test_what_keeps_a_initial_member_from_starting_is_reported() -> None:
@@ -148,7 +141,6 @@ def test_the_cluster_id_is_recorded_when_a_quorum_answers(cluster: DesiredCluste
 
     assert made.actions == (Remember(persisted=replace(state.persisted, cluster_id=CLUSTER_ID)),)
     assert (made.reason, made.stage, made.requeue_after) == ("ClusterCreated", Stage.WORKING, BOOTSTRAP_POLL)
-    assert CLUSTER_ID in made.message
 
 
 @pytest.mark.parametrize(

@@ -114,14 +114,12 @@ def test_where_too_few_are_left_to_agree_a_person_decides(state: ClusterState) -
     made = plan(state)
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "DataCorrupt")
-    assert "etcdctl alarm disarm" in made.message
 
 
 def test_the_alarm_of_a_member_that_is_out_is_disarmed() -> None:
     made = plan(named(bootstrapped(persistent(size=3)), GONE))
 
     assert made.actions == (DisarmCorrupt(member_id=GONE),)
-    assert f"a member that was removed, ID {GONE}" in made.message
 
 
 @pytest.mark.parametrize("is_paused", [True, False])

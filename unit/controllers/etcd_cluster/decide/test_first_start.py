@@ -88,7 +88,6 @@ def test_a_loss_is_reported_as_one(state: ClusterState) -> None:
     made = plan(state)
 
     assert (made.reason, made.stage) == ("QuorumLost", Stage.HELD)
-    assert "annotate the EtcdCluster" in made.message
     assert available(state)[1] == "QuorumLost"
     assert cluster_metrics(state, made).is_available is False
 

@@ -59,7 +59,6 @@ def test_nothing_is_done_while_something_outside_must_change(
     assert made.stage is Stage.HELD
     assert made.reason == reason
     assert made.requeue_after == requeue
-    assert made.message
 
 
 def test_an_observation_that_remains_stale_is_reported() -> None:
@@ -202,7 +201,6 @@ def test_members_that_answer_only_users_are_not_changed_and_the_reason_is_report
     made = plan(state)
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "AuthEnabled")
-    assert "etcdctl auth disable" in made.message
 
 
 def test_what_needs_no_user_is_made_again_where_members_answer_only_users() -> None:
@@ -234,7 +232,6 @@ def test_members_that_nobody_here_made_hold_every_membership_change() -> None:
     made = plan(grown)
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UnknownMember")
-    assert "77" in made.message
 
 
 def test_unknown_members_are_named_with_the_ids_by_which_etcdctl_removes_them() -> None:

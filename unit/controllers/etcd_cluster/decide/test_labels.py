@@ -16,7 +16,6 @@ def test_pods_get_their_labels_back_before_anything_is_concluded_from_their_abse
     made = plan(replace(state, unlabelled=lost))
 
     assert made.actions == tuple(RestoreLabels(pod=pod) for pod in lost)
-    assert made.message == "restoring the labels of the pods of db-0000, db-0001"
 
 
 def test_names_of_members() -> None:

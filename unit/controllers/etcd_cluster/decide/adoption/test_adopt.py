@@ -132,7 +132,6 @@ def test_no_member_joins_while_an_external_one_is_silent() -> None:
     made = plan(silent_external(adopting(ours=1), 2))
 
     assert (made.actions, made.reason) == ((), "MemberUnhealthy")
-    assert "old-2 (id-old-2) (no answer)" in made.message
 
 
 def test_the_leadership_moves_to_one_of_ours_before_the_first_removal() -> None:
@@ -304,7 +303,6 @@ def test_another_process_at_an_endpoint_is_reported_and_nothing_waits_for_it() -
     state = silent_external(adopting(mode="Join", rejected=rejection), 2)
     made = plan(state)
     assert (made.actions, made.reason) == ((), "MemberUnhealthy")
-    assert "another process answers at old-2.there:2379" in made.message
     unlisted = replace(state, external=state.external[:2])
     assert plan(unlisted).reason == "Joined"
     leaving = replace(state, desired=adopting(mode="Leave").desired)
@@ -320,7 +318,6 @@ def test_a_removal_that_has_begun_is_carried_out_whatever_the_mode_is() -> None:
 def test_how_to_go_on_without_an_external_member_that_is_lost() -> None:
     made = plan(silent_external(adopting(ours=2), 1))
     assert made.reason == "MemberUnhealthy"
-    assert "never comes back, remove it: etcdctl member remove id-old-1" in made.message
 
 
 def test_an_external_member_with_corrupt_data_is_named_as_such() -> None:

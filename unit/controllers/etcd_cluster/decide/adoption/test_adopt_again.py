@@ -141,8 +141,6 @@ def test_the_end_of_an_adoption_is_not_concluded_from_another_cluster_at_the_end
     made = plan(resumed(ours=3, left=0, replies={1: other}))
 
     assert (made.actions, made.reason) == ((), "AdoptionUnclear")
-    assert f"of the cluster {CLUSTER_ID}, which lists no external member" in made.message
-    assert f"members of another cluster answer at {endpoint(1)}; if the adoption had ended" in made.message
 
 
 BLANK = answer("old-0", theirs(1))
@@ -157,9 +155,6 @@ def test_a_member_that_runs_again_without_its_data_proves_nothing() -> None:
     assert not state.has_quorum
     assert state.external == ()
     assert (made.actions, made.reason) == ((), "AdoptionUnclear")
-    assert f"the member at {endpoint(0)} lists no member of this resource" in made.message
-    assert "the claims have the last copies" in made.message
-    assert "spec.adopt" in made.message
 
 
 def test_a_removed_member_that_runs_again_does_not_keep_the_adoption_from_ending() -> None:
@@ -174,7 +169,6 @@ def test_a_listed_member_that_runs_again_without_its_data_is_not_recorded() -> N
     made = plan(resumed(ours=3, replies={0: BLANK}))
 
     assert (made.actions, made.reason) == ((), "AdoptionUnclear")
-    assert f"the member at {endpoint(0)} lists no member of this resource" in made.message
 
 
 def test_another_cluster_at_an_endpoint_is_not_believed() -> None:
@@ -195,9 +189,6 @@ def test_an_external_member_that_is_silent_is_waited_for() -> None:
     made = plan(resumed(ours=2, replies={1: SILENT}))
 
     assert (made.actions, made.reason) == ((), "AdoptionUnclear")
-    assert "old-1 (id-old-1)" in made.message
-    assert f"no member responds at {endpoint(1)}" in made.message
-    assert "never comes back, remove it: etcdctl member remove id-old-1" in made.message
 
 
 def test_without_a_quorum_nobody_is_asked_to_remove_a_member() -> None:
@@ -228,7 +219,6 @@ def test_an_endpoint_that_leads_to_the_member_of_another_one_is_refused() -> Non
     made = plan(resumed(left=2, replies={2: answer("old-1", listed)}))
 
     assert (made.actions, made.reason) == ((), "AdoptionUnclear")
-    assert "lead to the same member" in made.message
 
 
 def test_an_external_member_with_a_name_like_ours_is_not_taken_for_ours() -> None:

