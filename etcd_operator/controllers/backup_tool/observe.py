@@ -32,17 +32,16 @@ from etcd_operator.kube.views import Pod, ReplicaSet
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedTool:
-    """A cluster as stored and as desired, its tool (None where none can be rendered), state and token.
-
-    problem: why the tool cannot be rendered, or its token not be read; nothing is done then.
-    """
+    """A cluster as stored and as desired, and its tool."""
 
     cluster: EtcdCluster
     desired: DesiredCluster
-    tool: ToolSettings | None
+    tool: ToolSettings | None  # None where none can be rendered
     state: ToolState
     token: str = ""
-    problem: OperatorError | None = None
+    problem: OperatorError | None = (
+        None  # why it cannot be rendered, or its token not be read: nothing is done
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,20 +48,17 @@ FASTEST_QUESTIONS = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class ToolReconciler:
-    """Looks after the backup tools.
-
-    cleanups: ask tools to remove all backups. storage_class: of new claims, empty for the default one.
-    """
+    """Looks after the backup tools."""
 
     passes: Passes[EtcdCluster]
     caches: ToolCaches
     observer: ToolObserver
     inquiries: Inquiries[ToolReport]
-    cleanups: Inquiries[ToolReport]
+    cleanups: Inquiries[ToolReport]  # they ask tools to remove all backups
     waits: Waits
     clock: Clock
     on_metrics: OnMetrics
-    storage_class: str
+    storage_class: str  # of new claims; empty for the default one
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""

@@ -18,11 +18,11 @@ from etcd_operator.keys import Key
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedBackup:
-    """An EtcdBackup as stored, its spec (None for an invalid one), and its state."""
+    """An EtcdBackup as stored, and its state."""
 
     key: Key
     backup: EtcdBackup
-    spec: BackupSpec | None
+    spec: BackupSpec | None  # None for an invalid one
     state: BackupState
 
 

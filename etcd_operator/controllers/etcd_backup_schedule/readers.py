@@ -18,10 +18,10 @@ from etcd_operator.kube import resources
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """A backup that is being restored. name: of its EtcdBackup. Either may be empty."""
+    """A backup that is being restored. Either may be empty."""
 
     url: str = ""
-    name: str = ""
+    name: str = ""  # of its EtcdBackup
 
 
 def being_read(objects: Objects) -> tuple[Read, ...]:

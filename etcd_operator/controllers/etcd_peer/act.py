@@ -44,15 +44,12 @@ class CleanupFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class PeerActor:
-    """Acts on one EtcdPeer.
-
-    found: the ReplicaSet of its name as the caches showed it. replica_set: renders the one as it should be.
-    """
+    """Acts on one EtcdPeer."""
 
     peer: EtcdPeer
     state: PeerState
-    found: ObjectMeta | None
-    replica_set: Callable[[], RawObject]
+    found: ObjectMeta | None  # the ReplicaSet of its name as the caches showed it
+    replica_set: Callable[[], RawObject]  # renders the ReplicaSet as it should be
     objects: Objects
     report: PeerReport
     disown: PeerReport

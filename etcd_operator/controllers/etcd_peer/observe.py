@@ -25,14 +25,11 @@ TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
 
 @dataclass(frozen=True, kw_only=True)
 class PeerObserver:
-    """Observes EtcdPeers. Nothing is read from the API server.
-
-    repository: of etcd's images. own_image: the operator's; only seeds that fetch from a reader need it.
-    """
+    """Observes EtcdPeers. Nothing is read from the API server."""
 
     caches: Caches[improbable.EtcdCluster]
-    repository: str
-    own_image: Callable[[], str]
+    repository: str  # of etcd's images
+    own_image: Callable[[], str]  # only seeds that fetch from a reader need it
     clock: Clock
     memory: PeerMemory
 

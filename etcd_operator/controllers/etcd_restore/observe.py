@@ -36,19 +36,15 @@ from etcd_operator.pods.reports import Progress
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedRestore:
-    """An EtcdRestore as stored, and its state.
-
-    spec: None for an invalid one. access: how the backup is reached, None while that is not known.
-    claims: the metadata of the claims of its members that are its own, by name.
-    """
+    """An EtcdRestore as stored, and its state."""
 
     key: Key
     restore: EtcdRestore
-    spec: RestoreSpec | None
+    spec: RestoreSpec | None  # None for an invalid one
     state: RestoreState
-    access: BackupSpec | None = None
+    access: BackupSpec | None = None  # how the backup is reached, None while that is not known
     members: tuple[RestoredMember, ...] = ()
-    claims: dict[str, ObjectMeta]
+    claims: dict[str, ObjectMeta]  # of its members that are its own, by name
 
 
 def restore_of(slot: Key) -> Key:

@@ -23,13 +23,11 @@ LATE = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Write:
-    """at: monotonic. lists: begun until then."""
-
     informer: Informer[Any]
     written: Key
     version: int
-    at: float
-    lists: int
+    at: float  # monotonic
+    lists: int  # begun until then
 
     @property
     def is_shown(self) -> bool:

@@ -45,15 +45,7 @@ NewController = Callable[[str, Reconcile], Controller]
 
 @dataclass(frozen=True, kw_only=True)
 class Wiring:
-    """What all groups share.
-
-    probe_deadline, resync: in seconds. may_act: whether this process leads right now; leads_for: whether it
-    leads and no other process can within so many seconds (a process without leader election always does).
-    epoch: another number once leadership was lost: what this process remembers may not be so any more.
-    on_upgrade, on_leaderless: see `UpgradeWatch`. on_metrics, on_restore_end: see `object_metrics`.
-    own_image: the operator's, see `OwnImage`. pv_provisioner: of the StorageClass for backups.
-    ask_tool, clean_up_tool, ask_restorable, ask_progress, ask_survivor, submit_inquiry: see `Inquiries`.
-    """
+    """What all groups share."""
 
     client: Client
     clock: Clock
@@ -61,14 +53,14 @@ class Wiring:
     defaults: Defaults
     new_controller: NewController
     on_call: OnCall
-    probe_deadline: float
-    resync: float
-    on_upgrade: Callable[[float], None]
-    on_leaderless: Callable[[float], None]
+    probe_deadline: float  # seconds
+    resync: float  # seconds
+    on_upgrade: Callable[[float], None]  # see `UpgradeWatch`
+    on_leaderless: Callable[[float], None]  # see `UpgradeWatch`
     on_metrics: OnMetrics
     on_restore_end: OnRestoreEnd
-    own_image: Callable[[], str]
-    pv_provisioner: str = ""
+    own_image: Callable[[], str]  # the operator's, see `OwnImage`
+    pv_provisioner: str = ""  # of the StorageClass for backups
     ask_tool: Ask = ask
     clean_up_tool: Ask = clean_up
     ask_restorable: AskRestorable = restorable
@@ -76,7 +68,8 @@ class Wiring:
     ask_survivor: AskSurvivor = survivor
     submit_inquiry: Submit | None = None
     epoch: Epoch = lambda: 0
-    may_act: Callable[[], bool] = lambda: True
+    may_act: Callable[[], bool] = lambda: True  # whether this process leads right now
+    # Whether it leads, and no other process can within so many seconds.
     leads_for: Callable[[float], bool] = lambda _seconds: True
 
     def writes(self, informers: Iterable[Informer[Any]]) -> Writes:
@@ -122,20 +115,16 @@ class Wiring:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Running parts that start together, once their caches are complete.
-
-    others: informers of other groups that have to be complete, or of kinds that are not defined or may not be
-    read, before its controllers start. checks: run every few seconds in the process that leads, on one thread
-    of all groups; none may wait. closing: ends the threads of its other parts, after the controllers and the
-    checks have stopped.
-    """
+    """Running parts that start together, once their caches are complete."""
 
     name: str
     informers: tuple[Informer[Any], ...]
     controllers: tuple[Controller, ...]
+    # Informers of other groups: before its controllers start, they are complete, or their kinds unavailable.
     others: tuple[Informer[Any], ...]
+    # Run every few seconds in the process that leads, on one thread of all groups; none may wait.
     checks: tuple[Callable[[], None], ...] = ()
-    closing: tuple[Callable[[], None], ...] = ()
+    closing: tuple[Callable[[], None], ...] = ()  # ends the threads of its other parts, after all else
 
     @property
     def has_synced(self) -> bool:

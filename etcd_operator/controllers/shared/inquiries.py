@@ -43,34 +43,25 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodServer:
-    """A server in a pod, which is asked for reports.
+    """A server in a pod, which is asked for reports."""
 
-    uid: of the pod, or of a container in it. owner: UID of the object whose pod it is. address: (host, port).
-    token: what it requires; may be empty. cluster_id: etcd's, where backups of that cluster are asked for.
-    """
-
-    uid: str
-    owner: str
-    address: tuple[str, int]
-    token: str
-    cluster_id: str = ""
+    uid: str  # of the pod, or of a container in it
+    owner: str  # UID of the object whose pod it is
+    address: tuple[str, int]  # host, port
+    token: str  # what it requires; may be empty
+    cluster_id: str = ""  # etcd's, where backups of that cluster are asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastAnswer(Generic[PodReport]):
-    """What is known of one server.
+    """What is known of one server."""
 
-    report: the last one; age: seconds since it came. server_age: seconds since this pod was first asked.
-    problem: why the last question was not answered. is_token_refused: because of the token. uid: of the pod
-    that reported.
-    """
-
-    report: PodReport | None = None
-    uid: str = ""
-    age: float = 0.0
-    server_age: float = 0.0
-    problem: str = ""
-    is_token_refused: bool = False
+    report: PodReport | None = None  # the last one
+    uid: str = ""  # of the pod that reported
+    age: float = 0.0  # seconds since the report came
+    server_age: float = 0.0  # seconds since this pod was first asked
+    problem: str = ""  # why the last question was not answered
+    is_token_refused: bool = False  # it was not answered because of the token
 
 
 @dataclass(slots=True)

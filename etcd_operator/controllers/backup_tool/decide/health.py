@@ -39,20 +39,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFacts:
-    """What is known of a cluster's backups at one moment.
+    """What is known of a cluster's backups at one moment."""
 
-    report: the tool's last one, None if there is none. since_success: seconds, None if there was none.
-    tool_age: seconds for which the pod that answers is known. waited: seconds for which this process has
-    wanted backups. problem: what keeps the tool from working, or the operator from asking it. refused: why
-    the operator could not do all that is wanted, empty if it could.
-    """
-
-    report: ToolReport | None = None
-    since_success: float | None = None
-    tool_age: float = 0.0
-    waited: float = 0.0
-    problem: Problem | None = None
-    refused: str = ""
+    report: ToolReport | None = None  # the last one of the tool
+    since_success: float | None = None  # seconds; None if there was no success
+    tool_age: float = 0.0  # seconds for which the pod that answers is known
+    waited: float = 0.0  # seconds for which this process has wanted backups
+    problem: Problem | None = None  # what keeps the tool from working, or the operator from asking it
+    refused: str = ""  # why the operator could not do all that is wanted; empty if it could
 
     @property
     def is_settling(self) -> bool:

@@ -38,11 +38,11 @@ CLEANUP_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAction:
-    """One write. name, uid: of the object that it rests on; empty for what is created."""
+    """One write."""
 
     act: Act
-    name: str = ""
-    uid: str = ""
+    name: str = ""  # of the object that it rests on; empty for what is created
+    uid: str = ""  # of the same object
 
 
 def plan(state: ToolState) -> tuple[ToolAction, ...]:

@@ -7,21 +7,21 @@ from etcd_operator.controllers.backup_tool.decide.policy import NO_BACKUPS, Want
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolClaimState:
-    """The claim for backups. size: the storage that it requests in bytes, None if that is not understood."""
+    """The claim for backups."""
 
     name: str
     uid: str
-    size: int | None
+    size: int | None  # the storage that it requests in bytes, None if that is not understood
     is_terminating: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReplicaSetState:
-    """The tool's ReplicaSet. template: the digest of the template that it was made from."""
+    """The tool's ReplicaSet."""
 
     name: str
     uid: str
-    template: str
+    template: str  # the digest of the template that it was made from
     replicas: int = 1
     is_terminating: bool = False
     problem: str = ""
@@ -29,7 +29,7 @@ class ToolReplicaSetState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPodState:
-    """A pod of that ReplicaSet. waits_for: why it is not ready, as Kubernetes reports it."""
+    """A pod of that ReplicaSet."""
 
     name: str
     uid: str
@@ -37,39 +37,31 @@ class ToolPodState:
     is_ready: bool = False
     is_terminating: bool = False
     address: str = ""
-    waits_for: str = ""
+    waits_for: str = ""  # why it is not ready, as Kubernetes reports it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupState:
-    """How far the tool has removed the backups of a cluster that is being deleted.
-
-    waited: seconds since the operator has seen the deletion. problem: why the last try failed.
-    """
+    """How far the tool has removed the backups of a cluster that is being deleted."""
 
     is_done: bool = False
-    waited: float = 0.0
-    problem: str = ""
+    waited: float = 0.0  # seconds since the operator has seen the deletion
+    problem: str = ""  # why the last try failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolState:
-    """What was observed of the backup tool of one cluster.
-
-    has_finalizer: the deletion of the cluster waits until its backups are removed.
-    template: the digest of the wanted template; empty if there is none. size: of the wanted claim in bytes, 0
-    without one. has_secret: the Secret with the token exists.
-    """
+    """What was observed of the backup tool of one cluster."""
 
     wanted: Wanted = NO_BACKUPS
     is_deleting: bool = False
     is_paused: bool = False
     is_bootstrapped: bool = True
-    has_finalizer: bool = False
+    has_finalizer: bool = False  # the deletion of the cluster waits until its backups are removed
     cleanup: CleanupState = CleanupState()
-    template: str = ""
-    size: int = 0
-    has_secret: bool = False
+    template: str = ""  # the digest of the wanted template; empty if there is none
+    size: int = 0  # of the wanted claim in bytes; 0 without one
+    has_secret: bool = False  # the Secret with the token exists
     has_service: bool = False
     claim: ToolClaimState | None = None
     replica_set: ToolReplicaSetState | None = None

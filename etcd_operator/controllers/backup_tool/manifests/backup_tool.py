@@ -47,11 +47,11 @@ _RESOURCES: RawObject = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSettings:
-    """What the tool of one cluster runs with. image: the operator's own."""
+    """What the tool of one cluster runs with."""
 
     cluster: DesiredCluster
     policy: BackupPolicy
-    image: str
+    image: str  # the operator's own
 
 
 def tool_name(cluster: str) -> str:

@@ -20,31 +20,22 @@ class SourceCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupState:
-    """What was observed of one EtcdBackup.
-
-    problem: what is wrong with its spec. url: what its template stands for.
-    waited: seconds for which passes have seen it; of a stored one, to be verified.
-    verify: the level at which it is to be verified, empty for none. has_verdict: that has ended.
-    job: of what is to be done now, storing or verifying. is_job_recorded: its status names that Job, so that
-    one was made. stopped: reason and message with which the operator stopped it; empty if it did not.
-    message: the message of the status on what is to be done now.
-    sha256, etcd_version: of what was stored; empty if they are not known.
-    """
+    """What was observed of one EtcdBackup."""
 
     phase: str = ""
     is_deleting: bool = False
-    problem: str = ""
-    url: str = ""
+    problem: str = ""  # what is wrong with its spec
+    url: str = ""  # what its template stands for
     source: SourceCluster = SourceCluster()
-    waited: float = 0.0
-    verify: str = ""
-    has_verdict: bool = False
-    sha256: str = ""
-    etcd_version: str = ""
-    job: JobState | None = None
-    is_job_recorded: bool = False
-    stopped: tuple[str, str] = ("", "")
-    message: str = ""
+    waited: float = 0.0  # seconds for which passes have seen it; of a stored one, to be verified
+    verify: str = ""  # the level at which it is to be verified, empty for none
+    has_verdict: bool = False  # its verification has ended
+    sha256: str = ""  # of what was stored; empty if it is not known
+    etcd_version: str = ""  # of what was stored; empty if it is not known
+    job: JobState | None = None  # of what is to be done now, storing or verifying
+    is_job_recorded: bool = False  # its status names that Job, so it was made
+    stopped: tuple[str, str] = ("", "")  # reason and message with which the operator stopped it
+    message: str = ""  # of the status, on what is to be done now
 
     @property
     def is_final(self) -> bool:

@@ -44,15 +44,7 @@ def status(
     if plan.phase != BACKING_UP:
         written = msgspec.structs.replace(written, completion_time=now)
     if plan.manifest is not None:
-        written = msgspec.structs.replace(
-            written,
-            revision=plan.manifest.revision,
-            keys=plan.manifest.keys,
-            size=plan.manifest.size,
-            sha256=plan.manifest.sha256,
-            etcd_version=plan.manifest.etcd_version,
-            cluster_id=plan.manifest.cluster_id,
-        )
+        written = msgspec.structs.replace(written, **msgspec.structs.asdict(plan.manifest))
     return written
 
 

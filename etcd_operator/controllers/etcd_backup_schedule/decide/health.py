@@ -30,15 +30,12 @@ _ORDER = ("False", "True", "Unknown")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Whether the backups of one schedule succeed, with a word for programs and a sentence for people.
-
-    until: when time alone makes it False; None if it does not.
-    """
+    """Whether the backups of one schedule succeed, with a word for programs and a sentence for people."""
 
     status: Literal["True", "False", "Unknown"]
     reason: str
     message: str = ""
-    until: datetime | None = None
+    until: datetime | None = None  # when time alone makes it False; None if it does not
 
 
 def judge(state: ScheduleState, status: ScheduleStatus) -> Verdict:

@@ -35,26 +35,19 @@ WAITING = "Waiting"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulePlan:
-    """What the status reports, and what to do.
-
-    is_ready, reason, message: of the condition. since: times up to it are over; None: as before.
-    following: the next time, if there is one. recorded: a time whose EtcdBackup exists, and is not yet in the
-    status. start: a time whose EtcdBackup is to be created. warning: reason and message of an Event.
-    surplus: EtcdBackups to be deleted. prune: what is done about what is stored. requeue_after: seconds;
-    None: at an event.
-    """
+    """What the condition Ready reports, and what to do."""
 
     is_ready: bool
     reason: str
     message: str
-    since: datetime | None = None
-    following: datetime | None = None
-    recorded: datetime | None = None
-    start: datetime | None = None
-    warning: tuple[str, str] | None = None
-    surplus: tuple[ScheduledBackup, ...] = ()
-    prune: PrunePlan = UNCHANGED
-    requeue_after: float | None = None
+    since: datetime | None = None  # times up to it are over; None: as before
+    following: datetime | None = None  # the next time, if there is one
+    recorded: datetime | None = None  # a time whose EtcdBackup exists, and is not yet in the status
+    start: datetime | None = None  # a time whose EtcdBackup is to be created
+    warning: tuple[str, str] | None = None  # reason and message of an Event
+    surplus: tuple[ScheduledBackup, ...] = ()  # to be deleted
+    prune: PrunePlan = UNCHANGED  # what is done about what is stored
+    requeue_after: float | None = None  # seconds until the next pass at the latest; None for an event
 
 
 def plan(state: ScheduleState) -> SchedulePlan | None:

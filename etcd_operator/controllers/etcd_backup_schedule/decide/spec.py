@@ -57,13 +57,10 @@ def backup_name(schedule: str, due: datetime) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupFolder:
-    """Where the backups of a schedule are stored.
+    """Where the backups of a schedule are stored."""
 
-    url: of the folder, with its options. match: a pattern of `fnmatch` for the names below it.
-    """
-
-    url: str
-    match: str
+    url: str  # of the folder, with its options
+    match: str  # a pattern of `fnmatch` for the names below it
 
     def names(self, urls: Iterable[str]) -> tuple[str, ...]:
         """The names below the folder that these URLs of backups have; URLs of other folders are left out."""

@@ -12,28 +12,22 @@ from etcd_operator.controllers.etcd_backup_schedule.decide.prune import NO_RETEN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledBackup:
-    """An EtcdBackup that the schedule owns.
-
-    created: its creationTimestamp. due: the time of the schedule, None if it is not known.
-    reason, message: of its condition Complete. verdict: its condition Verified, None if it has none.
-    is_verifying: it is stored, and its verification has not ended.
-    size: of the snapshot in bytes, 0 if it is not known. took: seconds from its acceptance to its end.
-    """
+    """An EtcdBackup that the schedule owns."""
 
     name: str
     uid: str
-    created: str = ""
-    due: datetime | None = None
+    created: str = ""  # its creationTimestamp
+    due: datetime | None = None  # the time of the schedule; None if it is not known
     phase: str = ""
     is_deleting: bool = False
     url: str = ""
     completed_at: str = ""
-    reason: str = ""
-    message: str = ""
-    verdict: Condition | None = None
-    is_verifying: bool = False
-    size: int = 0
-    took: float | None = None
+    reason: str = ""  # of its condition Complete
+    message: str = ""  # of its condition Complete
+    verdict: Condition | None = None  # its condition Verified, if it has one
+    is_verifying: bool = False  # it is stored, and its verification has not ended
+    size: int = 0  # of the snapshot in bytes; 0 if it is not known
+    took: float | None = None  # seconds from its acceptance to its end
 
     @property
     def has_ended(self) -> bool:
@@ -53,32 +47,24 @@ class ScheduledBackup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleState:
-    """What was observed of one EtcdBackupSchedule.
-
-    times: when backups are due; None for an invalid spec, then `problem` describes why.
-    described: schedule and time zone of the spec. known: those of the status, None before the first status,
-    empty after one for an invalid spec.
-    prune: what is known of the removal of old backups.
-    since: up to when times are over, as in the status. deadline: how late a backup may start, in seconds.
-    is_verified: its backups are to be verified.
-    """
+    """What was observed of one EtcdBackupSchedule."""
 
     name: str
     now: datetime
     created: datetime
-    times: Cron | None
-    problem: str = ""
+    times: Cron | None  # when backups are due; None for an invalid spec
+    problem: str = ""  # why the spec is invalid
     is_deleting: bool = False
-    described: str = ""
-    known: str | None = None
-    since: datetime | None = None
+    described: str = ""  # schedule and time zone of the spec
+    known: str | None = None  # the same of the status; None before the first, empty after an invalid spec
+    since: datetime | None = None  # up to when times are over, as in the status
     is_suspended: bool = False
-    deadline: float | None = None
-    is_verified: bool = False
+    deadline: float | None = None  # how late a backup may start, in seconds
+    is_verified: bool = False  # its backups are to be verified
     successful_kept: int = SUCCESSFUL_KEPT
     failed_kept: int = FAILED_KEPT
     backups: tuple[ScheduledBackup, ...] = ()
-    prune: PruneState = NO_RETENTION
+    prune: PruneState = NO_RETENTION  # what is known of the removal of old backups
 
     @property
     def active(self) -> tuple[str, ...]:

@@ -11,36 +11,27 @@ from etcd_operator.controllers.etcd_peer.decide.state import Awaited
 
 
 class Act(Enum):
-    """What is done for a peer as it was observed.
+    """What is done for a peer as it was observed."""
 
-    FIND_CLAIM: make sure, live, that the claim is missing; one that is there is given its labels and ends the
-    pass. CREATE_CLAIM: make it; one that was there already ends the pass, since its annotations are not known
-    yet. CREATE_REPLICA_SET: make it; its pod starts etcd. CHANGE_TEMPLATE: change what the ReplicaSet's next
-    pod is made from; the running one is left alone. RELEASE: take the cleanup finalizer off the peer.
-    """
-
-    FIND_CLAIM = "find claim"
-    CREATE_CLAIM = "create claim"
-    CREATE_REPLICA_SET = "create ReplicaSet"
-    CHANGE_TEMPLATE = "change template"
-    RELEASE = "release"
+    FIND_CLAIM = "find claim"  # live; one that is there is given its labels and ends the pass
+    CREATE_CLAIM = "create claim"  # one that was there already ends the pass: its annotations are unknown
+    CREATE_REPLICA_SET = "create ReplicaSet"  # its pod starts etcd
+    CHANGE_TEMPLATE = "change template"  # the running pod is left alone
+    RELEASE = "release"  # take the cleanup finalizer off the peer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotateStarted:
-    """Write on an initial member's claim that from now on there may be data on it; uid: of that claim."""
+    """Write on an initial member's claim that from now on there may be data on it."""
 
-    uid: str
+    uid: str  # of the claim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanUp:
-    """Delete the ReplicaSet and then the claim of a member that was removed for good.
+    """Delete the ReplicaSet and then the claim of a member that was removed for good."""
 
-    may_leave: a claim that cannot be deleted is left behind, and an Event names it.
-    """
-
-    may_leave: bool
+    may_leave: bool  # a claim that cannot be deleted is left behind, and an Event names it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,18 +46,13 @@ PeerAction = Act | AnnotateStarted | CleanUp | Disown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerPlan:
-    """What to do for a peer now, and when to observe it again at the latest (seconds; None: at an event).
-
-    problem: why its objects are not made; the status of its cluster reports it.
-    is_well: its objects are made, or wait for nothing but time: an earlier problem is over.
-    awaits: what this pass waits for.
-    """
+    """What to do for a peer now."""
 
     actions: tuple[PeerAction, ...] = ()
-    problem: PodProblem | None = None
-    is_well: bool = False
-    awaits: Awaited | None = None
-    requeue_after: float | None = None
+    problem: PodProblem | None = None  # why its objects are not made; its cluster's status reports it
+    is_well: bool = False  # its objects are made, or wait for nothing but time: an earlier problem is over
+    awaits: Awaited | None = None  # what this pass waits for
+    requeue_after: float | None = None  # seconds until the next pass at the latest; None for an event
 
     @classmethod
     def make(

@@ -7,14 +7,10 @@ from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts
 
 
 class Awaited(Enum):
-    """What a peer is given time for.
+    """What a peer is given time for."""
 
-    CLUSTER: caches may show a peer before its cluster, or before the token in its cluster's status. VOLUME:
-    its claim is being bound.
-    """
-
-    CLUSTER = "cluster"
-    VOLUME = "volume"
+    CLUSTER = "cluster"  # caches may show a peer before it, or before the token in its status
+    VOLUME = "volume"  # its claim is being bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,35 +28,23 @@ class InitialPeer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerState:
-    """What was observed of one EtcdPeer.
-
-    deleting_for: seconds since its deletion was requested; None for a peer that is kept.
-    is_for_cleanup: its member was removed for good, its claim goes with it.
-    ownership_problem, content_problem: why it is no member of its cluster, and what in it is not as the
-    operator writes it (see `decide.ownership`); empty for a peer that the operator made.
-    token: etcd's initial cluster token of its member.
-    is_initial: it bootstraps a cluster, together with `others`. is_seed: it starts from a survivor's data.
-    claim: the claim of its name; cluster_claims: all claims of its cluster.
-    has_replica_set: there is a ReplicaSet of its name, made for this very peer.
-    is_template_current: that ReplicaSet's template is the one that would be rendered now.
-    awaited, waited: what the last pass waited for, and for how many seconds passes have done so.
-    """
+    """What was observed of one EtcdPeer."""
 
     name: str
-    token: str = ""
-    deleting_for: float | None = None
-    is_for_cleanup: bool = False
-    ownership_problem: str = ""
-    content_problem: str = ""
-    is_initial: bool = False
-    is_seed: bool = False
+    token: str = ""  # etcd's initial cluster token of its member
+    deleting_for: float | None = None  # seconds since its deletion was requested
+    is_for_cleanup: bool = False  # its member was removed for good, its claim goes with it
+    ownership_problem: str = ""  # why it is no member of its cluster, see `decide.ownership`
+    content_problem: str = ""  # what in it is not as the operator writes it
+    is_initial: bool = False  # it bootstraps a cluster, together with `others`
+    is_seed: bool = False  # it starts from a survivor's data
     others: tuple[InitialPeer, ...] = ()
-    claim: ClaimFacts | None = None
-    cluster_claims: tuple[ClaimFacts, ...] = ()
-    has_replica_set: bool = False
-    is_template_current: bool = True
-    awaited: Awaited | None = None
-    waited: float = 0.0
+    claim: ClaimFacts | None = None  # the claim of its name
+    cluster_claims: tuple[ClaimFacts, ...] = ()  # all claims of its cluster
+    has_replica_set: bool = False  # there is a ReplicaSet of its name, made for this very peer
+    is_template_current: bool = True  # the template of that ReplicaSet would be rendered now
+    awaited: Awaited | None = None  # what the last pass waited for
+    waited: float = 0.0  # for how many seconds passes have waited for that
 
     @property
     def is_acted_on(self) -> bool:

@@ -19,11 +19,11 @@ class ClaimState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberState:
-    """A member of the new cluster. claim_uid: of the claim that it has now."""
+    """A member of the new cluster."""
 
     name: str
     claim: ClaimState = ClaimState.ABSENT
-    claim_uid: str = ""
+    claim_uid: str = ""  # of the claim that it has now
     job: JobState | None = None
 
     @property
@@ -49,18 +49,14 @@ class TargetCluster(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
-    """Where the backup is: its URL, or why there is none yet.
-
-    is_missing: there is no such EtcdBackup. is_final: waiting does not help. backup: the EtcdBackup that has
-    stored it, as recorded, or to be recorded; None if the source is no EtcdBackup.
-    """
+    """Where the backup is: its URL, or why there is none yet."""
 
     url: str = ""
-    backup: RecordedBackup | None = None
+    backup: RecordedBackup | None = None  # as recorded, or to be recorded, of the EtcdBackup that stored it
     reason: str = ""
     message: str = ""
-    is_missing: bool = False
-    is_final: bool = False
+    is_missing: bool = False  # there is no such EtcdBackup
+    is_final: bool = False  # waiting does not help
 
     @property
     def sha256(self) -> str:
@@ -70,29 +66,22 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreState:
-    """What was observed of one EtcdRestore.
+    """What was observed of one EtcdRestore."""
 
-    created: when the EtcdRestore was (RFC 3339). problem: what is wrong with its spec.
-    template_version: of etcd, as the template has it; may be empty.
-    storage: bytes that each claim requests; None for a quantity that is not a whole number of a unit.
-    in_the_way: claims of the new cluster's name that are somebody else's; going: those that are being
-    deleted. snapshot, failure: of the status. waited: seconds for which passes have seen the restore.
-    """
-
-    created: str = ""
+    created: str = ""  # RFC 3339
     cluster_name: str = ""
     phase: str = ""
     is_deleting: bool = False
-    problem: str = ""
-    template_version: str = ""
-    storage: int | None = None
+    problem: str = ""  # what is wrong with its spec
+    template_version: str = ""  # of etcd, as the template has it; may be empty
+    storage: int | None = None  # bytes that each claim requests; None if not a whole number of a unit
     source: SourceState = SourceState()
-    waited: float = 0.0
+    waited: float = 0.0  # seconds for which passes have seen the restore
     cluster: TargetCluster = TargetCluster.ABSENT
-    in_the_way: tuple[str, ...] = ()
-    going: tuple[str, ...] = ()
-    snapshot: Verified | None = None
-    failure: RestoreFailure | None = None
+    in_the_way: tuple[str, ...] = ()  # claims of the new cluster's name that are somebody else's
+    going: tuple[str, ...] = ()  # such claims that are being deleted
+    snapshot: Verified | None = None  # of the status
+    failure: RestoreFailure | None = None  # of the status
     check: JobState | None = None
     members: tuple[MemberState, ...] = ()
 

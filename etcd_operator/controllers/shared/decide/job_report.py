@@ -12,7 +12,7 @@ LONGEST_MESSAGE = 1000
 
 
 class StoredManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is read of the manifest of a backup (`archive.manifest`)."""
+    """What is read of the manifest of a backup (`archive.manifest`), and stored in `BackupStatus`."""
 
     revision: int
     keys: int
