@@ -155,16 +155,6 @@ def test_without_spec_backup_the_tool_goes_and_the_backups_stay(made: Bench) -> 
     assert made.names(CLAIMS) == [CLAIM]
 
 
-def test_zero_backups_are_no_backups() -> None:
-    with bench() as made:
-        made.start()
-        made.create(*ephemeral(size=1, backup={"maxBackups": 0}))
-        made.settle()
-        made.rest()
-        assert (made.names(REPLICA_SETS), made.names(CLAIMS), made.names(SECRETS)) == ([], [], [])
-        assert health(made) == ("", "")
-
-
 @pytest.mark.parametrize("kind", [REPLICA_SETS, SERVICES, SECRETS], ids=lambda kind: kind.plural)
 def test_what_was_deleted_is_made_again(made: Bench, kind: Any) -> None:
     before = made.get(kind, TOOL)["metadata"]["uid"]
@@ -187,14 +177,6 @@ def test_a_claim_that_somebody_deletes_goes_and_is_made_again(made: Bench) -> No
     made.edit(CLAIMS, CLAIM, {"metadata": {"finalizers": []}})
     made.run_until(lambda: made.names(CLAIMS) == [CLAIM] and runs(made))
     assert made.get(CLAIMS, CLAIM)["metadata"]["uid"] != claim
-    made.settle()
-    made.rest()
-
-
-def test_a_pod_that_was_deleted_is_replaced_by_its_replica_set(made: Bench) -> None:
-    (pod,) = tool_pods(made)
-    made.delete(PODS, pod["metadata"]["name"])
-    made.run_until(lambda: runs(made))
     made.settle()
     made.rest()
 

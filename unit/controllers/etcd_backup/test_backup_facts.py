@@ -14,7 +14,7 @@ from etcd_operator.controllers.shared.decide.job_state import JobPod
 from etcd_operator.controllers.shared.job_reader import pod_state
 from etcd_operator.kube.store import Store
 from etcd_operator.kube.views import Pod
-from unit.passes.jobs import STORED, container, ended
+from unit.passes.jobs import container, ended
 
 SERVING = {
     "clusterID": "c0ffee",
@@ -102,11 +102,3 @@ UNSCHEDULED = {
 def test_a_pod(status: dict[str, Any], facts: dict[str, Any]) -> None:
     pod = msgspec.convert({"metadata": {"name": "p"}, "status": status}, Pod)
     assert pod_state(pod) == JobPod(name="p", **facts)
-
-
-def test_a_report_is_read_from_the_termination_message() -> None:
-    pod = msgspec.convert({"metadata": {"name": "p"}, "status": ended(STORED)}, Pod)
-    report = pod_state(pod).report
-    assert report is not None
-    assert report.manifest is not None
-    assert report.manifest.revision == 7

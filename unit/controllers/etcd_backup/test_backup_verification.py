@@ -5,7 +5,7 @@ import pytest
 from unit.fakes.apiserver.faults import no_fault
 from unit.fakes.apiserver.kinds import JOBS, PODS
 from unit.passes.bodies import BACKUPS
-from unit.passes.jobs import MANIFEST, PROVEN, Made, backup, container, ended
+from unit.passes.jobs import PROVEN, Made, backup, container, ended
 from unit.passes.verification_steps import assert_stored, message, stored, verdict, verifying
 
 
@@ -74,13 +74,6 @@ def test_damage_is_loud_and_the_backup_remains_stored(made: Made) -> None:
     (event,) = [each for each in world.events() if each["type"] == "Warning"]
     assert (event["reason"], event["message"]) == ("VerificationFailed", broken["error"])
     world.rest()
-
-
-def test_another_backup_under_its_name_is_no_proof(made: Made) -> None:
-    world, jobs = made
-    jobs.run(stored(made), {**PROVEN, "manifest": {**MANIFEST, "sha256": "cd" * 32}})
-    world.drain()
-    assert verdict(world) == ("False", "Replaced")
 
 
 @pytest.mark.parametrize("kill", ["SIGTERM", "SIGKILL", "pod", "Job"])

@@ -51,6 +51,9 @@ def test_a_backup_is_taken_by_a_job_and_reported(made: Made) -> None:
     assert status["jobName"] == job["metadata"]["name"]
     assert status["completionTime"] >= status["startTime"]
     assert complete(world)["status"] == "True"
+    url, figures = "s3://bucket/default/one.db", "revision 7, 3 keys, 20.0 KiB, from c:2379 in 1.2 s"
+    assert complete(world)["message"] == f"stored {url}: {figures}"
+    assert world.condition(BACKUPS, "Failed", "one")["status"] == "False"
     assert world.event_reasons() == ["BackupCompleted", "BackupStarted"]
     jobs.end(job, "Complete")
     world.rest()

@@ -2,11 +2,10 @@
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import bump_at
 from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE
-from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS
+from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.passes.bodies import BACKUPS, IMPROBABLE, RESTORES, persistent
-from unit.passes.jobs import MANIFEST, STORED, Jobs, backup
+from unit.passes.jobs import STORED, Jobs, backup
 from unit.passes.restoring import PREFIX, SNAPSHOT, TEMPLATE, Restoring, made, restore
 
 __all__ = ["made"]
@@ -107,15 +106,6 @@ def test_a_claim_that_somebody_deletes_fails_the_restore(made: Restoring) -> Non
     made.assert_nothing_left()
 
 
-def test_a_job_that_somebody_deletes_is_made_again(made: Restoring) -> None:
-    made.made.create(*restore())
-    made.until(lambda: len(made.claims) == 3)
-    made.made.run_until(lambda: len(made.jobs.all()) == 4)
-    (job,) = made.named("r-1-")
-    made.made.delete(JOBS, job["metadata"]["name"])
-    made.until_ended()
-
-
 def test_a_pod_that_does_not_start_is_explained_and_given_up(made: Restoring) -> None:
     made.made.create(*restore())
     made.made.run_until(lambda: bool(made.jobs.all()))
@@ -169,19 +159,6 @@ def test_a_pod_on_a_lost_node_is_given_up(made: Restoring) -> None:
     assert made.reason == "NotStarted"
 
 
-def test_what_an_etcdbackup_did_not_store_is_not_restored(made: Restoring) -> None:
-    """Something else was put in its place since."""
-    made.made.create(*backup("one"))
-    jobs = Jobs(made.made)
-    made.made.run_until(lambda: bool(jobs.all()))
-    jobs.run(jobs.one(), {**STORED, "manifest": {**MANIFEST, "sha256": "cd" * 32}})
-    made.made.create(*restore(source={"backupName": "one"}))
-    made.until_ended("Failed")
-    assert made.reason == "Replaced"
-    assert made.message.startswith("the object at ")
-    assert not made.claims
-
-
 def test_claims_of_a_restore_that_was_replaced_are_waited_for(made: Restoring) -> None:
     """As by `kubectl replace --force`: Kubernetes has not removed them yet."""
     metadata = {
@@ -201,16 +178,6 @@ def test_claims_of_a_restore_that_was_replaced_are_waited_for(made: Restoring) -
     made.made.run_until(lambda: made.reason == "WaitingForDeletion")
     made.made.delete(CLAIMS, "c-0")
     made.until_ended()
-
-
-def test_each_restore_begins_with_higher_revisions(made: Restoring) -> None:
-    """Two that begin with one backup, one after the other: no revision is issued twice."""
-    made.made.create(*restore())
-    made.until(lambda: bool(made.named("r-0-")))
-    (job,) = made.named("r-0-")
-    created = made.made.get(RESTORES, "r")["metadata"]["creationTimestamp"]
-    arguments = job["spec"]["template"]["spec"]["containers"][0]["args"]
-    assert f"--bump-revision={bump_at(created, 7)}" in arguments
 
 
 def test_from_an_etcdbackup_with_its_access(made: Restoring) -> None:
@@ -259,16 +226,6 @@ def test_an_invalid_spec_is_refused(made: Restoring) -> None:
     kind, body = restore("wrong")
     made.made.create(kind, {**body, "spec": {**body["spec"], "clusterTemplate": 7}})
     made.made.run_until(lambda: made.made.status(RESTORES, "wrong").get("phase") == "Failed")
-
-
-def test_a_cluster_of_somebody_else_at_the_last_moment(made: Restoring) -> None:
-    made.made.create(*restore())
-    made.until(lambda: made.reason == "CreatingCluster" or bool(made.clusters))
-    if made.clusters:
-        made.made.delete(IMPROBABLE, "c")
-    made.made.create(*persistent())
-    made.until(lambda: made.phase in ("Completed", "Failed"))
-    assert made.claims == ["c-0", "c-1", "c-2"], "restored data is kept"
 
 
 def test_a_cluster_that_sees_the_mark_of_one_claim_only_finds_all_data(made: Restoring) -> None:

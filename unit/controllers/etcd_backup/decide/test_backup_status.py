@@ -9,28 +9,7 @@ from etcd_operator.controllers.etcd_backup.decide.status import status
 from etcd_operator.controllers.shared.decide.job_report import BACKUP_REASONS, JobReport, read
 from etcd_operator.formats import bytes_text
 from etcd_operator.storage.errors import StoreError
-from unit.controllers.etcd_backup.decide.test_backups import STORED, URL, job, planned, pod, state
-
-
-def test_the_status_of_a_stored_backup() -> None:
-    given = state(job(pod(exit_code=0, report=STORED)))
-    before = BackupStatus(phase="BackingUp", start_time="2026-11-22T15:00:00Z")
-    made = status(before, given, planned(given), generation=1, now="2026-11-22T15:00:05Z")
-    assert (made.phase, made.start_time, made.completion_time) == (
-        "Completed",
-        "2026-11-22T15:00:00Z",
-        "2026-11-22T15:00:05Z",
-    )
-    assert (made.url, made.revision, made.keys, made.size) == (URL, 7, 3, 20512)
-    assert (made.sha256, made.etcd_version, made.cluster_id) == ("ab" * 32, "3.6.16", "c0ffee")
-    assert made.job_name == "one"
-    assert [(each.type, each.status, each.reason) for each in made.conditions] == [
-        ("Complete", "True", "Stored"),
-        ("Failed", "False", "Stored"),
-    ]
-    assert made.conditions[0].message == (
-        f"stored {URL}: revision 7, 3 keys, 20.0 KiB, from c-0.c.default.svc:2379 in 1.2 s"
-    )
+from unit.controllers.etcd_backup.decide.test_backups import job, planned, pod, state
 
 
 def test_the_status_of_a_failed_backup_has_no_figures() -> None:

@@ -37,17 +37,3 @@ def test_the_oldest_is_the_one_that_was_created_first() -> None:
     mistaken = replace(taken("29 01:00"), created=taken("20 01:00").created)
     made = planned(state(backups=(taken("21 01:00"), taken("22 01:00"), mistaken), successful_kept=2))
     assert made.surplus == (mistaken,)
-
-
-@pytest.mark.parametrize(
-    ("phase", "is_deleting", "expected"),
-    [
-        ("", False, True),
-        ("BackingUp", False, True),
-        ("BackingUp", True, False),
-        ("Completed", False, False),
-        ("Failed", True, False),
-    ],
-)
-def test_what_the_next_backup_waits_for(phase: str, is_deleting: bool, expected: bool) -> None:
-    assert taken("22 12:00", phase, is_deleting=is_deleting).is_active is expected

@@ -1,6 +1,7 @@
 """What is done for one EtcdBackupSchedule: every decision as a table."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 
@@ -13,215 +14,107 @@ ONE, TWO, FOUR = (f"2026-11-22T{hour}:00:00Z" for hour in (13, 14, 16))
 WITHIN = "within spec.startingDeadlineSeconds"
 
 
-@pytest.mark.parametrize(
-    ("given", "reason", "start", "since", "following", "sleep"),
-    [
-        pytest.param(state(), "Scheduled", "", "22 12:00", "22 13:00", 60.0, id="nothing is due"),
-        pytest.param(
-            state("22 12:59:58"), "Scheduled", "", "22 12:00", "22 13:00", 2.0, id="it is due in a moment"
-        ),
-        pytest.param(
-            state("22 13:00"), "BackingUp", "22 13:00", "22 12:00", "22 14:00", 60.0, id="it is due now"
-        ),
-        pytest.param(
-            state("22 16:30"),
-            "BackingUp",
-            "22 16:00",
-            "22 12:00",
-            "22 17:00",
-            60.0,
-            id="the latest is made up for",
-        ),
-        pytest.param(
-            state("22 13:59:59"), "BackingUp", "22 13:00", "22 12:00", "22 14:00", 1.0, id="the next is near"
-        ),
-        pytest.param(
-            state(backups=(RUNS,)), "BackingUp", "", "22 12:00", "22 13:00", 60.0, id="one has not ended"
-        ),
-        pytest.param(
-            state("22 13:10", backups=(RUNS,)),
-            "Waiting",
-            "",
-            "22 12:00",
-            "22 13:00",
-            60.0,
-            id="never two at once",
-        ),
-        pytest.param(
-            state("22 13:59:50", backups=(RUNS,)), "Waiting", "", "22 12:00", "22 13:00", 10.0, id="nor later"
-        ),
-        pytest.param(
-            state("22 13:00", backups=(taken("22 12:00", ""),)),
-            "Waiting",
-            "",
-            "22 12:00",
-            "22 13:00",
-            60.0,
-            id="one that was not accepted yet counts",
-        ),
-        pytest.param(
-            state("22 13:10", backups=(taken("22 12:00"), taken("22 11:00", "Failed"))),
-            "BackingUp",
-            "22 13:00",
-            "22 12:00",
-            "22 14:00",
-            60.0,
-            id="those that have ended do not",
-        ),
-        pytest.param(
-            state("22 13:00:30", deadline=30),
-            "BackingUp",
-            "22 13:00",
-            "22 12:00",
-            "22 14:00",
-            60.0,
-            id="in time",
-        ),
-        pytest.param(
-            state("22 13:00:31", deadline=30), "Scheduled", "", "22 13:00", "22 14:00", 60.0, id="too late"
-        ),
-        pytest.param(
-            state("22 15:00:10", deadline=30),
-            "BackingUp",
-            "22 15:00",
-            "22 12:00",
-            "22 16:00",
-            60.0,
-            id="the latest is in time",
-        ),
-        pytest.param(
-            state("22 13:00:10", deadline=30, backups=(RUNS,)),
-            "Waiting",
-            "",
-            "22 12:00",
-            "22 13:00",
-            20.0,
-            id="it waits until its deadline",
-        ),
-        pytest.param(
-            state("22 13:00:31", deadline=30, backups=(RUNS,)),
-            "BackingUp",
-            "",
-            "22 13:00",
-            "22 14:00",
-            60.0,
-            id="and is skipped then",
-        ),
-        pytest.param(
-            state("22 16:30", is_suspended=True), "Suspended", "", "22 12:00", "", None, id="suspended"
-        ),
-        pytest.param(
-            state("22 16:30", times=None, problem="spec.schedule: no"),
-            "InvalidSpec",
-            "",
-            "",
-            "",
-            None,
-            id="invalid",
-        ),
-        pytest.param(
-            state("22 16:30", known="30 3 * * * (UTC)"),
-            "Scheduled",
-            "",
-            "22 16:30",
-            "22 17:00",
-            60.0,
-            id="an edit makes up for nothing",
-        ),
-        pytest.param(
-            state("22 16:30", since="", known="", created=at("22 12:10")),
-            "Scheduled",
-            "",
-            "22 16:30",
-            "22 17:00",
-            60.0,
-            id="nor does one that makes it valid",
-        ),
-        pytest.param(
-            state("22 16:30", since="", known=None, created=at("22 12:10")),
-            "BackingUp",
-            "22 16:00",
-            "22 12:10",
-            "22 17:00",
-            60.0,
-            id="times since its creation count",
-        ),
-        pytest.param(
-            state("22 12:00:30", since="", known=None, created=at("22 12:00")),
-            "Scheduled",
-            "",
-            "22 12:00",
-            "22 13:00",
-            60.0,
-            id="the time of its creation does not",
-        ),
-        pytest.param(
-            state("22 11:59:30", since="", known=None, created=at("22 12:00:30")),
-            "Scheduled",
-            "",
-            "22 12:00:30",
-            "22 13:00",
-            60.0,
-            id="the clock of the API server is ahead",
-        ),
-        pytest.param(
-            state("22 11:00"),
-            "Scheduled",
-            "",
-            "22 12:00",
-            "22 13:00",
-            60.0,
-            id="the clock was set back an hour",
-        ),
-        pytest.param(state("22 10:00"), "Scheduled", "", "22 12:00", "22 13:00", 60.0, id="or two"),
-        pytest.param(
-            state("22 09:59:59"),
-            "Scheduled",
-            "",
-            "22 09:59:59",
-            "22 10:00",
-            1.0,
-            id="the clock was far ahead",
-        ),
-        pytest.param(
-            state("22 13:00:30", backups=(taken("22 13:00", "BackingUp"),)),
-            "BackingUp",
-            "",
-            "22 13:00",
-            "22 14:00",
-            60.0,
-            id="it was created, but its status was not written",
-        ),
-        pytest.param(
-            state("22 14:10", backups=(taken("22 13:00"),)),
-            "BackingUp",
-            "22 14:00",
-            "22 13:00",
-            "22 15:00",
-            60.0,
-            id="the same, and the next is due",
-        ),
-        pytest.param(
-            state("22 13:10", backups=(taken("22 18:00"), replace(taken("22 13:00"), due=None))),
-            "BackingUp",
-            "22 13:00",
-            "22 12:00",
-            "22 14:00",
-            60.0,
-            id="times in the future prove nothing",
-        ),
-    ],
-)
-def test_a_plan(
-    given: ScheduleState, reason: str, start: str, since: str, following: str, sleep: float | None
-) -> None:
+class Due(NamedTuple):
+    """What a plan has to be; times as for `at`."""
+
+    reason: str
+    start: str = ""
+    since: str = "22 12:00"
+    following: str = "22 13:00"
+    sleep: float | None = 60.0
+
+
+PLANS: dict[str, tuple[ScheduleState, Due]] = {
+    "nothing is due": (state(), Due("Scheduled")),
+    "it is due in a moment": (state("22 12:59:58"), Due("Scheduled", sleep=2.0)),
+    "it is due now": (state("22 13:00"), Due("BackingUp", start="22 13:00", following="22 14:00")),
+    "the latest is made up for": (
+        state("22 16:30"),
+        Due("BackingUp", start="22 16:00", following="22 17:00"),
+    ),
+    "the next is near": (
+        state("22 13:59:59"),
+        Due("BackingUp", start="22 13:00", following="22 14:00", sleep=1.0),
+    ),
+    "one has not ended": (state(backups=(RUNS,)), Due("BackingUp")),
+    "never two at once": (state("22 13:10", backups=(RUNS,)), Due("Waiting")),
+    "nor later": (state("22 13:59:50", backups=(RUNS,)), Due("Waiting", sleep=10.0)),
+    "one that was not accepted yet counts": (
+        state("22 13:00", backups=(taken("22 12:00", ""),)),
+        Due("Waiting"),
+    ),
+    "those that have ended do not": (
+        state("22 13:10", backups=(taken("22 12:00"), taken("22 11:00", "Failed"))),
+        Due("BackingUp", start="22 13:00", following="22 14:00"),
+    ),
+    "in time": (state("22 13:00:30", deadline=30), Due("BackingUp", start="22 13:00", following="22 14:00")),
+    "too late": (state("22 13:00:31", deadline=30), Due("Scheduled", since="22 13:00", following="22 14:00")),
+    "the latest is in time": (
+        state("22 15:00:10", deadline=30),
+        Due("BackingUp", start="22 15:00", following="22 16:00"),
+    ),
+    "it waits until its deadline": (
+        state("22 13:00:10", deadline=30, backups=(RUNS,)),
+        Due("Waiting", sleep=20.0),
+    ),
+    "and is skipped then": (
+        state("22 13:00:31", deadline=30, backups=(RUNS,)),
+        Due("BackingUp", since="22 13:00", following="22 14:00"),
+    ),
+    "suspended": (state("22 16:30", is_suspended=True), Due("Suspended", following="", sleep=None)),
+    "invalid": (
+        state("22 16:30", times=None, problem="spec.schedule: no"),
+        Due("InvalidSpec", since="", following="", sleep=None),
+    ),
+    "an edit makes up for nothing": (
+        state("22 16:30", known="30 3 * * * (UTC)"),
+        Due("Scheduled", since="22 16:30", following="22 17:00"),
+    ),
+    "nor does one that makes it valid": (
+        state("22 16:30", since="", known="", created=at("22 12:10")),
+        Due("Scheduled", since="22 16:30", following="22 17:00"),
+    ),
+    "times since its creation count": (
+        state("22 16:30", since="", known=None, created=at("22 12:10")),
+        Due("BackingUp", start="22 16:00", since="22 12:10", following="22 17:00"),
+    ),
+    "the time of its creation does not": (
+        state("22 12:00:30", since="", known=None, created=at("22 12:00")),
+        Due("Scheduled"),
+    ),
+    "the clock of the API server is ahead": (
+        state("22 11:59:30", since="", known=None, created=at("22 12:00:30")),
+        Due("Scheduled", since="22 12:00:30"),
+    ),
+    "the clock was set back an hour": (state("22 11:00"), Due("Scheduled")),
+    "or two": (state("22 10:00"), Due("Scheduled")),
+    "the clock was far ahead": (
+        state("22 09:59:59"),
+        Due("Scheduled", since="22 09:59:59", following="22 10:00", sleep=1.0),
+    ),
+    "it was created, but its status was not written": (
+        state("22 13:00:30", backups=(taken("22 13:00", "BackingUp"),)),
+        Due("BackingUp", since="22 13:00", following="22 14:00"),
+    ),
+    "the same, and the next is due": (
+        state("22 14:10", backups=(taken("22 13:00"),)),
+        Due("BackingUp", start="22 14:00", since="22 13:00", following="22 15:00"),
+    ),
+    "times in the future prove nothing": (
+        state("22 13:10", backups=(taken("22 18:00"), replace(taken("22 13:00"), due=None))),
+        Due("BackingUp", start="22 13:00", following="22 14:00"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "due"), PLANS.values(), ids=PLANS)
+def test_a_plan(given: ScheduleState, due: Due) -> None:
     made = planned(given)
-    assert made.reason == reason
-    assert made.start == (at(start) if start else None)
-    assert made.since == (at(since) if since else None)
-    assert made.following == (at(following) if following else None)
-    assert made.requeue_after == sleep
-    assert made.is_ready is (reason not in ("Suspended", "InvalidSpec"))
+    assert made.reason == due.reason
+    found = made.start, made.since, made.following
+    assert found == tuple(at(time) if time else None for time in (due.start, due.since, due.following))
+    assert made.requeue_after == due.sleep
+    assert made.is_ready is (due.reason not in ("Suspended", "InvalidSpec"))
 
 
 @pytest.mark.parametrize("deadline", [None, 30])

@@ -12,60 +12,44 @@ from etcd_operator.controllers.etcd_peer.decide.state import Awaited, InitialPee
 from unit.controllers.etcd_cluster.decide.builders import claim
 from unit.controllers.etcd_peer.decide.peers import STARTED, initial, joining, other, running, unstarted
 
+INITIAL: dict[str, tuple[PeerState, PeerPlan]] = {
+    "its claim comes first": (initial(claim=None), PeerPlan.make(Act.CREATE_CLAIM, requeue_after=5.0)),
+    "a claim that is being deleted is none": (
+        initial(claim=unstarted(is_terminating=True)),
+        PeerPlan.make(Act.CREATE_CLAIM, requeue_after=5.0),
+    ),
+    "another claim is missing": (
+        initial(others=(other("db-1"), other("db-2", claim=None))),
+        PeerPlan.make(requeue_after=5.0),
+    ),
+    "all claims are there": (initial(), PeerPlan.make(STARTED, Act.CREATE_REPLICA_SET)),
+    "it is the only one": (initial(others=()), PeerPlan.make(STARTED, Act.CREATE_REPLICA_SET)),
+    "its claim does not record whether it was started": (
+        initial(claim=unstarted(is_started=None)),
+        PeerPlan.make(STARTED, Act.CREATE_REPLICA_SET),
+    ),
+    "its claim was annotated by an earlier attempt": (
+        initial(claim=unstarted(is_started=True)),
+        PeerPlan.make(Act.CREATE_REPLICA_SET),
+    ),
+    "another one was started: the missing claim was lost": (
+        initial(others=(other("db-1", claim=unstarted("db-1", is_started=True)), other("db-2", claim=None))),
+        PeerPlan.make(STARTED, Act.CREATE_REPLICA_SET),
+    ),
+    "it was started itself: the missing claim was lost": (
+        initial(claim=unstarted(is_started=True), others=(other("db-1", claim=None),)),
+        PeerPlan.make(Act.CREATE_REPLICA_SET),
+    ),
+    "a ReplicaSet alone does not end the wait for claims": (
+        initial(others=(other("db-1", has_replica_set=True), other("db-2", claim=None))),
+        PeerPlan.make(requeue_after=5.0),
+    ),
+}
 
-@pytest.mark.parametrize(
-    ("state", "actions", "requeue_after"),
-    [
-        pytest.param(initial(claim=None), (Act.CREATE_CLAIM,), 5.0, id="its claim comes first"),
-        pytest.param(
-            initial(claim=unstarted(is_terminating=True)),
-            (Act.CREATE_CLAIM,),
-            5.0,
-            id="a claim that is being deleted is none",
-        ),
-        pytest.param(
-            initial(others=(other("db-1"), other("db-2", claim=None))), (), 5.0, id="another claim is missing"
-        ),
-        pytest.param(initial(), (STARTED, Act.CREATE_REPLICA_SET), None, id="all claims are there"),
-        pytest.param(initial(others=()), (STARTED, Act.CREATE_REPLICA_SET), None, id="it is the only one"),
-        pytest.param(
-            initial(claim=unstarted(is_started=None)),
-            (STARTED, Act.CREATE_REPLICA_SET),
-            None,
-            id="its claim does not record whether it was started",
-        ),
-        pytest.param(
-            initial(claim=unstarted(is_started=True)),
-            (Act.CREATE_REPLICA_SET,),
-            None,
-            id="its claim was annotated by an earlier attempt",
-        ),
-        pytest.param(
-            initial(
-                others=(other("db-1", claim=unstarted("db-1", is_started=True)), other("db-2", claim=None))
-            ),
-            (STARTED, Act.CREATE_REPLICA_SET),
-            None,
-            id="another one was started: the missing claim was lost",
-        ),
-        pytest.param(
-            initial(claim=unstarted(is_started=True), others=(other("db-1", claim=None),)),
-            (Act.CREATE_REPLICA_SET,),
-            None,
-            id="it was started itself: the missing claim was lost",
-        ),
-        pytest.param(
-            initial(others=(other("db-1", has_replica_set=True), other("db-2", claim=None))),
-            (),
-            5.0,
-            id="a ReplicaSet alone does not end the wait for claims",
-        ),
-    ],
-)
-def test_initial_members_start_when_all_claims_have_been_there(
-    state: PeerState, actions: tuple[PeerAction, ...], requeue_after: float | None
-) -> None:
-    assert plan(state) == PeerPlan.make(*actions, requeue_after=requeue_after)
+
+@pytest.mark.parametrize(("state", "wanted"), INITIAL.values(), ids=INITIAL)
+def test_initial_members_start_when_all_claims_have_been_there(state: PeerState, wanted: PeerPlan) -> None:
+    assert plan(state) == wanted
 
 
 @pytest.mark.parametrize("given", [None, claim("db-0", is_terminating=True)])

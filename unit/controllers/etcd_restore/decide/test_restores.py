@@ -18,7 +18,7 @@ from etcd_operator.controllers.etcd_restore.decide.state import (
 from etcd_operator.controllers.etcd_restore.decide.status import status
 from etcd_operator.controllers.etcd_restore.manifests.restored import identity
 from etcd_operator.controllers.shared.decide.job_report import JobReport, restore_failure
-from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE, JobEnd, JobState
+from etcd_operator.controllers.shared.decide.job_state import JobEnd
 from unit.controllers.etcd_restore.decide.restore_states import (
     ANNOTATED,
     BEGUN,
@@ -137,13 +137,6 @@ def test_what_was_verified_is_what_the_etcdbackup_has_stored(sha256: str, reason
     made = planned(replace(BEGUN, source=source, check=replace(DONE, report=JobReport(snapshot=SNAPSHOT))))
     assert (made.failure.reason if made.failure is not None else "") == reason
     assert (made.snapshot is None) == bool(reason)
-
-
-def test_a_pod_that_never_runs_is_given_up() -> None:
-    waiting = JobState(name="j", waited=START_PATIENCE - 1, waits_for="no node fits")
-    made = planned(replace(BEGUN, check=waiting))
-    assert (made.reason, made.requeue_after) == ("PodPending", 1.0)
-    assert failure(replace(BEGUN, check=replace(waiting, waited=START_PATIENCE))) == "NotStarted"
 
 
 def test_the_jobs_of_restored_members_do_not_matter() -> None:
@@ -267,37 +260,6 @@ def test_ids_are_those_that_etcd_computes() -> None:
     made = identity({"m0": "http://10.0.0.1:2380", "m1": "http://10.0.0.2:2380"}, "token-1")
     assert made.cluster_id == "90bbcda9199e0b0a"
     assert made.voters == ("m0=330c38826758b78a", "m1=93c9cf4c239c59ff")
-
-
-def test_it_is_accepted_or_refused_before_anything_is_made() -> None:
-    new = replace(BEGUN, phase="")
-    made = planned(new)
-    assert (made.phase, made.reason, made.act) == ("Pending", "Accepted", Act.NOTHING)
-    made = planned(replace(new, problem="spec.x: wrong"))
-    assert (made.phase, made.reason, made.message) == ("Failed", "InvalidSpec", "spec.x: wrong")
-
-
-def test_what_exists_is_not_touched() -> None:
-    assert failure(replace(BEGUN, cluster=TargetCluster.FOREIGN)) == "ClusterExists"
-    assert failure(replace(BEGUN, in_the_way=("c-0", "c-7"))) == "ClaimsExist"
-    made = planned(replace(BEGUN, going=("c-0",)))
-    assert (made.reason, made.requeue_after) == ("WaitingForDeletion", 1.0)
-
-
-def test_an_etcdbackup_is_waited_for() -> None:
-    missing = SourceState(reason="UnknownBackup", message="there is none", is_missing=True)
-    assert planned(replace(BEGUN, source=missing, waited=59.0)).reason == "UnknownBackup"
-    runs = SourceState(reason="BackupNotReady", message="it runs")
-    assert planned(replace(BEGUN, source=runs, waited=1e6)).reason == "BackupNotReady"
-
-
-def test_the_backup_is_verified_by_one_job() -> None:
-    assert planned(BEGUN).act is Act.CREATE_CHECK
-    assert planned(replace(BEGUN, check=RUNS)).reason == "Verifying"
-
-
-def test_a_version_that_cannot_start() -> None:
-    assert failure(replace(VERIFIED, template_version="3.4.1")) == "VersionNotPossible"
 
 
 def test_an_error_that_the_command_reported() -> None:

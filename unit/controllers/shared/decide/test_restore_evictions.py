@@ -6,8 +6,6 @@ import pytest
 
 from etcd_operator.controllers.etcd_restore.decide.plan import PROGRESS_POLL
 from etcd_operator.controllers.shared.decide.job_state import (
-    LONGEST_PAUSE,
-    START_PATIENCE,
     Evictions,
     JobState,
     evicted_again,
@@ -41,12 +39,3 @@ def test_what_is_evicted_again_is_reported_also_while_the_next_pod_runs(job: Job
 def test_only_the_job_that_is_evicted_again_is_named() -> None:
     assert evicted_again([RUNS, replace(RUNS, evictions=ONCE)]) == ""
     assert "Job j were evicted" in evicted_again([RUNS, GONE])
-
-
-def test_the_pause_of_kubernetes_does_not_count_as_lateness() -> None:
-    late = START_PATIENCE + LONGEST_PAUSE
-    made = planned(replace(BEGUN, check=replace(GONE, waited=late - 0.5)))
-    assert (made.reason, made.requeue_after) == ("PodEvicted", 1.0)
-    made = planned(replace(BEGUN, check=replace(GONE, waited=late)))
-    assert made.failure is not None
-    assert made.failure.message == "no pod of the Job j ran for 20 minutes: the pod j-2 was evicted"
