@@ -34,7 +34,15 @@ TABLES = {
 def test_every_rule_has_a_case_that_shows_its_message(
     checks: tuple[Validation, ...], cases: tuple[Case, ...]
 ) -> None:
-    assert {rule.name for rule in checks} == {case.rule for case in cases if case.rule}
+    seen = [case.sees.replace("[0]", "[]") for case in cases]
+    assert [rule for rule in checks if not any(_is_shown(rule, message) for message in seen)] == []
+
+
+def _is_shown(rule: Validation, message: str) -> bool:
+    """At its path, with all constant parts of its text."""
+    parts = [part for part in re.findall(r"'([^']+)'", rule.explain) if " " in part] or [rule.message]
+    path = f"{rule.at}{rule.field}".removeprefix(".")
+    return message.startswith(f"{path}: Invalid value: ") and all(part in message for part in parts)
 
 
 @pytest.mark.parametrize(("name", "checks"), [(name, checks) for name, (checks, _) in TABLES.items()])
@@ -43,12 +51,6 @@ def test_every_rule_is_in_its_crd(name: str, checks: tuple[Validation, ...]) -> 
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for rule in checks:
         assert rule.rendered() in at(schema, rule.at)["x-kubernetes-validations"]
-
-
-@pytest.mark.parametrize(("checks", "cases"), TABLES.values(), ids=TABLES)
-def test_rule_names_are_unique(checks: tuple[Validation, ...], cases: tuple[Case, ...]) -> None:
-    names = [rule.name for rule in checks]
-    assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize(

@@ -32,18 +32,14 @@ def _rules(*, has_self_hosted: bool) -> tuple[Validation, ...]:
     had, has = (_HAD_ANY, _HAS_ANY) if has_self_hosted else (_HAD_ADOPT, _HAS_ADOPT)
     may_return = _ADOPTING if has_self_hosted else f"{_ADOPTING} || {_RESUMED}"
     return (
+        Validation(at="spec.adopt.endpoints[]", holds=_IS_ENDPOINT, message=ENDPOINT_FORM),
         Validation(
-            name="adopt-endpoint", at="spec.adopt.endpoints[]", holds=_IS_ENDPOINT, message=ENDPOINT_FORM
-        ),
-        Validation(
-            name="adopt-at-creation",
             at="",
             field=".spec",
             holds=f"!{has} || {had} || !{_BEGUN} || {may_return}",
             message="a cluster that has been bootstrapped cannot adopt another one: create another resource",
         ),
         Validation(
-            name="adopt-kept",
             at="",
             field=".spec",
             # Where it is missing already, the status must stay writable.
@@ -61,14 +57,8 @@ IMPROBABLE_ADOPTION = _rules(has_self_hosted=False)
 
 COREOS_ADOPTION = (
     *_rules(has_self_hosted=True),
+    Validation(at="spec.selfHosted.bootMemberClientEndpoint", holds=_IS_ENDPOINT, message=ENDPOINT_FORM),
     Validation(
-        name="boot-member-endpoint",
-        at="spec.selfHosted.bootMemberClientEndpoint",
-        holds=_IS_ENDPOINT,
-        message=ENDPOINT_FORM,
-    ),
-    Validation(
-        name="one-adoption",
         at="spec",
         holds="[has(self.adopt), has(self.selfHosted), has(self.restore)].filter(x, x).size() < 2",
         message=ALTERNATIVES,

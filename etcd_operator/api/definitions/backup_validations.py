@@ -16,22 +16,19 @@ _OPTION = f"({'|'.join(S3_OPTIONS)})=[^&#]*"
 _CREDENTIALS_PATTERN = "[a-z0-9]+://([^/?#]*|[^?]*[?](.*&)?endpoint=[^&#]*)@.*"
 
 CLUSTER_URL = Form(
-    name="cluster-url",
     pattern=r"http://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?",
     message="must be the client URL of an etcd cluster without TLS, like http://my-cluster:2379",
 )
 KNOWN_PLACEHOLDERS = Form(
-    name="placeholders", pattern=TEMPLATE_PATTERN, message=f"has an unknown placeholder: {_USE_PLACEHOLDERS}"
+    pattern=TEMPLATE_PATTERN, message=f"has an unknown placeholder: {_USE_PLACEHOLDERS}"
 )
-SCHEME = Form(name="scheme", pattern="(s3|gs|file)://.*", message="must start with s3://, gs:// or file://")
+SCHEME = Form(pattern="(s3|gs|file)://.*", message="must start with s3://, gs:// or file://")
 DOTS = Form(
-    name="no-dots",
     pattern=".*/[.][.]?([/?].*)?|[^?]*%2[EeFf].*",
     forbids=True,
     message="must not contain '.' or '..' as a folder, nor %2E or %2F: write the name itself",
 )
 OPTIONS = Form(
-    name="options",
     pattern=f"[^?]*|s3://[^?]*[?]{_OPTION}(&{_OPTION})*",
     message=f"has an unknown option after '?': s3:// has {', '.join(S3_OPTIONS)}; gs:// and file:// have "
     "none",
@@ -42,9 +39,8 @@ def url_forms(*, no_credentials: str, an_object: str) -> tuple[Form, ...]:
     """The forms of the URL of an object in a store, with two of their messages."""
     return (
         SCHEME,
-        Form(name="no-credentials", pattern=_CREDENTIALS_PATTERN, forbids=True, message=no_credentials),
+        Form(pattern=_CREDENTIALS_PATTERN, forbids=True, message=no_credentials),
         Form(
-            name="object",
             pattern="(s3|gs)://[^/?#:]+/([^/?#]+/)*[^/?#]+([?].*)?|file:///[^/?#]+([?].*)?",
             unless=f"!{whole(SCHEME.pattern)} || {whole(_CREDENTIALS_PATTERN)} || ",
             message=an_object,
@@ -75,17 +71,11 @@ def of_template(at: str) -> tuple[Validation, ...]:
     url = f"{destination}.objectURLTemplate"
     return (
         Validation(
-            name="one-source",
-            at=f"{at}.source",
-            holds="has(self.clusterURL) != has(self.clusterName)",
-            message=ONE_SOURCE,
+            at=f"{at}.source", holds="has(self.clusterURL) != has(self.clusterName)", message=ONE_SOURCE
         ),
         CLUSTER_URL.rule(f"{at}.source.clusterURL"),
         Validation(
-            name="cluster-name",
-            at=f"{at}.source.clusterName",
-            holds=f"self.matches('{NAME_PATTERN}')",
-            message=CLUSTER_NAME,
+            at=f"{at}.source.clusterName", holds=f"self.matches('{NAME_PATTERN}')", message=CLUSTER_NAME
         ),
         *(form.rule(url) for form in (KNOWN_PLACEHOLDERS, *URL)),
         *of_access(destination, "objectURLTemplate"),
@@ -100,13 +90,9 @@ def of_access(at: str, url: str, unless: str = "") -> tuple[Validation, ...]:
     starts = f"self.{url}.startsWith"
     return (
         Validation(
-            name="claim",
-            at=at,
-            holds=f"{unless}{starts}('file://') == has(self.persistentVolumeClaim)",
-            message=CLAIM,
+            at=at, holds=f"{unless}{starts}('file://') == has(self.persistentVolumeClaim)", message=CLAIM
         ),
         Validation(
-            name="credentials-fit",
             at=at,
             holds=f"{unless}!has(self.credentials) || ("
             f"(!has(self.credentials.aws) || {starts}('s3://')) && "

@@ -12,22 +12,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """One rule about a resource.
+    """One rule about a resource."""
 
-    at: the path of the rule, as in `schema.at`; "" is the whole object.
-    holds: CEL that is true for a valid object.
-    message: shown to the user otherwise; it explains what to do.
-    explain: CEL that returns a message with the actual values; the API server falls back to `message`
-    if it cannot evaluate it.
-    field: a path below `at` that the error names, if it is not `at` itself.
-    """
-
-    name: str
-    at: str
-    holds: str
-    message: str
+    at: str  # the path of the rule, as in `schema.at`; empty for the whole object
+    holds: str  # CEL that is true for a valid object
+    message: str  # shown to the user otherwise; it explains what to do
+    # CEL that returns a message with the actual values; `message` is shown where it cannot be evaluated
     explain: str = ""
-    field: str = ""
+    field: str = ""  # a path below `at` that the error names, if it is not `at` itself
 
     def rendered(self) -> dict[str, str]:
         """The entry of `x-kubernetes-validations`."""
@@ -43,7 +35,6 @@ class Validation:
 class Form:
     """The form of a text: a rule, and the same check for objects that were stored before the rule."""
 
-    name: str
     pattern: str  # matches a whole text; Python's `re` and RE2 read it alike
     message: str
     forbids: bool = False  # whether the texts that match are the invalid ones
@@ -52,7 +43,7 @@ class Form:
     def rule(self, at: str) -> Validation:
         """The rule for the field at this path."""
         holds = f"{self.unless}{'!' if self.forbids else ''}{whole(self.pattern)}"
-        return Validation(name=self.name, at=at, holds=holds, message=self.message)
+        return Validation(at=at, holds=holds, message=self.message)
 
     def fits(self, text: str) -> bool:
         """Whether a text is valid."""
@@ -73,29 +64,24 @@ def whole(pattern: str, text: str = "self") -> str:
 def name_length(longest: int, message: str) -> Validation:
     """A rule about the number of characters of the object's name."""
     return Validation(
-        name="name-length",
-        at="",
-        field=".metadata.name",
-        holds=f"self.metadata.name.size() <= {longest}",
-        message=message,
+        at="", field=".metadata.name", holds=f"self.metadata.name.size() <= {longest}", message=message
     )
 
 
 def final(message: str) -> Validation:
     """A rule: nothing in the spec changes once the object exists."""
-    return Validation(name="immutable", at="spec", holds="self == oldSelf", message=message)
+    return Validation(at="spec", holds="self == oldSelf", message=message)
 
 
 def one_affinity(at: str, message: str) -> Validation:
     """A rule at a spec that has an affinity of its own, beside that of its pod template."""
     holds = "!has(self.affinity) || !has(self.podTemplate) || !has(self.podTemplate.affinity)"
-    return Validation(name="one-affinity", at=at, holds=holds, message=message)
+    return Validation(at=at, holds=holds, message=message)
 
 
 def immutable(field: str) -> Validation:
     """A rule at `spec`: `field` keeps its value, or remains absent, once the object exists."""
     return Validation(
-        name=f"immutable-{field}",
         at="spec",
         field=f".{field}",
         holds=f"has(self.{field}) == has(oldSelf.{field}) && "
@@ -108,7 +94,6 @@ def immutable(field: str) -> Validation:
 def reserved(at: str, is_reserved: str, what: str) -> Validation:
     """A rule at a map of strings: `is_reserved`, CEL over a key `k`, is false for every key."""
     return Validation(
-        name=f"reserved-{at.rpartition('.')[2]}",
         at=at,
         holds=f"!self.exists(k, {is_reserved})",
         message=f"{what} reserved for the operator: remove them",

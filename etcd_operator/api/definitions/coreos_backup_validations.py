@@ -9,24 +9,20 @@ from etcd_operator.api.definitions.limits import LONGEST_BACKED_UP_NAME
 VOLUME_SIZE = "volumeSizeInMB is missing: set the size of the volume for backups, like 1024"
 S3_FITS = "s3 belongs to storageType S3: set it for that type, and only for it"
 BUCKET = Form(
-    name="bucket",
     pattern="[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]",
     message="must be the name of a bucket: letters, digits, '-', '.' and '_'",
 )
 _FOLDER = "[A-Za-z0-9_-][A-Za-z0-9._-]*"
 PREFIX = Form(
-    name="prefix",
     pattern=f"{_FOLDER}(/{_FOLDER})*/?",
     message="must consist of folders like backups/etcd, without '.' or '/' at the beginning",
 )
-REGION = Form(name="region", pattern="[a-z0-9-]+", message="must be the name of a region, like eu-west-1")
+REGION = Form(pattern="[a-z0-9-]+", message="must be the name of a region, like eu-west-1")
 ENDPOINT = Form(
-    name="endpoint",
     pattern=r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?",
     message="must be the URL of an S3 service without credentials, like https://s3.example.com:9000",
 )
 CLUSTER = Form(
-    name="restore-name",
     pattern="[a-z]([-a-z0-9]*[a-z0-9])?",
     message="must be the name of an EtcdCluster: lower-case letters, digits and '-'",
 )
@@ -37,7 +33,6 @@ RESTORE_S3 = (
 
 BACKUP_POLICY = (
     Validation(
-        name="backup-name-length",
         at="",
         field=".metadata.name",
         holds="self.?spec.?backup.?maxBackups.orValue(0) == 0 || "
@@ -46,14 +41,12 @@ BACKUP_POLICY = (
         "the name of the backup tool is derived from it: choose a shorter name, or remove spec.backup",
     ),
     Validation(
-        name="volume-size",
         at="spec.backup",
         holds="self.maxBackups == 0 || (has(self.storageType) && self.storageType == 'S3') || "
         "has(self.volumeSizeInMB)",
         message=VOLUME_SIZE,
     ),
     Validation(
-        name="s3-fits",
         at="spec.backup",
         holds="has(self.s3) == (has(self.storageType) && self.storageType == 'S3')",
         message=S3_FITS,
@@ -64,7 +57,6 @@ BACKUP_POLICY = (
     ENDPOINT.rule("spec.backup.s3.endpoint"),
     CLUSTER.rule("spec.restore.backupClusterName"),
     Validation(
-        name="restore-s3",
         at="",
         field=".spec.restore",
         holds="self.?spec.?restore.?storageType.orValue('') != 'S3' || "
@@ -72,7 +64,6 @@ BACKUP_POLICY = (
         message=RESTORE_S3,
     ),
     Validation(
-        name="restore-once",
         at="",
         field=".spec.restore",
         holds="!has(self.spec) || !has(self.spec.restore) || "
@@ -81,7 +72,6 @@ BACKUP_POLICY = (
         "or create another cluster with it",
     ),
     Validation(
-        name="volume-grows",
         at="spec.backup",
         field=".volumeSizeInMB",
         holds="!has(self.volumeSizeInMB) || !has(oldSelf.volumeSizeInMB) || "

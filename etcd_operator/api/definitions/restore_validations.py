@@ -17,12 +17,10 @@ from etcd_operator.api.definitions.version_validations import EXPLAINED, SUPPORT
 
 ONE_SOURCE = "bucket, objectURL and backupName are alternatives: set exactly one of them"
 BUCKET_URL = Form(
-    name="bucket-url",
     pattern="(s3|gs)://[^/?#:@]+/?([?].*)?",
     message="must name a bucket only, like gs://my-bucket or s3://my-bucket?region=eu-west-1",
 )
 OBJECT_PATH = Form(
-    name="object-path",
     pattern="([^/?#]+/)*[^/?#]+",
     message="must be the path of an object in the bucket, like backups/my-backup.db",
 )
@@ -44,26 +42,22 @@ _CLAIM_TEMPLATE = f"{TEMPLATE}.storage.volumeClaimTemplate"
 
 _SOURCE = (
     Validation(
-        name="one-source",
         at="spec.source",
         holds="[has(self.bucket), has(self.objectURL), has(self.backupName)].filter(x, x).size() == 1",
         message=ONE_SOURCE,
     ),
     Validation(
-        name="access-of-url",
         at="spec.source",
         holds="has(self.objectURL) || (!has(self.credentials) && !has(self.persistentVolumeClaim))",
         message=ACCESS_OF_URL,
     ),
     BUCKET_URL.rule("spec.source.bucket.bucketURL"),
     Validation(
-        name=OBJECT_PATH.name,
         at="spec.source.bucket.objectPath",
         holds=f"{whole(OBJECT_PATH.pattern)} && {_NO_DOTS}",
         message=OBJECT_PATH.message,
     ),
     Validation(
-        name="bucket-credentials",
         at="spec.source.bucket",
         holds="!has(self.credentials) || ("
         "(!has(self.credentials.aws) || self.bucketURL.startsWith('s3://')) && "
@@ -78,13 +72,11 @@ RESTORE = (
     name_length(LONGEST_LABEL, NAME_LENGTH),
     *_SOURCE,
     Validation(
-        name="cluster-name",
         at="spec.clusterTemplate.clusterName",
         holds=f"self.matches('{NAME_PATTERN}') && self.size() <= {LONGEST_IMPROBABLE_NAME}",
         message=CLUSTER_NAME,
     ),
     Validation(
-        name="version-supported",
         at=f"{TEMPLATE}.version",
         holds=f"self.matches('{VERSION_PATTERN}')",
         message=f"the version {SUPPORTED}",

@@ -42,28 +42,24 @@ _FIELDS = (
 
 # What `cronsim` accepts, except for ranges in the wrong order and days that no month has.
 CRON = Form(
-    name="schedule",
     pattern=f" *((?i:{_GAP.join(_FIELDS)})|{'|'.join(MACROS)}) *",
     message="must be a cron schedule with five fields (minute, hour, day of the month, month, day of the "
     f"week), like '30 3 * * *' for 03:30 of each day, or one of {', '.join(MACROS)}",
 )
 TIME_ZONE = Form(
-    name="time-zone",
     pattern="[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*",
     message="must be the name of a time zone, like Europe/Berlin; without it the schedule is in UTC",
 )
 # A template whose URL is different for each EtcdBackup of a schedule.
 DIFFERS = Form(
-    name="differs",
     pattern="[^?]*[{][{] *[.](Name|UID|CreationTimestamp) *[}][}].*",
     message="must contain {{ .Name }}, {{ .UID }} or {{ .CreationTimestamp }} before any '?', so that no two "
     "backups have the same URL: a stored backup is never overwritten",
 )
-MAX_AGE = Form(name="max-age", pattern=DURATION_PATTERN, message=f"must be a duration: {DURATION_HELP}")
+MAX_AGE = Form(pattern=DURATION_PATTERN, message=f"must be a duration: {DURATION_HELP}")
 _NAMESPACE = "[{][{] *[.]Namespace *[}][}]"
 # A template whose bucket and options are the same for each EtcdBackup of a schedule.
 FIXED_PLACE = Form(
-    name="fixed-place",
     pattern=f"[a-z0-9]+://([^/{{]|{_NAMESPACE})*/[^?]*([?]([^{{]|{_NAMESPACE})*)?",
     message="requires an objectURLTemplate without {{ .Name }}, {{ .UID }} or {{ .CreationTimestamp }} in "
     "the bucket or after '?': otherwise it is not known where to look for old backups",
@@ -77,7 +73,6 @@ SCHEDULE = (
     name_length(LONGEST_LABEL, NAME_LENGTH),
     CRON.rule("spec.schedule"),
     Validation(
-        name=TIME_ZONE.name,
         at="spec.timeZone",
         # The hour in an unknown time zone is an error, which refuses the object with this message, too.
         holds=f"self != 'Local' && {whole(TIME_ZONE.pattern)} && "
@@ -86,15 +81,9 @@ SCHEDULE = (
     ),
     *of_template(TEMPLATE),
     DIFFERS.rule(f"{TEMPLATE}.destination.objectURLTemplate"),
-    Validation(
-        name="retention",
-        at="spec.retention",
-        holds="has(self.maxCount) || has(self.maxAge)",
-        message=RETENTION,
-    ),
+    Validation(at="spec.retention", holds="has(self.maxCount) || has(self.maxAge)", message=RETENTION),
     MAX_AGE.rule("spec.retention.maxAge"),
     Validation(
-        name=FIXED_PLACE.name,
         at="spec",
         field=".retention",
         holds=f"!has(self.retention) || {whole(FIXED_PLACE.pattern, _URL_TEMPLATE)}",

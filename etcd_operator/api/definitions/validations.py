@@ -1,7 +1,7 @@
 """The validation rules of each resource, as the API server applies them on every write
 (see `definitions.cel`).
 
-One tuple per resource. Each rule has a name, a path, a CEL expression, and a message with what to do.
+One tuple per resource. Each rule has a path, a CEL expression, and a message with what to do.
 """
 
 from etcd_operator.api import improbable
@@ -20,10 +20,8 @@ from etcd_operator.api.definitions.limits import (
 from etcd_operator.api.definitions.version_validations import SUPPORTED_VERSION, VERSION_CHANGES
 
 
-def _of_name(name: str, holds: str, message: str) -> Validation:
-    return Validation(
-        name=name, at="", field=".metadata.name", holds=f"self.metadata.name.{holds}", message=message
-    )
+def _of_name(holds: str, message: str) -> Validation:
+    return Validation(at="", field=".metadata.name", holds=f"self.metadata.name.{holds}", message=message)
 
 
 def _name_validations(longest: int) -> tuple[Validation, ...]:
@@ -34,7 +32,6 @@ def _name_validations(longest: int) -> tuple[Validation, ...]:
             f"from it and limited to {LONGEST_LABEL}: choose a shorter name",
         ),
         _of_name(
-            "name-form",
             f"matches('{NAME_PATTERN}')",
             "must start with a letter, contain only lower-case letters, digits and '-' (no dot), and "
             "not end with '-', because Services and host names are derived from it: choose another name",
@@ -45,7 +42,6 @@ def _name_validations(longest: int) -> tuple[Validation, ...]:
 def storage_size(claim: str) -> Validation:
     """The size that the claim at this path requests."""
     return Validation(
-        name="storage-size",
         at=f"{claim}.resources.requests",
         holds="!('storage' in self) || (type(self['storage']) == int ? int(self['storage']) > 0 : "
         "isQuantity(string(self['storage'])) && "
@@ -71,7 +67,6 @@ def reserved_names(template: str) -> tuple[Validation, ...]:
 
 
 RECOVERY_AFTER = Validation(
-    name="recovery-after",
     at="spec",
     field=".recoveryAfterSeconds",
     holds=f"!has(self.recoveryAfterSeconds) || (has(self.recovery) && self.recovery == '{AUTOMATIC}')",
@@ -107,27 +102,23 @@ def _host_of(member: str) -> str:
 PEER = (
     name_length(LONGEST_LABEL, f"must have at most {LONGEST_LABEL} characters; {OPERATOR_CREATES_PEERS}"),
     _of_name(
-        "name-of-member",
         # Not one pattern that contains the name: the API server would estimate the cost of that as too high.
         "startsWith(self.spec.clusterName + '-') && "
         "self.metadata.name.substring(self.spec.clusterName.size() + 1).matches('^[0-9]+$')",
         "must be the name of its cluster and a number, like my-cluster-0; " + OPERATOR_CREATES_PEERS,
     ),
     Validation(
-        name="cluster-name",
         at="spec.clusterName",
         holds=f"self.matches('{NAME_PATTERN}')",
         message=f"must be the name of an EtcdCluster; {OPERATOR_CREATES_PEERS}",
     ),
     Validation(
-        name="token-form",
         at="spec.bootstrap.initialClusterToken",
         holds=f"self.matches('{LABEL_PATTERN}')",
         message="must be the token of its cluster, with only lower-case letters, digits and '-'; "
         + OPERATOR_CREATES_PEERS,
     ),
     Validation(
-        name="member-hosts",
         at="spec",
         field=".bootstrap.static.initialCluster",
         holds="self.bootstrap.static.initialCluster.all(m, "
@@ -137,19 +128,16 @@ PEER = (
         f"my-cluster-0.my-cluster.my-namespace.svc; {OPERATOR_CREATES_PEERS}",
     ),
     Validation(
-        name="external-id",
         at="spec.bootstrap.external[].id",
         holds="self.matches('^[0-9a-f]+$')",
         message=f"must be a member ID in hexadecimal; {OPERATOR_CREATES_PEERS}",
     ),
     Validation(
-        name="external-url",
         at="spec.bootstrap.external[].url",
         holds="self.matches('^http://[^,=]+$')",
         message=f"must be one peer URL; {OPERATOR_CREATES_PEERS}",
     ),
     Validation(
-        name="survivor-host",
         at="spec",
         field=".bootstrap.survivor",
         holds="!has(self.bootstrap.survivor) || self.bootstrap.survivor == '' || "
@@ -161,7 +149,6 @@ PEER = (
     *reserved_names("spec.podTemplate"),
     *(immutable(field) for field in ("clusterName", "storage", "podTemplate")),
     Validation(
-        name="bootstrapped-once",
         at="spec.bootstrap",
         field=".initialClusterState",
         holds="self.initialClusterState == 'Existing' || oldSelf.initialClusterState == 'New'",
@@ -172,7 +159,6 @@ PEER = (
 COREOS_CLUSTER = (
     *_name_validations(LONGEST_COREOS_NAME),
     Validation(
-        name="size-given",
         at="",
         field=".spec",
         holds="has(self.size) || self.?spec.?size.hasValue()",
@@ -185,7 +171,6 @@ COREOS_CLUSTER = (
     RECOVERY_AFTER,
     *(
         Validation(
-            name=f"unsupported-{field}",
             at=".".join(("spec", *above)),
             field=f".{name}",
             holds=f"!has(self.{name})",

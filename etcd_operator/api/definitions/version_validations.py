@@ -15,7 +15,6 @@ EXPLAINED = f"""'"' + self + '" {SUPPORTED}'"""
 """The same with the version, in CEL."""
 
 SUPPORTED_VERSION = Validation(
-    name="version-supported",
     at="spec.version",
     holds=f"self.matches('{VERSION_PATTERN}')",
     message=f"the version {SUPPORTED}",
@@ -27,7 +26,7 @@ _DESIRED = "self.spec.version"
 _RUNNING = "(oldSelf.status.currentVersion)"
 
 
-def _change(name: str, holds: str, message: str, explain: str) -> Validation:
+def _change(holds: str, message: str, explain: str) -> Validation:
     """A rule for a change of spec.version, based on the running version and not on the previous spec.
 
     status.currentVersion is the lowest version that any member runs; the API server carries the status over
@@ -45,7 +44,6 @@ def _change(name: str, holds: str, message: str, explain: str) -> Validation:
         f"!{_DESIRED}.matches('{VERSION_PATTERN}')"
     )
     return Validation(
-        name=name,
         at="",
         field=".spec.version",
         holds=f"{is_free} || [[{_RUNNING}, {_DESIRED}].map(x, {numbers})].all(v, {holds})",
@@ -56,14 +54,12 @@ def _change(name: str, holds: str, message: str, explain: str) -> Validation:
 
 VERSION_CHANGES = (
     _change(
-        "version-no-downgrade",
         "v[1][1] > v[0][1] || (v[1][1] == v[0][1] && v[1][2] >= v[0][2])",
         "etcd does not support a downgrade below the running version: use that version or a later one",
         f"'etcd does not support a downgrade below ' + {_RUNNING} + ', which is running: use ' + "
         f"{_RUNNING} + ' or a later version'",
     ),
     _change(
-        "version-one-minor",
         "v[1][1] <= v[0][1] + 1",
         "etcd supports upgrades by one minor version at a time: upgrade to the next one first",
         # Not computed from the numbers: the API server would estimate the cost of that as too high.
@@ -74,7 +70,6 @@ VERSION_CHANGES = (
     ),
     *(
         _change(
-            f"version-floor-3-{minor}",
             f"v[0][1] != {minor - 1} || v[1][1] != {minor} || v[0][2] >= {patch}",
             f"an upgrade to 3.{minor} requires 3.{minor - 1}.{patch} or later on every member: "
             f"upgrade to such a 3.{minor - 1} version first and wait until the status shows it",

@@ -34,8 +34,8 @@ def _adopting(base: Manifest) -> Manifest:
     return changed(base, {ADOPT: GOOD, "status/adoption": _RECORDED, "status/clusterID": "ada"})
 
 
-def _edit(typed: str, base: Manifest, value: Any, *, rule: str, sees: str) -> Case:
-    return Case(typed=typed, base=base, changes={ADOPT: value}, edits=True, rule=rule, sees=sees)
+def _edit(typed: str, base: Manifest, value: Any, *, sees: str) -> Case:
+    return Case(typed=typed, base=base, changes={ADOPT: value}, edits=True, sees=sees)
 
 
 def adoptions(base: Manifest) -> tuple[Case, ...]:
@@ -46,7 +46,6 @@ def adoptions(base: Manifest) -> tuple[Case, ...]:
                 typed=f"adopt.endpoints: [{url}]",
                 base=base,
                 changes={ADOPT: {"endpoints": [url]}},
-                rule="adopt-endpoint",
                 sees=f'spec.adopt.endpoints[0]: Invalid value: "{url}": {_FORM}',
             )
             for url in ("https://10.0.0.1:2379", "10.0.0.1:2379", "http://10.0.0.1")
@@ -75,7 +74,6 @@ def adoptions(base: Manifest) -> tuple[Case, ...]:
             "adopt, for a cluster that has been bootstrapped",
             changed(base, {"status": _BOOTSTRAPPED}),
             GOOD,
-            rule="adopt-at-creation",
             sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
             "another resource",
         ),
@@ -83,7 +81,6 @@ def adoptions(base: Manifest) -> tuple[Case, ...]:
             "adopt, while a backup is being restored",
             changed(base, {"status/recovery": _RESTORING}),
             GOOD,
-            rule="adopt-at-creation",
             sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
             "another resource",
         ),
@@ -91,7 +88,6 @@ def adoptions(base: Manifest) -> tuple[Case, ...]:
             "adopt, while the cluster is being recovered",
             changed(base, {"status": {**_RESUMED, "recovery": _RECOVERING}}),
             GOOD,
-            rule="adopt-at-creation",
             sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
             "another resource",
         ),
@@ -99,16 +95,14 @@ def adoptions(base: Manifest) -> tuple[Case, ...]:
             "adopt again, after the adoption",
             changed(base, {"status": {**_RESUMED, "adoption": {**_RECORDED, "finished": True}}}),
             GOOD,
-            rule="adopt-at-creation",
             sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
             "another resource",
         ),
-        _edit("no adopt, during the adoption", _adopting(base), ABSENT, rule="adopt-kept", sees=_KEEP),
+        _edit("no adopt, during the adoption", _adopting(base), ABSENT, sees=_KEEP),
         _edit(
             "other adopt.endpoints, during the adoption",
             _adopting(base),
             {"endpoints": ["http://10.0.0.2:2379"]},
-            rule="adopt-kept",
             sees=_KEEP,
         ),
     )
@@ -125,7 +119,6 @@ SELF_HOSTED_CASES = (
         typed="selfHosted.bootMemberClientEndpoint: https://10.0.0.1:2379",
         base=EPHEMERAL,
         changes={"spec/selfHosted": {"bootMemberClientEndpoint": "https://10.0.0.1:2379"}},
-        rule="boot-member-endpoint",
         sees='spec.selfHosted.bootMemberClientEndpoint: Invalid value: "https://10.0.0.1:2379": ' + _FORM,
     ),
     Case(
@@ -137,7 +130,6 @@ SELF_HOSTED_CASES = (
                 "skipBootMemberRemoval": True,
             }
         },
-        rule="unsupported-selfHosted.skipBootMemberRemoval",
         sees="spec.selfHosted.skipBootMemberRemoval: Invalid value: spec.selfHosted.skipBootMemberRemoval "
         "is not supported yet: remove it",
     ),
@@ -148,7 +140,6 @@ SELF_HOSTED_CASES = (
             ADOPT: GOOD,
             "spec/selfHosted": {"bootMemberClientEndpoint": "http://10.0.0.1:2379"},
         },
-        rule="one-adoption",
         sees="spec: Invalid value: spec.adopt, spec.selfHosted and spec.restore are alternatives: set one of "
         "them",
     ),

@@ -31,7 +31,6 @@ EPHEMERAL_CASES = (
             typed=f"no {field}",
             base=EPHEMERAL,
             changes={path: ABSENT},
-            rule="size-given",
             sees="spec: Invalid value: spec.size is missing: set the number of members, like 3",
         )
         for field, path in (("size", "spec/size"), ("spec and no size", "spec"))
@@ -41,7 +40,6 @@ EPHEMERAL_CASES = (
             typed=f"spec.{field}",
             base=EPHEMERAL,
             changes={f"spec/{field.replace('.', '/')}": value},
-            rule=f"unsupported-{field}",
             sees=f"spec.{field}: Invalid value: spec.{field} is not supported yet: remove it",
         )
         for field, value in (
@@ -78,7 +76,6 @@ EPHEMERAL_CASES = (
         base=changed(running_ephemeral("3.6.16"), {"spec/version": ABSENT}),
         changes={"spec/version": "3.5.35"},
         edits=True,
-        rule="version-no-downgrade",
         sees=f"spec.version: Invalid value: {NO_DOWNGRADE}",
     ),
 )

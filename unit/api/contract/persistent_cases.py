@@ -49,22 +49,10 @@ PERSISTENT_CASES = (
         sees="spec.storage.volumeClaimTemplate.resources.requests.storage: Required value",
     ),
     *(
-        Case(
-            typed=f'storage: "{size}"',
-            base=PERSISTENT,
-            changes={f"{REQUESTS}/storage": size},
-            rule="storage-size",
-            sees=NO_SIZE,
-        )
+        Case(typed=f'storage: "{size}"', base=PERSISTENT, changes={f"{REQUESTS}/storage": size}, sees=NO_SIZE)
         for size in ("0", "-1Gi", "much")
     ),
-    Case(
-        typed="storage: 0",
-        base=PERSISTENT,
-        changes={f"{REQUESTS}/storage": 0},
-        rule="storage-size",
-        sees=NO_SIZE,
-    ),
+    Case(typed="storage: 0", base=PERSISTENT, changes={f"{REQUESTS}/storage": 0}, sees=NO_SIZE),
     Case(
         typed="volumeMode: Block",
         base=PERSISTENT,
@@ -87,7 +75,6 @@ PERSISTENT_CASES = (
         typed="affinity in both places",
         base=PERSISTENT,
         changes={"spec/affinity": {}, "spec/podTemplate/affinity": {}},
-        rule="one-affinity",
         sees="spec: Invalid value: spec.affinity and spec.podTemplate.affinity are alternatives: "
         "set one of them",
     ),
@@ -111,7 +98,6 @@ PERSISTENT_CASES = (
         base=PERSISTENT,
         changes={f"{REQUESTS}/storage": "60Mi"},
         edits=True,
-        rule="immutable-storage",
         sees=immutable("spec.storage"),
     ),
     Case(
@@ -119,7 +105,6 @@ PERSISTENT_CASES = (
         base=PERSISTENT,
         changes={"spec/podTemplate/priorityClassName": "high"},
         edits=True,
-        rule="immutable-podTemplate",
         sees=immutable("spec.podTemplate"),
     ),
     Case(
@@ -127,7 +112,6 @@ PERSISTENT_CASES = (
         base=changed(PERSISTENT, {"spec/podTemplate/priorityClassName": "low"}),
         changes={"spec/podTemplate/priorityClassName": "high"},
         edits=True,
-        rule="immutable-podTemplate",
         sees=immutable("spec.podTemplate"),
     ),
     Case(
@@ -135,7 +119,6 @@ PERSISTENT_CASES = (
         base=changed(PERSISTENT, {"spec/affinity/podAntiAffinity": {}}),
         changes={"spec/affinity": ABSENT},
         edits=True,
-        rule="immutable-affinity",
         sees=immutable("spec.affinity"),
     ),
     Case(
@@ -143,7 +126,6 @@ PERSISTENT_CASES = (
         base=PERSISTENT,
         changes={"spec/affinity/podAntiAffinity": {}},
         edits=True,
-        rule="immutable-affinity",
         sees=immutable("spec.affinity"),
     ),
 )

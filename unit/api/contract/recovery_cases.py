@@ -29,7 +29,6 @@ def recoveries(base: Manifest) -> tuple[Case, ...]:
                 typed=f"recoveryAfterSeconds: 60, {with_}",
                 base=base,
                 changes={**changes, "spec/recoveryAfterSeconds": 60},
-                rule="recovery-after",
                 sees=_LONE,
             )
             for with_, changes in (

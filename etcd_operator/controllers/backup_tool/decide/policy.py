@@ -50,10 +50,10 @@ def _problems(policy: BackupPolicy) -> Iterator[str]:
 def _s3_problems(target: S3Target) -> Iterator[str]:
     if not rules.BUCKET.fits(target.s3_bucket):
         yield f"spec.backup.s3.s3Bucket: {rules.BUCKET.message}"
-    for form, value in (
-        (rules.PREFIX, target.prefix),
-        (rules.REGION, target.region),
-        (rules.ENDPOINT, target.endpoint),
+    for name, form, value in (
+        ("prefix", rules.PREFIX, target.prefix),
+        ("region", rules.REGION, target.region),
+        ("endpoint", rules.ENDPOINT, target.endpoint),
     ):
         if value and not form.fits(value):
-            yield f"spec.backup.s3.{form.name}: {form.message}"
+            yield f"spec.backup.s3.{name}: {form.message}"

@@ -39,14 +39,14 @@ def test_prefixes(prefix: str) -> None:
 
 @pytest.mark.parametrize(
     "case",
-    [case for case in COREOS_BACKUP_CASES if not case.edits and "name" not in case.rule],
+    [case for case in COREOS_BACKUP_CASES if not case.edits and "metadata/name" not in case.changes],
     ids=lambda case: case.typed,
 )
 def test_the_operator_refuses_what_the_definition_refuses(case: Case) -> None:
     found = wanted(changed(case.base, case.changes)["spec"]["backup"])
     assert found.policy is None
     assert found.problem.startswith("spec.backup")
-    if case.rule:
+    if case.is_by_rule:
         assert found.problem.endswith(case.sees.rpartition(": ")[2])
 
 

@@ -18,7 +18,7 @@ from etcd_operator.controllers.shared.decide.backup_spec import (
 from unit.api.contract.backup_cases import BACKUP_CASES
 from unit.api.contract.case import Case, changed
 
-RULES = [case for case in BACKUP_CASES if case.rule and not case.edits]
+RULES = [case for case in BACKUP_CASES if case.is_by_rule and not case.edits]
 METADATA = ObjectMeta(name="one", namespace="team", uid="uid-1", creation_timestamp="2026-11-22T15:00:00Z")
 
 

@@ -18,7 +18,7 @@ from unit.api.contract.schedule_cases import SCHEDULE, SCHEDULE_CASES
 NO_ZONE = {"spec/timeZone": ""}
 """Refused when it is typed; to the operator, it is as if there were none."""
 
-RULES = [case for case in SCHEDULE_CASES if case.rule and case.changes != NO_ZONE]
+RULES = [case for case in SCHEDULE_CASES if case.is_by_rule and case.changes != NO_ZONE]
 
 
 def spec(**changes: Any) -> ScheduleSpec:
