@@ -11,7 +11,6 @@ from etcd_operator.api.backups import (
     ClaimTarget,
     Credentials,
     Encryption,
-    EnvironmentCredentials,
     FileCredentials,
     SecretKey,
 )
@@ -44,30 +43,17 @@ class OptionalSecretKey(SecretKey, frozen=True, kw_only=True, forbid_unknown_fie
     optional: bool = False  #: Whether the pods start if the key does not exist.
 
 
-class BucketFile(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BucketFile(FileCredentials, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Credentials in a file, as the SDK of the store reads it."""
 
     secret_key_ref: OptionalSecretKey  #: A key of a Secret in the namespace of this object.
 
 
-class BucketCredentials(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BucketCredentials(Credentials, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Access of the pods to the bucket."""
 
     aws: BucketFile | None = None  #: For s3://: a file in the format of ~/.aws/credentials.
     google_cloud: BucketFile | None = None  #: For gs://: the JSON key of a service account.
-    #: Environment variables, like AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
-    environment: EnvironmentCredentials | None = None
-
-    @property
-    def of_pod(self) -> Credentials:
-        """The same, as an EtcdBackup has it."""
-        return Credentials(
-            aws=_file(self.aws), google_cloud=_file(self.google_cloud), environment=self.environment
-        )
-
-
-def _file(file: BucketFile | None) -> FileCredentials | None:
-    return FileCredentials(secret_key_ref=file.secret_key_ref) if file is not None else None
 
 
 class Bucket(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -87,7 +87,7 @@ def access(spec: RestoreSpec) -> BackupSpec:
         source=BackupSource(),
         destination=BackupDestination(
             object_url_template=source.url,
-            credentials=credentials.of_pod,
+            credentials=credentials,
             persistent_volume_claim=source.persistent_volume_claim,
         ),
         encryption=spec.encryption,
