@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.decoding import read
 from etcd_operator.keys import Key
 from etcd_operator.kube.resources import Resource
@@ -22,22 +21,35 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 
-class _ListMeta(msgspec.Struct, rename="camel"):
+class _Meta(msgspec.Struct, rename="camel"):
+    """What is read of the metadata of every list and object; only a list has a token."""
+
+    name: str = ""
+    namespace: str = ""
     resource_version: str = ""
     continue_token: str = msgspec.field(name="continue", default="")
+    uid: str = ""
+    labels: dict[str, str] = {}
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+
+    @property
+    def key(self) -> Key:
+        """Where the object is."""
+        return Key(self.namespace, self.name)
 
 
 class ListPage(msgspec.Struct):
     """One page of a list, its objects still as JSON."""
 
-    metadata: _ListMeta
+    metadata: _Meta
     items: list[msgspec.Raw] | None = None
 
 
 class Partial(msgspec.Struct):
     """What every object has; readable also where the rest of the object is not."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
 class ApiResources(msgspec.Struct):
@@ -83,7 +95,7 @@ def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Unread
         error=str(error),
         uid=metadata.uid,
         created=metadata.creation_timestamp,
-        is_deleting=metadata.is_deleting,
+        is_deleting=metadata.deletion_timestamp is not None,
     )
     log.warning("object_unreadable", resource=str(resource), object=str(found.key), error=found.error)
     return found
