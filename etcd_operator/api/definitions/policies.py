@@ -11,6 +11,7 @@ policy for this fails closed (decision 017).
 MutatingAdmissionPolicy requires Kubernetes 1.36; older API servers do not support it.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from etcd_operator.api import coreos, improbable
@@ -38,17 +39,19 @@ _MANY = (
 )
 
 
+_WRITES = ["CREATE", "UPDATE"]
+
+
 def policies() -> tuple[Manifest, ...]:
     """All policies, each followed by its binding."""
+    coreos_size = "has(object.spec) && has(object.spec.size) ? object.spec.size : object.size"
+    scale_size = "has(object.spec.replicas) ? object.spec.replicas : 0"
+    # A policy of its own for both groups: writes to the subresource contain a Scale.
+    scale = [_improbable(["UPDATE"], "etcdclusters/scale"), _coreos(["UPDATE"], "etcdclusters/scale")]
     return (
-        *_size_warning("replicas", improbable.GROUP, improbable.VERSION, "object.spec.replicas"),
-        *_size_warning(
-            "size",
-            coreos.GROUP,
-            coreos.VERSION,
-            "has(object.spec) && has(object.spec.size) ? object.spec.size : object.size",
-        ),
-        *_scale_warning(),
+        *_size_warning("replicas", "object.spec.replicas", [_improbable(_WRITES, "etcdclusters")]),
+        *_size_warning("size", coreos_size, [_coreos(_WRITES, "etcdclusters")]),
+        *_size_warning("scale", scale_size, scale),
         *_paused(),
         *_annotations_warning(),
         *_fill_resource_version(),
@@ -56,33 +59,15 @@ def policies() -> tuple[Manifest, ...]:
     )
 
 
-def _size_warning(name: str, group: str, version: str, size: str) -> tuple[Manifest, Manifest]:
-    return _warning(f"{PREFIX}{name}", size, [_on(["CREATE", "UPDATE"], group, version, "etcdclusters")])
-
-
-def _scale_warning() -> tuple[Manifest, Manifest]:
-    # A separate policy: writes to the subresource contain a Scale, in both groups.
-    return _warning(
-        f"{PREFIX}scale",
-        "has(object.spec.replicas) ? object.spec.replicas : 0",
-        [
-            _on(["UPDATE"], improbable.GROUP, improbable.VERSION, "etcdclusters/scale"),
-            _on(["UPDATE"], coreos.GROUP, coreos.VERSION, "etcdclusters/scale"),
-        ],
+def _size_warning(name: str, size: str, on: list[Manifest]) -> tuple[Manifest, Manifest]:
+    return _validating(
+        name,
+        "Warn",
+        on,
+        {"expression": "variables.size < 1 || variables.size % 2 == 1", "messageExpression": _EVEN},
+        {"expression": f"variables.size <= {LARGEST_SENSIBLE}", "messageExpression": _MANY},
+        variables=[{"name": "size", "expression": size}],
     )
-
-
-def _warning(name: str, size: str, on: list[Manifest]) -> tuple[Manifest, Manifest]:
-    spec = {
-        "failurePolicy": "Ignore",
-        "matchConstraints": {"resourceRules": on},
-        "variables": [{"name": "size", "expression": size}],
-        "validations": [
-            {"expression": "variables.size < 1 || variables.size % 2 == 1", "messageExpression": _EVEN},
-            {"expression": f"variables.size <= {LARGEST_SENSIBLE}", "messageExpression": _MANY},
-        ],
-    }
-    return _bound("ValidatingAdmissionPolicy", name, spec, validationActions=["Warn"])
 
 
 FOR_USERS = (improbable.PAUSED_ANNOTATION, RECOVER_ANNOTATION, RESTORE_ANNOTATION)
@@ -97,24 +82,16 @@ _EARLIER = {
 
 def _paused() -> tuple[Manifest, Manifest]:
     key = f"'{improbable.PAUSED_ANNOTATION}'"
-    spec = {
-        "failurePolicy": "Ignore",
-        "matchConstraints": _any_write_of_clusters(),
-        "variables": [
-            _EARLIER,
-            {"name": "paused", "expression": f"object.metadata.?annotations[?{key}].orValue('false')"},
-        ],
-        "validations": [
-            {
-                "expression": "variables.paused in ['true', 'false'] || "
-                f"variables.earlier[?{key}].orValue('false') == variables.paused",
-                "messageExpression": f"'metadata.annotations: {improbable.PAUSED_ANNOTATION} "
-                f"{improbable.PAUSED_FORM}, not \"' + variables.paused + '\"'",
-                "reason": "Invalid",
-            }
-        ],
+    check = {
+        "expression": "variables.paused in ['true', 'false'] || "
+        f"variables.earlier[?{key}].orValue('false') == variables.paused",
+        "messageExpression": f"'metadata.annotations: {improbable.PAUSED_ANNOTATION} "
+        f"{improbable.PAUSED_FORM}, not \"' + variables.paused + '\"'",
+        "reason": "Invalid",
     }
-    return _bound("ValidatingAdmissionPolicy", f"{PREFIX}paused", spec, validationActions=["Deny"])
+    paused = f"object.metadata.?annotations[?{key}].orValue('false')"
+    variables = [_EARLIER, {"name": "paused", "expression": paused}]
+    return _validating("paused", "Deny", [_improbable(_WRITES, "etcdclusters")], check, variables=variables)
 
 
 def _annotations_warning() -> tuple[Manifest, Manifest]:
@@ -123,50 +100,30 @@ def _annotations_warning() -> tuple[Manifest, Manifest]:
         "object.metadata.?annotations.orValue({}).filter(k, "
         f"k.startsWith('{improbable.RESERVED_PREFIX}') && !(k in [{known}]) && !(k in variables.earlier))"
     )
-    spec = {
-        "failurePolicy": "Ignore",
-        "matchConstraints": _any_write_of_clusters(),
-        "variables": [_EARLIER, {"name": "unknown", "expression": unknown}],
-        "validations": [
-            {
-                "expression": "variables.unknown.size() == 0",
-                "messageExpression": "'metadata.annotations: the operator ignores ' + "
-                f"variables.unknown.join(', ') + ': it reads {', '.join(FOR_USERS)}'",
-            }
-        ],
+    check = {
+        "expression": "variables.unknown.size() == 0",
+        "messageExpression": "'metadata.annotations: the operator ignores ' + "
+        f"variables.unknown.join(', ') + ': it reads {', '.join(FOR_USERS)}'",
     }
-    return _bound("ValidatingAdmissionPolicy", f"{PREFIX}annotations", spec, validationActions=["Warn"])
-
-
-def _any_write_of_clusters() -> Manifest:
-    on = _on(["CREATE", "UPDATE"], improbable.GROUP, improbable.VERSION, "etcdclusters")
-    return {"resourceRules": [on]}
+    variables = [_EARLIER, {"name": "unknown", "expression": unknown}]
+    on = [_improbable(_WRITES, "etcdclusters")]
+    return _validating("annotations", "Warn", on, check, variables=variables)
 
 
 def _fill_resource_version() -> tuple[Manifest, Manifest]:
-    name = f"{PREFIX}resource-version"
+    patch = (
+        "[JSONPatch{op: 'add', path: '/metadata/resourceVersion', value: oldObject.metadata.resourceVersion}]"
+    )
     spec = {
         "failurePolicy": "Ignore",
         "reinvocationPolicy": "Never",
-        "matchConstraints": {
-            "resourceRules": [
-                _on(["UPDATE"], coreos.GROUP, coreos.VERSION, "etcdclusters", "etcdclusters/status")
-            ]
-        },
+        "matchConstraints": {"resourceRules": [_coreos(["UPDATE"], "etcdclusters", "etcdclusters/status")]},
         "matchConditions": [
             {"name": "none-given", "expression": "object.metadata.?resourceVersion.orValue('') == ''"}
         ],
-        "mutations": [
-            {
-                "patchType": "JSONPatch",
-                "jsonPatch": {
-                    "expression": "[JSONPatch{op: 'add', path: '/metadata/resourceVersion', "
-                    "value: oldObject.metadata.resourceVersion}]"
-                },
-            }
-        ],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
     }
-    return _bound("MutatingAdmissionPolicy", name, spec)
+    return _bound("MutatingAdmissionPolicy", "resource-version", spec)
 
 
 _MAY_OPERATE = (
@@ -181,8 +138,8 @@ def _operator_only() -> tuple[Manifest, Manifest]:
     The garbage collector does not have the permission; it removes finalizers and owners and changes nothing
     else. The operator does not read annotations of EtcdPeers.
     """
-    name = f"{PREFIX}peers"
-    unchanged = (
+    harmless = (
+        "request.operation == 'UPDATE'",
         "object.spec == oldObject.spec",
         "object.metadata.?labels.orValue({}) == oldObject.metadata.?labels.orValue({})",
         _none_new("finalizers", "o == x"),
@@ -191,22 +148,12 @@ def _operator_only() -> tuple[Manifest, Manifest]:
             "o.uid == x.uid && o.?controller.orValue(false) == x.?controller.orValue(false)",
         ),
     )
-    harmless = " && ".join(["request.operation == 'UPDATE'", *unchanged])
-    spec = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {
-            "resourceRules": [_on(["CREATE", "UPDATE"], improbable.GROUP, improbable.VERSION, "etcdpeers")]
-        },
-        "validations": [
-            {
-                "expression": f"({harmless}) || {_MAY_OPERATE}",
-                "message": f"{OPERATOR_CREATES_PEERS} (writing them requires the verb '{OPERATE}' on "
-                "etcdpeers)",
-                "reason": "Forbidden",
-            }
-        ],
+    check = {
+        "expression": f"({' && '.join(harmless)}) || {_MAY_OPERATE}",
+        "message": f"{OPERATOR_CREATES_PEERS} (writing them requires the verb '{OPERATE}' on etcdpeers)",
+        "reason": "Forbidden",
     }
-    return _bound("ValidatingAdmissionPolicy", name, spec, validationActions=["Deny"])
+    return _validating("peers", "Deny", [_improbable(_WRITES, "etcdpeers")], check, fails_open=False)
 
 
 def _none_new(field: str, same: str) -> str:
@@ -215,7 +162,15 @@ def _none_new(field: str, same: str) -> str:
     return f"object.{place}.all(x, oldObject.{place}.exists(o, {same}))"
 
 
-def _on(operations: list[str], group: str, version: str, *resources: str) -> Manifest:
+def _improbable(operations: list[str], *resources: str) -> Manifest:
+    return _on(improbable.GROUP, improbable.VERSION, operations, resources)
+
+
+def _coreos(operations: list[str], *resources: str) -> Manifest:
+    return _on(coreos.GROUP, coreos.VERSION, operations, resources)
+
+
+def _on(group: str, version: str, operations: list[str], resources: Iterable[str]) -> Manifest:
     return {
         "apiGroups": [group],
         "apiVersions": [version],
@@ -224,8 +179,26 @@ def _on(operations: list[str], group: str, version: str, *resources: str) -> Man
     }
 
 
+def _validating(
+    name: str,
+    action: str,
+    on: list[Manifest],
+    *checks: Manifest,
+    variables: Iterable[Manifest] = (),
+    fails_open: bool = True,
+) -> tuple[Manifest, Manifest]:
+    spec = {
+        "failurePolicy": "Ignore" if fails_open else "Fail",
+        "matchConstraints": {"resourceRules": on},
+        **({"variables": list(variables)} if variables else {}),
+        "validations": list(checks),
+    }
+    return _bound("ValidatingAdmissionPolicy", name, spec, validationActions=[action])
+
+
 def _bound(kind: str, name: str, spec: Manifest, **binding: list[str]) -> tuple[Manifest, Manifest]:
     """A policy and its binding."""
+    name = f"{PREFIX}{name}"
     return (_manifest(kind, name, spec), _manifest(f"{kind}Binding", name, {"policyName": name, **binding}))
 
 
