@@ -21,9 +21,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+import msgspec
 import structlog
 
-from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.api.meta import ObjectMeta, Value
 from etcd_operator.clock import Clock
 from etcd_operator.errors import AlreadyExists, NotFound, OperatorError, RetryableError
 from etcd_operator.formats import timestamp
@@ -49,9 +50,8 @@ _TRIES = 4
 _PAUSES = Exponential(1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
-    """The object of an Event."""
+class Reference(Value, frozen=True, kw_only=True):
+    """The object of an Event, as it is written in it."""
 
     api_version: str
     kind: str
@@ -239,13 +239,7 @@ class Recorder:
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": _namespace(about)},
-            "involvedObject": {
-                "apiVersion": about.api_version,
-                "kind": about.kind,
-                "namespace": about.namespace,
-                "name": about.name,
-                "uid": about.uid,
-            },
+            "involvedObject": msgspec.to_builtins(about),
             "type": fact.type,
             "reason": fact.reason,
             "message": fact.message,
