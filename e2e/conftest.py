@@ -26,7 +26,7 @@ from e2e.support.operators import DeployedOperator, Operator, configured_kind
 from e2e.support.process import OperatorProcess
 from e2e.support.space import Space
 from e2e.support.testbed import Testbed, TestbedError, find_testbed
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 from localcluster.kubectl import Kubectl
 
 FOLDER = "ETCD_OPERATOR_E2E_FOLDER"
@@ -136,7 +136,7 @@ def make_space(
         kubectl("create", "namespace", namespace)
         # Without it no pod is admitted; after an outage of the control plane it comes many seconds later.
         account = ("--namespace", namespace, "get", "serviceaccount", "default")
-        wait_until(lambda: kubectl(*account), LONG, "the namespace has its service account")
+        wait_until(lambda: kubectl(*account), "the namespace has its service account")
         if request.node.get_closest_marker("unrestricted") is None:
             kubectl("label", "namespace", namespace, RESTRICTED)
         made.append(Space(namespace, testbed, kubectl.within(namespace), api, operator))

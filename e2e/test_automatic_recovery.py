@@ -5,22 +5,15 @@ from typing import Any
 import pytest
 
 from e2e.support.checks import assert_consistent
-from e2e.support.clusters import ephemeral, persistent, size_of
+from e2e.support.clusters import each_kind, size_of
 from e2e.support.space import Space
 from e2e.support.status import condition
-from e2e.support.waiting import LONG, wait_until
 from etcd_operator.kube import resources
 
 AUTOMATIC: dict[str, Any] = {"recovery": "Automatic", "recoveryAfterSeconds": 10}
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(persistent, id="persistent", marks=pytest.mark.capability("recover automatically")),
-        pytest.param(ephemeral, id="ephemeral", marks=pytest.mark.long),
-    ],
-)
+@each_kind(ephemerals=pytest.mark.long, persistents=pytest.mark.capability("recover automatically"))
 def test_members_that_hang_for_the_time_are_given_up(space: Space, kind: Any) -> None:
     space.require_local("the processes of this cluster are not ours to stop")
     document = space.created(kind(**AUTOMATIC))
@@ -29,17 +22,13 @@ def test_members_that_hang_for_the_time_are_given_up(space: Space, kind: Any) ->
     before = assert_consistent(space, document)
     given_up = [pod["metadata"]["name"] for pod in space.pods(document)][:2]
     with space.frozen(*given_up):
-        wait_until(
+        space.wait_for(
+            document,
             lambda: "a recovery begins by itself after 10 s" in held(space, document),
-            LONG,
-            lambda: f"the loss is reported: {space.status(document)}",
+            "the loss is reported",
         )
         assert "recovery" not in space.status(document)
-        wait_until(
-            lambda: space.status(document)["clusterID"] != before,
-            LONG,
-            lambda: f"it is recovered: {space.status(document)}",
-        )
+        space.wait_for(document, lambda: space.status(document)["clusterID"] != before, "it is recovered")
         assert not set(given_up) & selected(space, name), "clients no longer reach who was given up"
     status = space.status(document)
     assert (status["recovery"]["authority"], status["recovery"]["replaces"]) == ("Automatic", before)

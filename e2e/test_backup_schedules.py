@@ -1,17 +1,17 @@
 """EtcdBackupSchedules on a real Kubernetes: times, edits, the status, and deletion."""
 
-import json
 import re
 from datetime import UTC, datetime
 
 import pytest
 
-from e2e.support.clusters import Document
+from e2e.support.clusters import Document, persistent
 from e2e.support.operators import Operator
 from e2e.support.space import Space
+from e2e.support.status import condition
 from e2e.support.volumes import claim_folder
 from e2e.support.waiting import LONG, wait_until
-from e2e.test_backups import ON_CLAIM, VERSION, backup, verified, wait_phase, with_a_key
+from e2e.test_backups import KEY, ON_CLAIM, VERSION, backup, verified, wait_phase, with_a_key
 from etcd_operator.formats import instant
 from etcd_operator.kube import resources
 
@@ -39,8 +39,7 @@ def status_of(space: Space) -> Document:
 
 def ready(space: Space) -> str:
     """The reason of the condition Ready."""
-    conditions = status_of(space).get("conditions", [])
-    return next((str(each["reason"]) for each in conditions if each["type"] == "Ready"), "")
+    return str(condition({"status": status_of(space)}, "Ready")["reason"])
 
 
 def edit(space: Space, spec: str) -> None:
@@ -49,9 +48,8 @@ def edit(space: Space, spec: str) -> None:
 
 def health(space: Space) -> tuple[str, str]:
     """Status and reason of the condition BackupHealthy of the cluster."""
-    cluster = space.kubectl.json("get", "etcdclusters.etcd.improbable.io", "my-cluster")
-    conditions = cluster["status"]["conditions"]
-    return next(((c["status"], c["reason"]) for c in conditions if c["type"] == "BackupHealthy"), ("", ""))
+    found = condition(space.stored(persistent()), "BackupHealthy")
+    return found["status"], found["reason"]
 
 
 def removed(space: Space) -> int:
@@ -61,8 +59,8 @@ def removed(space: Space) -> int:
 
 def pruned(space: Space) -> tuple[str, str]:
     """Status and message of the condition Pruned."""
-    conditions = status_of(space).get("conditions", [])
-    return next(((c["status"], c["message"]) for c in conditions if c["type"] == "Pruned"), ("", ""))
+    found = condition({"status": status_of(space)}, "Pruned")
+    return found["status"], found["message"]
 
 
 @pytest.mark.capability("EtcdBackupSchedule")
@@ -70,33 +68,33 @@ def pruned(space: Space) -> tuple[str, str]:
 def test_a_schedule_from_its_creation_to_its_deletion(space: Space, operator: Operator) -> None:
     with_a_key(space)
     space.kubectl.create(schedule(timeZone="Europe/Berlin"))
-    wait_until(lambda: ready(space) == "Scheduled", 30, "the status has the next time")
+    wait_until(lambda: ready(space) == "Scheduled", "the status has the next time", within=30)
     year = datetime.now(UTC).year
     assert status_of(space)["nextScheduleTime"] == f"{year + 1}-01-01T02:00:00Z"
     assert space.names(resources.BACKUPS) == []
-    wait_until(lambda: health(space) == ("Unknown", "FirstBackupPending"), 30, "no backup is due yet")
+    wait_until(lambda: health(space) == ("Unknown", "FirstBackupPending"), "no backup is due yet", within=30)
 
     edited = datetime.now(UTC)
     edit(space, '{"schedule": "* * * * *"}')
-    wait_until(lambda: space.names(resources.BACKUPS, SELECTOR), MINUTE, lambda: f"one: {status_of(space)}")
+    wait_until(
+        lambda: space.names(resources.BACKUPS, SELECTOR), lambda: f"one: {status_of(space)}", within=MINUTE
+    )
     (name, *_) = space.names(resources.BACKUPS, SELECTOR)
     edit(space, '{"suspend": true}')
     stored = wait_phase(space, name, "Completed")
-    due = instant(
-        space.kubectl.json("get", "etcdbackup", name)["metadata"]["annotations"][
-            "etcd.improbable.io/scheduled-time"
-        ]
-    )
+    annotations = space.kubectl.json("get", "etcdbackup", name)["metadata"]["annotations"]
+    due = instant(annotations["etcd.improbable.io/scheduled-time"])
     assert name == f"my-schedule-{due:%Y%m%d-%H%M}"
     assert edited < due < datetime.now(UTC)
     wait_until(
         lambda: status_of(space).get("lastSuccessfulURL") == f"file:///{name}.db",
-        LONG,
         lambda: f"the status reports it: {status_of(space)}",
     )
     assert status_of(space)["lastBackup"] == {"name": name, "phase": "Completed", "url": stored["url"]}
     assert ready(space) == "Suspended"
-    wait_until(lambda: health(space) == ("Unknown", "Suspended"), 30, lambda: f"it is: {health(space)}")
+    wait_until(
+        lambda: health(space) == ("Unknown", "Suspended"), lambda: f"it is: {health(space)}", within=30
+    )
     header, row = space.kubectl("get", "etcdbackupschedules").strip().split("\n")
     columns = list(re.finditer(r"\S+( \S+)* *", header))  # values have spaces, or are empty
     shown = {each[0].strip(): row[each.start() : each.end()].strip() for each in columns}
@@ -105,11 +103,7 @@ def test_a_schedule_from_its_creation_to_its_deletion(space: Space, operator: Op
     assert shown["LAST SUCCESS"] not in ("", "<none>"), row
     described = space.kubectl("describe", "etcdbackupschedule", "my-schedule")
     assert f"EtcdBackup {name}: stored file:///{name}.db: revision {stored['revision']}, " in described
-    wait_until(
-        lambda: {("Normal", "BackupStarted"), ("Normal", "BackupCompleted")} <= space.events("my-schedule"),
-        30,
-        "Events report it",
-    )
+    space.wait_events("my-schedule", ("Normal", "BackupStarted"), ("Normal", "BackupCompleted"), within=30)
 
     edit(space, '{"schedule": "0 3 1 1 *", "suspend": false}')
     space.kubectl("wait", "etcd/my-cluster", "--for=condition=BackupHealthy", "--timeout=30s")
@@ -119,7 +113,7 @@ def test_a_schedule_from_its_creation_to_its_deletion(space: Space, operator: Op
         metrics.update(operator.metrics("backup", space.namespace, "my-schedule"))
         return metrics.get("healthy") == 1
 
-    wait_until(healthy, 30, lambda: f"metrics show the same: {metrics}")
+    wait_until(healthy, lambda: f"metrics show the same: {metrics}", within=30)
     success = instant(status_of(space)["lastSuccessfulTime"]).timestamp()
     assert metrics["failures_total"] == 0
     assert metrics["last_success_timestamp_seconds"] == success
@@ -129,13 +123,13 @@ def test_a_schedule_from_its_creation_to_its_deletion(space: Space, operator: Op
     space.kubectl("delete", "etcdbackupschedule", "my-schedule", "--timeout=30s")
     wait_until(
         lambda: health(space) == ("", "") and not operator.metrics("backup", space.namespace, "my-schedule"),
-        30,
         "condition and metrics are gone",
+        within=30,
     )
     wait_until(
         lambda: not space.names(resources.BACKUPS) and not space.names(resources.JOBS),
-        60,
         "its EtcdBackups and their Jobs are deleted with it",
+        within=60,
     )
     assert verified(str(claim_folder(space, "my-backups") / f"{name}.db")), "what is stored is kept"
 
@@ -148,20 +142,14 @@ def test_old_etcd_backups_are_deleted_and_two_never_run_at_once(space: Space) ->
     document["spec"]["backupTemplate"] |= keys
     with_a_key(space)
     space.kubectl.create(document)
-    wait_until(lambda: ready(space) == "Waiting", 2 * MINUTE, lambda: f"one waits: {status_of(space)}")
+    wait_until(lambda: ready(space) == "Waiting", lambda: f"one waits: {status_of(space)}", within=2 * MINUTE)
     assert len(space.names(resources.BACKUPS, SELECTOR)) == 1
-    space.kubectl(
-        "create",
-        "secret",
-        "generic",
-        "keys",
-        "--from-literal=key-1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
-    )
+    space.kubectl("create", "secret", "generic", "keys", f"--from-literal=key-1={KEY}")
     edit(space, '{"suspend": true}')
     wait_until(
         lambda: status_of(space).get("lastSuccessfulURL") and not space.names(resources.BACKUPS),
-        LONG + MINUTE,
         lambda: f"it is stored, and its EtcdBackup deleted: {status_of(space)}",
+        within=LONG + MINUTE,
     )
 
 
@@ -179,9 +167,7 @@ def test_only_the_newest_stored_backups_of_a_schedule_are_kept(space: Space) -> 
         space.kubectl.create(document)
         wait_phase(space, name, "Completed")
     wait_until(
-        lambda: removed(space) and pruned(space)[0] == "True",
-        LONG,
-        lambda: f"one is removed: {status_of(space)}",
+        lambda: removed(space) and pruned(space)[0] == "True", lambda: f"one is removed: {status_of(space)}"
     )
     folder = claim_folder(space, "my-backups")
     stored = sorted(path.name for path in folder.iterdir() if path.name.endswith(".db"))
@@ -190,9 +176,9 @@ def test_only_the_newest_stored_backups_of_a_schedule_are_kept(space: Space) -> 
     assert f"{names[2]}.db" in verified(str(folder / stored[-1]))
     assert pruned(space) == ("True", "removed 1 backup, 1 left")
     assert status_of(space)["lastPrune"]["stored"] == 1
-    wait_until(lambda: ("Normal", "BackupsPruned") in space.events("my-schedule"), 30, "an Event reports it")
+    space.wait_events("my-schedule", ("Normal", "BackupsPruned"), within=30)
     space.kubectl("delete", "etcdbackupschedule", "my-schedule", "--timeout=30s")
-    wait_until(lambda: not space.names(resources.JOBS, PRUNES), 60, "its Job is deleted with it")
+    wait_until(lambda: not space.names(resources.JOBS, PRUNES), "its Job is deleted with it", within=60)
     assert len(list(folder.iterdir())) == 2 * len(stored)
 
 
@@ -201,18 +187,13 @@ def test_a_claim_that_is_gone_delays_no_backup_and_is_reported(space: Space) -> 
     """Each minute one is stored and one removed, until the claim of the schedule names is another one."""
     with_a_key(space)
     space.kubectl.create(schedule(schedule="* * * * *", retention={"maxCount": 1}))
-    wait_until(lambda: removed(space) == 1, 3 * MINUTE, lambda: f"one is removed: {status_of(space)}")
+    wait_until(lambda: removed(space) == 1, lambda: f"one is removed: {status_of(space)}", within=3 * MINUTE)
     folder = claim_folder(space, "my-backups")
     edit(space, '{"suspend": true}')
     (left,) = [path.name for path in folder.iterdir() if path.name.endswith(".db")]
     assert status_of(space)["lastSuccessfulURL"] == f"file:///{left}"
-    template = json.dumps(
-        {"backupTemplate": {"destination": {"persistentVolumeClaim": {"claimName": "gone"}}}}
-    )
-    edit(space, template)
+    edit(space, '{"backupTemplate": {"destination": {"persistentVolumeClaim": {"claimName": "gone"}}}}')
     edit(space, '{"retention": {"maxCount": 2}}')
-    wait_until(
-        lambda: '"gone" not found' in pruned(space)[1], LONG, lambda: f"reports why: {status_of(space)}"
-    )
+    wait_until(lambda: '"gone" not found' in pruned(space)[1], lambda: f"reports why: {status_of(space)}")
     space.kubectl("delete", "etcdbackupschedule", "my-schedule", "--timeout=30s")
     assert (folder / left).exists()

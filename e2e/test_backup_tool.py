@@ -1,8 +1,6 @@
 """`spec.backup` of coreos.com on a real Kubernetes: the walkthrough, and "keep the last 3"."""
 
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -25,34 +23,18 @@ from e2e.support.stores import DeployedStore
 from e2e.support.testbed import ROOT
 from e2e.support.volumes import claim_folder
 from e2e.support.waiting import LONG, answered, wait_until
+from e2e.test_backups import ETCD, TIMEOUT, restorable, verified
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.kube import resources
-from localcluster import tools
-from localcluster.paths import Cache
 
 EXAMPLE = ROOT / "manifests" / "examples" / "example-etcd-cluster-with-backup.yaml"
 NAME = "etcd-cluster-with-backup"
-ETCD = Cache.of_user().tools / f"etcd-{tools.CLUSTER_ETCD}"
-TIMEOUT = f"--timeout={LONG:.0f}s"
 WGET = ("exec", SHELL, "--", "wget", "-q", "-O")
-
-
-def health(space: Space, document: Document) -> tuple[str, str, str]:
-    """Status, reason and message of BackupHealthy."""
-    for each in space.status(document).get("conditions", ()):
-        if each["type"] == "BackupHealthy":
-            return each["status"], each["reason"], each["message"]
-    return "", "", ""
 
 
 def wait_healthy(space: Space, document: Document) -> Document:
     """Wait for a backup; `status.backup`."""
-    wait_until(
-        lambda: health(space, document)[0] == "True",
-        LONG,
-        lambda: f"backups are healthy: {health(space, document)}",
-        every=0.5,
-    )
+    space.wait_condition(document, "BackupHealthy")
     found: Document = space.status(document)["backup"]
     return found
 
@@ -78,7 +60,7 @@ def restored(file: Path, scratch: Path) -> str:
     subprocess.run([*command, "--bump-revision", "1000000000", "--mark-compacted"], check=True, timeout=LONG)
     with etcd_on(folder) as endpoint, closing(Channels()) as channels:
         client = KeyClient(channels, endpoint)
-        wait_until(lambda: client.has_quorum(deadline=1.0), LONG, "the restored etcd serves")
+        wait_until(lambda: client.has_quorum(deadline=1.0), "the restored etcd serves")
         found = answered(lambda: client.get(b"foo"), "the key is read")
         assert found is not None
         return found.value.decode()
@@ -108,7 +90,7 @@ def test_the_walkthrough_from_the_example_to_a_restored_backup(space: Space, tmp
         written = members.client(space.addresses(document)[0]).status().revision
     back_up_often(space, NAME)
     wait_until(
-        lambda: space.status(document)["backup"]["revision"] >= written, LONG, "the status has the new backup"
+        lambda: space.status(document)["backup"]["revision"] >= written, "the status has the new backup"
     )
     newest = space.status(document)["backup"]["name"]
     header = f"Authorization: Bearer {token_of(space, NAME)}"
@@ -137,7 +119,7 @@ def test_the_walkthrough_from_the_example_to_a_restored_backup(space: Space, tmp
 
     space.kubectl("delete", "-f", str(EXAMPLE))
     wait_until(
-        lambda: not [name for name in space.names(resources.PODS) if name != SHELL], LONG, "its pods are gone"
+        lambda: not [name for name in space.names(resources.PODS) if name != SHELL], "its pods are gone"
     )
     assert space.names(resources.CLAIMS) == [f"{NAME}-pvc"]
     space.kubectl("delete", "pvc", f"{NAME}-pvc", TIMEOUT, deadline=LONG + 30)
@@ -162,36 +144,30 @@ def test_every_two_seconds_the_last_three_are_kept(space: Space, operator: Opera
         client = members.client(space.addresses(document)[0])
         for turn in range(5):
             written.append(client.put(b"key", str(turn).encode()))
-            wait_until(
-                lambda: stored(folder)[-1:] == written[-1:], LONG, "the write is backed up", every=0.25
-            )
-    wait_until(lambda: stored(folder) == written[-3:], LONG, "the last three are kept", every=0.25)
-    wait_until(lambda: space.status(document)["backup"]["count"] == 3, LONG, "the status counts three")
+            wait_until(lambda: stored(folder)[-1:] == written[-1:], "the write is backed up", every=0.25)
+    wait_until(lambda: stored(folder) == written[-3:], "the last three are kept", every=0.25)
+    wait_until(lambda: space.status(document)["backup"]["count"] == 3, "the status counts three")
     metrics = operator.metrics("backup", space.namespace, name)
     assert (metrics["healthy"], metrics["failures_total"] >= 0) == (1, True)
     assert abs(time.time() - metrics["last_success_timestamp_seconds"]) < LONG
     assert metrics["last_size_bytes"] > 0
     for path in folder.glob("*_etcd.backup"):
-        command = [sys.executable, "-m", "etcd_operator", "verify", str(path)]
-        subprocess.run(command, check=True, capture_output=True, timeout=LONG)
+        verified(str(path))
 
     resource = f"etcdclusters.coreos.com/{name}"
     space.kubectl("patch", resource, "--type=merge", "-p", '{"spec":{"backup":{"backupIntervalInSecond":3}}}')
     wait_until(
         lambda: "--interval=3" in space.kubectl("get", "pods", "-l", "app=etcd_backup_tool", "-o", "yaml"),
-        LONG,
         "the tool runs with the new interval",
         every=0.5,
     )
     assert stored(folder) == written[-3:]
     space.kubectl("patch", resource, "--type=merge", "-p", '{"spec":{"backup":null}}')
     wait_until(
-        lambda: not space.api.all_of(resources.PODS, space.namespace, "app=etcd_backup_tool"),
-        LONG,
-        "it is gone",
+        lambda: not space.api.all_of(resources.PODS, space.namespace, "app=etcd_backup_tool"), "it is gone"
     )
     assert stored(folder) == written[-3:]
-    wait_until(lambda: "backup" not in space.status(document), LONG, "the status has no backups")
+    wait_until(lambda: "backup" not in space.status(document), "the status has no backups")
 
 
 def test_backups_are_deleted_with_a_cluster_that_requests_it(space: Space) -> None:
@@ -200,7 +176,7 @@ def test_backups_are_deleted_with_a_cluster_that_requests_it(space: Space) -> No
     wait_healthy(space, document)
     name = document["metadata"]["name"]
     space.kubectl("delete", f"etcdclusters.coreos.com/{name}", TIMEOUT, deadline=LONG + 30)
-    wait_until(lambda: not space.names(resources.CLAIMS), LONG, "the claim is deleted with its backups")
+    wait_until(lambda: not space.names(resources.CLAIMS), "the claim is deleted with its backups")
 
 
 def in_bucket(space: Space) -> tuple[DeployedStore, Document]:
@@ -217,24 +193,13 @@ def in_bucket(space: Space) -> tuple[DeployedStore, Document]:
     return store, space.created(ephemeral(size=1, backup=backup))
 
 
-def assert_restorable(store: DeployedStore, key: str) -> None:
-    """By the command, on this machine."""
-    command = [sys.executable, "-m", "etcd_operator", "verify", store.local_url(key), "--restore"]
-    environment = {**os.environ, **store.environment}
-    done = subprocess.run(
-        [*command, f"--etcd-bin={ETCD}"],
-        env=environment, capture_output=True, text=True, check=False, timeout=LONG,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-
-
 def test_backups_in_a_real_bucket_are_restorable_and_deleted_with_the_cluster(space: Space) -> None:
     store, document = in_bucket(space)
     newest = wait_healthy(space, document)
     name = document["metadata"]["name"]
     path = f"etcd/main/v1/{space.namespace}/{name}/{newest['name']}"
     assert store.bucket.names() == [path, f"{path}.manifest.json"]
-    assert_restorable(store, path)
+    assert restorable(store, path)
     assert space.names(resources.CLAIMS) == []
     everything = space.kubectl("get", "all,events,etcdclusters.coreos.com", "-o", "yaml")
     logs = space.kubectl("logs", f"replicaset/{name}-backup-tool")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from e2e.support import stores
 from e2e.support.clusters import Document, persistent
 from e2e.support.members import Members
 from e2e.support.space import Space
+from e2e.support.status import condition
 from e2e.support.stores import GCS, PLANTED, S3, DeployedStore, Kind
 from e2e.support.volumes import claim_folder
 from e2e.support.waiting import LONG, answered, hold_for, wait_until
@@ -33,6 +35,8 @@ ON_CLAIM: Document = {
     "objectURLTemplate": "file:///{{ .Name }}.db",
     "persistentVolumeClaim": {"claimName": "my-backups"},
 }
+DAMAGED = 3  # exit code
+KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 TIMEOUT = f"--timeout={LONG:.0f}s"
 
 
@@ -52,10 +56,9 @@ def status_of(space: Space, name: str) -> Document:
     return status
 
 
-def reason_of(space: Space, name: str) -> tuple[str, str]:
-    """Reason and message of the condition Complete."""
-    conditions = status_of(space, name).get("conditions", [])
-    return next(((c["reason"], c["message"]) for c in conditions if c["type"] == "Complete"), ("", ""))
+def complete(space: Space, name: str) -> Document:
+    """The condition Complete."""
+    return condition(space.kubectl.json("get", "etcdbackup", name), "Complete")
 
 
 def wait_phase(space: Space, name: str, phase: str) -> Document:
@@ -66,22 +69,40 @@ def wait_phase(space: Space, name: str, phase: str) -> Document:
         assert status.get("phase") in (None, "BackingUp", phase), status
         return status if status.get("phase") == phase else None
 
-    return wait_until(found, LONG, lambda: f"{name} is {phase}: {status_of(space, name)}", every=0.5) or {}
+    return wait_until(found, lambda: f"{name} is {phase}: {status_of(space, name)}", every=0.5) or {}
+
+
+def verify(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run `etcd-operator verify` on this machine."""
+    command = [sys.executable, "-m", "etcd_operator", "verify", *arguments]
+    variables = {**os.environ, **environment}
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=LONG)
 
 
 def verified(*arguments: str, **environment: str) -> str:
-    """What `etcd-operator verify` prints, after a success."""
-    command = [sys.executable, "-m", "etcd_operator", "verify", *arguments]
-    variables = {**os.environ, **environment}
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=120)
+    """What it prints, after a success."""
+    done = verify(*arguments, **environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
+def restorable(store: DeployedStore, key: str) -> str:
+    """What it prints of a backup in a store that was restored on trial."""
+    return verified(store.local_url(key), "--restore", f"--etcd-bin={ETCD}", **store.environment)
+
+
+def damage(file: Path) -> None:
+    """Flip one bit in the middle of a file."""
+    with file.open("r+b") as stream:
+        stream.seek(file.stat().st_size // 2)
+        (byte,) = stream.read(1)
+        stream.seek(-1, os.SEEK_CUR)
+        stream.write(bytes([byte ^ 1]))
+
+
 def with_a_key(space: Space) -> str:
     """A cluster with a key in it, and a claim for backups; etcd's ID of the cluster."""
-    document = space.created(persistent(replicas=1))
-    space.wait_settled(document)
+    document = space.settled(persistent(replicas=1))
     with Members() as members:
         client = members.client(space.addresses(document)[0])
         answered(lambda: client.put(b"greeting", b"hello"), "a key is written")
@@ -96,11 +117,8 @@ def test_a_backup_is_stored_on_a_volume_and_can_be_read_back(space: Space) -> No
     space.kubectl.create(backup("one", ON_CLAIM))
     space.kubectl("wait", "etcdbackup/one", "--for=condition=Complete", TIMEOUT, deadline=LONG + 30)
     status = status_of(space, "one")
-    assert (status["phase"], status["url"], status["etcdVersion"]) == (
-        "Completed",
-        "file:///one.db",
-        "3.6.16",
-    )
+    assert (status["phase"], status["url"]) == ("Completed", "file:///one.db")
+    assert status["etcdVersion"] == "3.6.16"
     assert int(status["clusterID"], 16) == int(cluster_id, 16)
     assert status["revision"] >= 2
     folder = claim_folder(space, "my-backups")
@@ -111,28 +129,23 @@ def test_a_backup_is_stored_on_a_volume_and_can_be_read_back(space: Space) -> No
     assert (row["NAME"], row["PHASE"], row["REASON"]) == ("one", "Completed", "Stored"), row
     described = space.kubectl("describe", "etcdbackup", "one")
     assert f"stored file:///one.db: revision {status['revision']}, " in described
-    wait_until(
-        lambda: {("Normal", "BackupStarted"), ("Normal", "BackupCompleted")} <= space.events("one"),
-        LONG,
-        "Events report it",
-    )
+    space.wait_events("one", ("Normal", "BackupStarted"), ("Normal", "BackupCompleted"))
     (pod,) = space.api.all_of(resources.PODS, space.namespace, "app.kubernetes.io/name=etcd-backup")
     mounted = [volume["name"] for volume in pod["spec"]["volumes"]]
     assert not [name for name in mounted if name.startswith("kube-api-access")], "it has no token"
 
     space.kubectl.create(backup("again", {**ON_CLAIM, "objectURLTemplate": "file:///one.db"}))
     wait_phase(space, "again", "Failed")
-    assert reason_of(space, "again")[0] == "NameTaken"
+    assert complete(space, "again")["reason"] == "NameTaken"
 
     space.kubectl("delete", "etcdbackups", "--all", TIMEOUT, deadline=LONG + 30)
-    wait_until(lambda: not space.names(resources.JOBS), LONG, "Jobs are deleted with their EtcdBackups")
+    wait_until(lambda: not space.names(resources.JOBS), "Jobs are deleted with their EtcdBackups")
     assert verified(str(folder / "one.db")), "what is stored is kept"
 
 
 def test_a_compressed_and_encrypted_backup(space: Space) -> None:
     with_a_key(space)
-    key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
-    space.kubectl("create", "secret", "generic", "keys", f"--from-literal=key-1={key}")
+    space.kubectl("create", "secret", "generic", "keys", f"--from-literal=key-1={KEY}")
     space.kubectl.create(
         backup(
             "sealed",
@@ -147,7 +160,7 @@ def test_a_compressed_and_encrypted_backup(space: Space) -> None:
     assert 0 < stored.stat().st_size < status["size"]
     everything = space.kubectl("get", "etcdbackups,jobs,pods,events", "-o", "yaml")
     logs = space.kubectl("logs", f"job/{status['jobName']}")
-    assert key not in everything + logs
+    assert KEY not in everything + logs
 
 
 def test_what_a_backup_waits_for_is_in_its_status_and_deleting_it_never_blocks(space: Space) -> None:
@@ -157,18 +170,17 @@ def test_what_a_backup_waits_for_is_in_its_status_and_deleting_it_never_blocks(s
     }
     space.kubectl.create(backup("waits", bucket))
     wait_until(
-        lambda: 'secret "not-made-yet" not found' in reason_of(space, "waits")[1],
-        LONG,
+        lambda: 'secret "not-made-yet" not found' in complete(space, "waits")["message"],
         lambda: f"the status reports so: {status_of(space, 'waits')}",
     )
     space.kubectl("delete", "etcdbackup", "waits", TIMEOUT, deadline=LONG + 30)
-    wait_until(lambda: not space.names(resources.PODS), LONG, "its pod is deleted")
+    wait_until(lambda: not space.names(resources.PODS), "its pod is deleted")
 
 
 def test_a_job_that_was_deleted_is_not_made_again(space: Space) -> None:
     space.kubectl.create(CLAIM)
     space.kubectl.create(backup("one", ON_CLAIM, source={"clusterURL": "http://10.255.255.1:2379"}))
-    wait_until(lambda: space.names(resources.JOBS), LONG, "the Job exists")
+    wait_until(lambda: space.names(resources.JOBS), "the Job exists")
     space.kubectl("delete", "jobs", "--all")
     wait_phase(space, "one", "Failed")
     hold_for(5.0, lambda: not space.names(resources.JOBS), "no other Job is created", every=0.5)
@@ -176,7 +188,9 @@ def test_a_job_that_was_deleted_is_not_made_again(space: Space) -> None:
 
 @pytest.mark.unrestricted
 @pytest.mark.parametrize("kind", [S3, GCS], ids=lambda kind: kind.name)
-def test_a_backup_in_a_real_store_is_proven_by_a_test_restore(space: Space, kind: Kind) -> None:
+def test_a_backup_in_a_real_store_is_proven_by_a_test_restore_and_found_damaged(
+    space: Space, kind: Kind
+) -> None:
     space.require_local("the images of the stores are made for local clusters only")
     store = stores.deploy(space, kind)
     with_a_key(space)
@@ -186,11 +200,12 @@ def test_a_backup_in_a_real_store_is_proven_by_a_test_restore(space: Space, kind
     key = f"{space.namespace}/one.db"
     assert (status["url"], store.bucket.names()) == (store.url(key), [key, f"{key}.manifest.json"])
 
-    report = verified(store.local_url(key), "--restore", f"--etcd-bin={ETCD}", **store.environment)
-    assert f"revision {status['revision']}," in report
+    assert f"revision {status['revision']}," in restorable(store, key)
     everything = space.kubectl("get", "etcdbackups,jobs,pods,events", "-o", "yaml")
     logs = space.kubectl("logs", f"job/{status['jobName']}")
     assert not any(planted in everything + logs for planted in PLANTED)
+    damage(store.file(key))
+    assert verify(store.local_url(key), **store.environment).returncode == DAMAGED
 
 
 def credentials(space: Space, store: DeployedStore) -> Document:

@@ -14,7 +14,7 @@ from e2e.support.resizing import leaders_pod
 from e2e.support.shell import etcdctl_in_member
 from e2e.support.space import Space
 from e2e.support.steady import SteadyWriter
-from e2e.support.waiting import LONG, answered, wait_until
+from e2e.support.waiting import answered, wait_until
 from e2e.support.writer import QuorumWatch, Writer
 from etcd_operator.kube import resources
 
@@ -22,7 +22,7 @@ from etcd_operator.kube import resources
 def test_the_writer_notices_a_lost_key_and_an_older_value(space: Space) -> None:
     document = space.created(ephemeral(size=1))
     with Writer(lambda: space.addresses(document)) as writer:
-        wait_until(lambda: writer.acknowledged >= 5, LONG, "5 writes are acknowledged")
+        wait_until(lambda: writer.acknowledged >= 5, "5 writes are acknowledged")
     writer.verify()
     key = writer.newest_key  # on a busy machine any other put may have been left without an answer
     with Members() as members:
@@ -43,11 +43,11 @@ def test_the_quorum_watch_and_the_writer_notice_frozen_members(space: Space) -> 
         QuorumWatch(lambda: space.addresses(document)) as quorum,
         Writer(lambda: space.addresses(document)) as writer,
     ):
-        wait_until(lambda: writer.acknowledged >= 5, LONG, "5 writes are acknowledged")
+        wait_until(lambda: writer.acknowledged >= 5, "5 writes are acknowledged")
         with space.frozen(space.pods(document)[0]["metadata"]["name"]):
             space.wait_condition(document, "Degraded", "QuorumLost")
         before = writer.acknowledged
-        wait_until(lambda: writer.acknowledged > before, LONG, "writes go on")
+        wait_until(lambda: writer.acknowledged > before, "writes go on")
         space.wait_settled(document)
     writer.verify()
     longest = max(quorum.losses, default=0.0)
@@ -62,12 +62,12 @@ def test_the_leader_watch_and_the_steady_writer_notice_a_killed_leader(space: Sp
         SteadyWriter(lambda: space.addresses(document)) as writer,
     ):
         began = time.monotonic()
-        wait_until(lambda: writer.acknowledged() >= 50, LONG, "50 writes are acknowledged")
+        wait_until(lambda: writer.acknowledged() >= 50, "50 writes are acknowledged")
         leader = leaders_pod(space, document)
         space.testbed.fault("kill", f"{space.namespace}/{leader}")
         space.wait_serving(document)
         before = writer.acknowledged()
-        wait_until(lambda: writer.acknowledged() >= before + 50, LONG, "writes go on")
+        wait_until(lambda: writer.acknowledged() >= before + 50, "writes go on")
         during = Interval(began, time.monotonic())
     # Followers begin an election one second after the leader's last heartbeat. A watch that was suspended
     # itself may have missed it.
@@ -98,7 +98,6 @@ def test_the_consistency_check_counts_members_and_the_audit_log_counts_writes(sp
                 {"create pods", "create services", "patch etcdclusters/status"}
                 <= {request.kind for request in window.writes(namespace=space.namespace)}
             ),
-            LONG,
             "the operator's writes are in the audit log",
         )
     assert space.names(resources.PODS) == ["example-etcd-cluster-0000"]

@@ -2,18 +2,18 @@
 
 import itertools
 import subprocess
+from collections.abc import Callable
 
 import pytest
 
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
-from e2e.support.clusters import Document, ephemeral
+from e2e.support.clusters import ephemeral
 from e2e.support.measuring import assert_at_most
 from e2e.support.members import Members
-from e2e.support.proxy import put_whole
 from e2e.support.shell import PATIENT, etcdctl_in_shell, start_shell
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
-from e2e.support.waiting import LONG, answered, wait_until
+from e2e.support.waiting import answered, wait_until
 from e2e.support.writer import QuorumWatch, Writer
 from etcd_operator.kube import resources
 from localcluster.kubectl import Kubectl
@@ -52,19 +52,23 @@ def test_create_shows_the_pods_and_services_of_the_documents_and_delete_removes_
     space.kubectl("create", "-f", manifest)
     space.wait_serving(document)
 
-    wait_until(lambda: all_run(space), LONG, lambda: f"all are ready: {space.kubectl('get', 'pods')}")
+    wait_until(lambda: all_run(space), lambda: f"all are ready: {space.kubectl('get', 'pods')}")
     for row in space.kubectl.table("get", "pods"):
         assert row["RESTARTS"] == "0", row
     services = {row["NAME"]: row for row in space.kubectl.table("get", "services")}
     for name in NAMES:
         assert services[name]["PORT(S)"] == "2380/TCP,2379/TCP"
         assert services[name]["TYPE"] == "ClusterIP"
-    assert_consistent(space, document)
+    pods, cluster_id = space.pods(document), assert_consistent(space, document)
     assert_nothing_doubled(space, document)
 
     space.kubectl("delete", "-f", manifest)
-    space.wait_pods_deleted(document)
-    wait_until(lambda: not space.names(resources.SERVICES), LONG, "all services are deleted")
+    space.wait_no_pods()
+    with Members(deadline=0.5) as members:
+        answers = members.reports(pods)
+    # Another cluster may have got one of the addresses.
+    assert not [each for each in answers if each.status.cluster_id == cluster_id], answers
+    wait_until(lambda: not space.names(resources.SERVICES), "all services are deleted")
     assert "example-etcd-cluster" not in space.kubectl("get", "etcdclusters.coreos.com", check=False)
 
 
@@ -100,7 +104,7 @@ def test_writes_through_all_members_are_kept_and_a_settled_cluster_is_left_alone
             QuorumWatch(lambda: space.addresses(document)) as quorum,
             Writer(lambda: space.addresses(document), prefix=f"round-{next(rounds)}") as writer,
         ):
-            wait_until(lambda: writer.acknowledged >= 50, LONG, "50 writes are acknowledged")
+            wait_until(lambda: writer.acknowledged >= 50, "50 writes are acknowledged")
             space.wait_settled(document)
             assert_at_rest(space, 12)
         writer.verify()
@@ -111,18 +115,8 @@ def test_writes_through_all_members_are_kept_and_a_settled_cluster_is_left_alone
 
 
 @pytest.mark.unrestricted
-def test_a_client_pod_reaches_the_cluster_by_its_name(space: Space) -> None:
-    document = space.created(ephemeral(size=1))
-    name = document["metadata"]["name"]
-    start_shell(space)
-    listed = etcdctl_in_shell(space, "--endpoints", f"http://{name}:2379", "member", "list")
-    assert f"{name}-0000" in listed
-
-
-@pytest.mark.unrestricted
 def test_a_client_pod_reaches_every_member_by_the_endpoints_in_status(space: Space) -> None:
-    document = space.created(ephemeral())
-    space.wait_settled(document)
+    document = space.settled(ephemeral())
     endpoints = space.status(document)["endpoints"]
     assert endpoints == [f"http://{name}.{space.namespace}.svc:2379" for name in NAMES]
     start_shell(space)
@@ -135,48 +129,13 @@ def test_a_client_pod_reaches_every_member_by_the_endpoints_in_status(space: Spa
     assert etcdctl_in_shell(space, *together, "get", "foo").split() == ["foo", "bar"]
 
 
-def test_a_whole_object_put_without_a_resource_version_works_through_kubectl_proxy(space: Space) -> None:
-    space.created(ephemeral(size=1))
-    # The document's body.json, with this test's namespace; the cluster is paused so that only the PUT acts.
-    body = {
-        "apiVersion": "coreos.com/v1",
-        "kind": "EtcdCluster",
-        "metadata": {"name": "example-etcd-cluster", "namespace": space.namespace},
-        "spec": {"size": 1, "paused": True},
-    }
-    stored = put_whole(space.kubectl, space.namespace, body)
-    assert stored["spec"]["paused"] is True
-    reason = ("Degraded", "Progressing")
-    wait_until(
-        lambda: any(
-            each["reason"] == "Paused"
-            for each in space.status(ephemeral()).get("conditions", [])
-            if each["type"] in reason
-        ),
-        LONG,
-        "the operator sees the new spec",
-    )
-
-
-def test_many_clusters_in_many_namespaces_are_served_at_once(space: Space, kubectl: Kubectl) -> None:
+def test_many_clusters_in_many_namespaces_are_served_at_once(make_space: Callable[[], Space]) -> None:
     """Same names everywhere; each its own cluster with its own ID."""
-    namespaces = [f"{space.namespace}-{number}" for number in range(3)]
-    try:
-        spaces = []
-        for namespace in namespaces:
-            kubectl("create", "namespace", namespace)
-            there = Space(namespace, space.testbed, kubectl.within(namespace), space.api, space.operator)
-            spaces.append(there)
-            for name in ("one", "two"):
-                there.create(ephemeral(name, size=1))
-        ids = []
-        for there in spaces:
-            for name in ("one", "two"):
-                there.wait_serving(ephemeral(name, size=1))
-                ids.append(assert_consistent(there, ephemeral(name, size=1)))
-        assert len(set(ids)) == 6
-    finally:
-        kubectl("delete", "namespace", *namespaces, "--wait=false", check=False)
+    spaces = [make_space() for _ in range(3)]
+    made = [(space, space.create(ephemeral(name, size=1))) for space in spaces for name in ("one", "two")]
+    for space, document in made:
+        space.wait_serving(document)
+    assert len({assert_consistent(space, document) for space, document in made}) == 6
 
 
 def etcdctl(kubectl: Kubectl, *arguments: str) -> str:
@@ -196,14 +155,3 @@ def run_etcdctl(kubectl: Kubectl, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def test_a_deleted_clusters_members_do_not_answer_any_more(space: Space) -> None:
-    document: Document = space.created(ephemeral(size=1))
-    pods, cluster_id = space.pods(document), assert_consistent(space, document)
-    space.kubectl("delete", "etcdclusters.coreos.com", document["metadata"]["name"])
-    space.wait_pods_deleted(document)
-    with Members(deadline=0.5) as members:
-        answers = members.reports(pods)
-    # Another cluster may have got one of the addresses.
-    assert not [each for each in answers if each.status.cluster_id == cluster_id], answers

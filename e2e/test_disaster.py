@@ -15,7 +15,6 @@ from e2e.support.testbed import ROOT
 from e2e.support.waiting import LONG, wait_until
 from e2e.support.watching import watcher
 from e2e.test_backup_tool import wait_healthy
-from etcd_operator.kube import resources
 
 EXAMPLE = ROOT / "manifests" / "examples" / "example-etcd-cluster-with-backup.yaml"
 NAME = "etcd-cluster-with-backup"
@@ -55,12 +54,12 @@ def await_seed(space: Space, seed: str) -> None:
         seen.append(rows(space).get(seed, ("", "")))
         return seen[-1][1] == "Init:0/2"
 
-    wait_until(is_seen, LONG, lambda: f"{seed} is Init:0/2, seen {set(seen)}", every=0.05)
+    wait_until(is_seen, lambda: f"{seed} is Init:0/2, seen {set(seen)}", every=0.05)
 
 
 def await_members(space: Space, document: Document, *numbers: int) -> None:
     expected = dict.fromkeys(names(*numbers), ("1/1", "Running"))
-    wait_until(lambda: rows(space) == expected, LONG, lambda: f"{expected}, now {rows(space)}", every=0.5)
+    wait_until(lambda: rows(space) == expected, lambda: f"{expected}, now {rows(space)}", every=0.5)
     space.wait_settled(document)
     assert_consistent(space, document)
     found = etcdctl_in_shell(space, "--endpoints", f"http://{NAME}:2379", "get", "foo", "--print-value-only")
@@ -77,11 +76,11 @@ def test_all_pods_deleted_together_are_restored_from_the_newest_backup(space: Sp
         watching = watcher(space, NAME)
         watching.await_event()
         revision = await_backup(space, NAME, load.newest)
-        wait_until(lambda: load.newest > revision, LONG, "writes that no backup has")
+        wait_until(lambda: load.newest > revision, "writes that no backup has")
         space.kubectl("delete", "pod", *names(0, 1, 2), "--now")
         await_seed(space, names(3)[0])
         await_members(space, document, 3, 4, 5)
-        wait_until(lambda: load.newest > BUMP, LONG, "writes go on")
+        wait_until(lambda: load.newest > BUMP, "writes go on")
 
     status = space.status(document)
     recovery = status["recovery"]
@@ -95,9 +94,7 @@ def test_all_pods_deleted_together_are_restored_from_the_newest_backup(space: Sp
     watching.await_compacted()
     warnings = ("QuorumLost", "RecoveryStarted", "Recovered")
     space.wait_events(NAME, *(("Warning", reason) for reason in warnings))
-    wait_until(
-        lambda: space.status(document)["backup"]["revision"] > BUMP, LONG, "the new cluster is backed up"
-    )
+    wait_until(lambda: space.status(document)["backup"]["revision"] > BUMP, "the new cluster is backed up")
     assert_at_rest(space, 10)
 
 
@@ -120,32 +117,28 @@ def test_a_new_cluster_begins_with_the_newest_backup_of_a_deleted_one(space: Spa
     wait_healthy(space, old)
     with Members(deadline=LONG) as members:
         revision = members.client(space.addresses(old)[0]).put(b"foo", b"bar")
-    wait_until(lambda: space.status(old)["backup"]["revision"] == revision, LONG, "the write is backed up")
+    wait_until(lambda: space.status(old)["backup"]["revision"] == revision, "the write is backed up")
     space.kubectl("delete", "etcdclusters.coreos.com", "old")
-    wait_until(lambda: not space.names(resources.PODS), LONG, "its pods are gone")
+    space.wait_no_pods()
 
     for document in (
         ephemeral("new", size=1, restore={"backupClusterName": "old"}),
         ephemeral("old", size=2, backup=backup, restore={"backupClusterName": "old"}),
     ):
         name = document["metadata"]["name"]
-        space.created(document)
-        space.wait_settled(document)
+        space.settled(document)
         assert_consistent(space, document)
         with Members(deadline=LONG) as members:
             found = members.client(space.addresses(document)[0]).get(b"foo")
         assert found is not None
         assert found.value == b"bar"
         recovery = space.status(document)["recovery"]
-        assert (recovery["revision"], recovery["replaces"], recovery["seed"]) == (
-            revision,
-            "",
-            f"{name}-0000",
-        )
+        assert (recovery["revision"], recovery["replaces"]) == (revision, "")
+        assert recovery["seed"] == f"{name}-0000"
         space.wait_events(name, ("Normal", "RestoreStarted"), ("Normal", "Restored"))
         if name == "new":
             space.kubectl("delete", "etcdclusters.coreos.com", name)
-            wait_until(lambda: not space.names(resources.PODS), LONG, "its pods are gone")
+            space.wait_no_pods()
     assert recovery["source"]["type"] == "ToolBackup"
 
 
@@ -156,9 +149,9 @@ def test_a_new_cluster_begins_with_a_backup_in_a_real_bucket(space: Space) -> No
     backup = {"backupIntervalInSecond": INTERVAL, "maxBackups": 3, "storageType": "S3", "s3": target}
     old = space.created(ephemeral("old", size=1, backup=backup))
     with Load(lambda: space.addresses(old)) as load:
-        wait_until(lambda: load.newest > 100, LONG, "writes are acknowledged")
+        wait_until(lambda: load.newest > 100, "writes are acknowledged")
         revision = await_backup(space, "old", load.newest)
-        wait_until(lambda: load.newest > revision, LONG, "writes that no backup has")
+        wait_until(lambda: load.newest > revision, "writes that no backup has")
     space.kubectl("delete", "etcdclusters.coreos.com", "old")
     document = space.created(
         ephemeral("new", backup=backup, restore={"backupClusterName": "old", "storageType": "S3"})

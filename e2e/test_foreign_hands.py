@@ -5,19 +5,17 @@ from typing import Any
 
 import pytest
 
+from e2e.support.api import LABELS
 from e2e.support.checks import assert_at_rest, assert_consistent
-from e2e.support.clusters import COREOS, Document, ephemeral, persistent
-from e2e.support.members import Members
+from e2e.support.clusters import Document, each_kind
+from e2e.support.resizing import member_ids, resize, sized
 from e2e.support.space import Space
-from e2e.support.waiting import LONG, hold_for, wait_until
+from e2e.support.waiting import hold_for, wait_until
 from etcd_operator.kube import resources
 from localcluster.kubectl import as_stream
 
-KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
 SINCE_1_36 = "admissionregistration.k8s.io/v1"
 ANNOTATION = "example.com~1seen"
-CLUSTER_LABEL = {COREOS: "etcd_cluster"}
-PERSISTENT_LABEL = "etcd.improbable.io/cluster-name"
 ANNOTATED = (
     "(has(object.metadata.annotations) ? "
     f"[JSONPatch{{op: 'add', path: '/metadata/annotations/{ANNOTATION}', value: 'yes'}}]"
@@ -78,7 +76,7 @@ def policies(space: Space) -> Iterator[None]:
             space.kubectl.create(document)
         probe = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "probe"}}
         probe["metadata"]["labels"] = {"probe": "1"}  # type: ignore[index]
-        wait_until(lambda: _is_applied(space, probe), LONG, "the policies are in force", every=0.5)
+        wait_until(lambda: _is_applied(space, probe), "the policies are in force", every=0.5)
         yield
     finally:
         for document in made:
@@ -95,24 +93,15 @@ def _is_applied(space: Space, probe: Document) -> bool:
     return bool(found.get("spec", {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow")
 
 
-def resize(space: Space, document: Document, size: int) -> None:
-    field = "size" if document["apiVersion"] == COREOS else "replicas"
-    document["spec"][field] = size
-    space.kubectl.apply(document)
-    space.wait_serving(document)
-    space.wait_settled(document)
-
-
 @pytest.mark.usefixtures("policies")
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind()
 def test_under_policies_that_add_to_each_object_everything_works_and_nothing_is_written_at_rest(
     space: Space, kind: Any
 ) -> None:
-    document = space.created(kind())
-    space.wait_settled(document)
+    document = space.settled(kind())
     assert_at_rest(space, 20)
-    resize(space, document, 4)
-    resize(space, document, 3)
+    for size in (4, 3):
+        document = resize(space, document, size)
     assert_at_rest(space, 10)
     assert_consistent(space, document)
     for pod in space.pods(document):
@@ -120,42 +109,26 @@ def test_under_policies_that_add_to_each_object_everything_works_and_nothing_is_
     budget = space.api.get(resources.BUDGETS, space.namespace, document["metadata"]["name"]) or {}
     assert budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
     space.kubectl("delete", "-f", "-", stdin=as_stream(document))
-    space.wait_pods_deleted(document)
+    space.wait_no_pods()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind()
 def test_members_whose_pods_lost_their_label_stay_members(space: Space, kind: Any) -> None:
-    document = space.created(kind(**{"size" if kind is ephemeral else "replicas": 5}))
-    space.wait_settled(document)
-    label = CLUSTER_LABEL.get(document["apiVersion"], PERSISTENT_LABEL)
-    before = identities(space, document)
-    with Members() as members:
-        ids = member_ids(members, space.pods(document))
+    document = space.settled(sized(kind(), 5))
+    label = LABELS[document["apiVersion"]]
+    before, ids = identities(space, document), member_ids(space, document)
     names = [name for name, _ in before][:2]
     for name in names:
         space.kubectl("label", "pod", name, f"{label}-")
     wait_until(
         lambda: identities(space, document) == before,
-        LONG,
         lambda: f"the pods are the same as before: {identities(space, document)} instead of {before}",
     )
     hold_for(5, lambda: identities(space, document) == before, "no other pods")
     space.wait_serving(document)
-    with Members() as members:
-        now = member_ids(members, space.pods(document))
-    assert now == ids, f"{now} instead of {ids}"
+    assert (now := member_ids(space, document)) == ids, f"{now} instead of {ids}"
     space.wait_settled(document)
     assert_consistent(space, document)
-
-
-def member_ids(members: Members, pods: list[Document]) -> set[str]:
-    """The IDs of the members that run in these pods, once all answer."""
-
-    def found() -> set[str]:
-        reports = members.reports(pods)
-        return {report.status.member_id for report in reports} if len(reports) == len(pods) else set()
-
-    return wait_until(found, LONG, f"all {len(pods)} members answer")
 
 
 def identities(space: Space, document: Document) -> list[tuple[str, str]]:

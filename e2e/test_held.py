@@ -9,7 +9,7 @@ from e2e.support.resizing import member_ids, members_of, settle
 from e2e.support.shell import etcdctl_in_member
 from e2e.support.space import Space
 from e2e.support.status import condition
-from e2e.support.waiting import LONG, hold_for, wait_until
+from e2e.support.waiting import hold_for, wait_until
 from etcd_operator.api import coreos, improbable
 from etcd_operator.kube import resources
 
@@ -35,8 +35,7 @@ def test_an_image_that_does_not_exist_is_named_and_other_clusters_are_served(spa
 
 
 def test_a_full_store_is_reported_and_keeps_nobody_from_being_replaced(space: Space) -> None:
-    document = space.created(ephemeral(name="full"))
-    settle(space, document)
+    document = space.settled(ephemeral(name="full"))
     cluster_id = assert_consistent(space, document)
     address, member_id = space.addresses(document)[1], int(member_ids(space, document)["full-0001"], 16)
     raise_no_space(address, member_id)
@@ -45,12 +44,11 @@ def test_a_full_store_is_reported_and_keeps_nobody_from_being_replaced(space: Sp
     space.wait_available(document)
 
     space.kubectl("delete", "pod", "full-0000", "--wait=false")
-    wait_until(lambda: "full-0003" in members_of(space, document), LONG, "a new member takes its place")
+    wait_until(lambda: "full-0003" in members_of(space, document), "a new member takes its place")
     space.wait_serving(document)
     space.wait_condition(document, "Degraded", "OutOfSpace")
     wait_until(
         lambda: all(condition(pod, SERVES)["status"] == "True" for pod in space.pods(document)),
-        LONG,
         "all members serve",
     )
 
@@ -60,11 +58,10 @@ def test_a_full_store_is_reported_and_keeps_nobody_from_being_replaced(space: Sp
 
 
 def test_a_member_with_corrupt_data_is_replaced_and_writes_are_taken_again(space: Space) -> None:
-    document = space.created(ephemeral(name="corrupt"))
-    settle(space, document)
+    document = space.settled(ephemeral(name="corrupt"))
     cluster_id = assert_consistent(space, document)
     raise_corrupt(space.addresses(document)[0], int(member_ids(space, document)["corrupt-0001"], 16))
-    wait_until(lambda: "corrupt-0003" in members_of(space, document), LONG, "a new member takes its place")
+    wait_until(lambda: "corrupt-0003" in members_of(space, document), "a new member takes its place")
     settle(space, document)
     assert "corrupt-0001" not in members_of(space, document)
     assert (left := disarm(space.addresses(document)[0])) == 0, f"{left} alarms are left"
@@ -72,8 +69,7 @@ def test_a_member_with_corrupt_data_is_replaced_and_writes_are_taken_again(space
 
 
 def test_members_stay_ready_where_authentication_is_switched_on(space: Space) -> None:
-    document = space.created(persistent("locked", replicas=1))
-    settle(space, document)
+    document = space.settled(persistent("locked", replicas=1))
     (pod,) = space.pods(document)
 
     def etcdctl(*arguments: str) -> None:
@@ -92,7 +88,7 @@ def test_members_stay_ready_where_authentication_is_switched_on(space: Space) ->
         pods = [each for each in space.pods(document) if each["metadata"]["uid"] != pod["metadata"]["uid"]]
         return [condition(each, serves).get("status") for each in pods] == ["True"]
 
-    wait_until(is_back, LONG, "the peer is made again and serves")
+    wait_until(is_back, "the peer is made again and serves")
     (pod,) = space.pods(document)
     etcdctl("--user=root:secret", "auth", "disable")
     settle(space, document)
@@ -151,7 +147,6 @@ def assert_namespace_is_deleted(space: Space) -> None:
     space.kubectl("delete", "namespace", space.namespace, "--wait=false")
     wait_until(
         lambda: "NotFound" in space.kubectl("get", "namespace", space.namespace, check=False),
-        LONG,
         "the namespace is deleted",
         every=1.0,
     )
@@ -167,7 +162,7 @@ def test_a_namespace_with_clusters_of_both_groups_is_deleted_without_hanging(spa
 def test_a_namespace_is_deleted_also_in_the_middle_of_a_creation(space: Space) -> None:
     space.create(ephemeral())
     space.create(persistent())
-    wait_until(lambda: space.names(resources.PODS), LONG, "the first pod is there")
+    wait_until(lambda: space.names(resources.PODS), "the first pod is there")
     assert_namespace_is_deleted(space)
 
 
@@ -201,6 +196,6 @@ def test_a_peer_made_by_hand_makes_nothing_and_reports_what_to_do_instead(space:
         conditions = stored.get("status", {}).get("conditions", [])
         return any("create an EtcdCluster instead" in each["message"] for each in conditions)
 
-    wait_until(refused, LONG, "its status reports why nothing is done")
+    wait_until(refused, "its status reports why nothing is done")
     assert space.names(resources.CLAIMS) == []
     assert space.names(resources.REPLICA_SETS) == []

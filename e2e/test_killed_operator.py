@@ -1,4 +1,4 @@
-"""The operator is killed five times at random in each workflow that brings data back, or takes it over."""
+"""The operator is killed five times at random while it creates clusters, restores data or takes it over."""
 
 import os
 import random
@@ -14,29 +14,39 @@ from e2e.support.clusters import ephemeral, persistent
 from e2e.support.external import external
 from e2e.support.load import Load
 from e2e.support.operators import Operator
-from e2e.support.resizing import RATE, kind_of, settle
+from e2e.support.resizing import settle
 from e2e.support.space import Space
-from e2e.support.waiting import LONG, hold_for, wait_until
-from e2e.support.writer import Writer
-from e2e.test_adopt import is_finished, listed
+from e2e.support.waiting import hold_for, wait_until
+from e2e.test_adopt import adopted
 from e2e.test_backups import ON_CLAIM, backup, wait_phase, with_a_key
 from e2e.test_losses import assert_reported
 from e2e.test_quorum_lost import NAME, names
 from e2e.test_restores import assert_restored, ended, lose_everything, restore
-from etcd_operator.kube import resources
 
-pytestmark = [pytest.mark.exclusive, pytest.mark.long]
+pytestmark = pytest.mark.exclusive
 
 KILLS = 5
 MOST_SECONDS = 6.0
 """Between two kills; half of it is about what the operator needs until it leads again."""
+MOST_OF_A_CREATION = 1.5
+
+
+@contextmanager
+def creation(space: Space) -> Iterator[None]:
+    documents = [space.create(ephemeral("ephemeral")), space.create(persistent("persistent"))]
+    yield
+    for document in documents:
+        space.wait_serving(document)
+        space.wait_settled(document)
+        assert_consistent(space, document)
+        assert_nothing_doubled(space, document)
 
 
 @contextmanager
 def restore_to_a_new_cluster(space: Space) -> Iterator[None]:
     with_a_key(space)
     with Load(lambda: space.addresses(persistent(replicas=1))) as load:
-        wait_until(lambda: load.newest > 100, LONG, "writes are acknowledged")
+        wait_until(lambda: load.newest > 100, "writes are acknowledged")
         space.kubectl.create(backup("one", ON_CLAIM))
         revision = wait_phase(space, "one", "Completed")["revision"]
     lose_everything(space)
@@ -51,15 +61,14 @@ def restore_to_a_new_cluster(space: Space) -> Iterator[None]:
 
 @contextmanager
 def recovery_from_a_backup(space: Space) -> Iterator[None]:
-    document = space.created(ephemeral(backup=OF_ONE_CLUSTER))
-    space.wait_settled(document)
+    document = space.settled(ephemeral(backup=OF_ONE_CLUSTER))
     with Load(lambda: space.addresses(document)) as load:
-        wait_until(lambda: load.newest > 100, LONG, "writes are acknowledged")
+        wait_until(lambda: load.newest > 100, "writes are acknowledged")
         revision = await_backup(space, NAME, load.newest)
-        wait_until(lambda: load.newest > revision, LONG, "writes that no backup has")
+        wait_until(lambda: load.newest > revision, "writes that no backup has")
         space.kubectl("delete", "pod", *names(0, 1, 2), "--now", "--wait=false")
         yield
-        wait_until(lambda: "recovery" in space.status(document), LONG, "a recovery has begun")
+        wait_until(lambda: "recovery" in space.status(document), "a recovery has begun")
         space.wait_serving(document)
         space.wait_settled(document)
     assert space.status(document)["recovery"]["revision"] >= revision
@@ -70,11 +79,11 @@ def recovery_from_a_backup(space: Space) -> Iterator[None]:
 def restore_at_creation(space: Space) -> Iterator[None]:
     old = space.created(ephemeral("old", size=1, backup=OF_ONE_CLUSTER))
     with Load(lambda: space.addresses(old)) as load:
-        wait_until(lambda: load.newest > 100, LONG, "writes are acknowledged")
+        wait_until(lambda: load.newest > 100, "writes are acknowledged")
         revision = await_backup(space, "old", load.newest)
-        wait_until(lambda: load.newest > revision, LONG, "writes that no backup has")
+        wait_until(lambda: load.newest > revision, "writes that no backup has")
     space.kubectl("delete", "etcdclusters.coreos.com", "old")
-    wait_until(lambda: not space.names(resources.PODS), LONG, "its pods are gone")
+    space.wait_no_pods()
     document = space.create(ephemeral("new", restore={"backupClusterName": "old"}))
     yield
     settle(space, document)
@@ -88,41 +97,32 @@ def restore_at_creation(space: Space) -> Iterator[None]:
 @contextmanager
 def adoption(space: Space) -> Iterator[None]:
     theirs = external(space, 1)
-    document = persistent(adopt={"endpoints": theirs.endpoints})
-
-    def addresses() -> list[str]:
-        ours = space.addresses(document)
-        return ours if is_finished(space, document) else [*theirs.addresses(), *ours]
-
-    with Writer(addresses, per_second=RATE) as writer:
-        wait_until(lambda: writer.acknowledged > 10, LONG, "the external member takes writes")
-        before = listed(theirs.addresses()[0]).cluster_id
-        space.create(document)
+    with adopted(space, theirs, persistent(adopt={"endpoints": theirs.endpoints})):
         yield
-        wait_until(
-            lambda: is_finished(space, document),
-            LONG,
-            lambda: f"{kind_of(document)} is adopted: {space.status(document)}",
-        )
-        settle(space, document)
-    writer.verify()
-    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
-    assert assert_consistent(space, document) == before
 
 
 WORKFLOWS = (restore_to_a_new_cluster, recovery_from_a_backup, restore_at_creation, adoption)
 
 
-@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.__name__)
+@pytest.mark.parametrize(
+    ("workflow", "most"),
+    [
+        pytest.param(creation, MOST_OF_A_CREATION, id="creation"),
+        *(pytest.param(each, MOST_SECONDS, id=each.__name__, marks=pytest.mark.long) for each in WORKFLOWS),
+    ],
+)
 def test_an_operator_killed_five_times_ends_what_was_begun(
-    space: Space, operator: Operator, workflow: Callable[[Space], AbstractContextManager[None]]
+    space: Space,
+    operator: Operator,
+    workflow: Callable[[Space], AbstractContextManager[None]],
+    most: float,
 ) -> None:
     seed = int(os.environ.get("ETCD_OPERATOR_E2E_SEED") or time.time())
     print(f"seed: ETCD_OPERATOR_E2E_SEED={seed}")
     chance = random.Random(seed)
     with workflow(space):
         for _ in range(KILLS):
-            hold_for(chance.uniform(0.0, MOST_SECONDS), lambda: True, "the operator works", every=0.01)
+            hold_for(chance.uniform(0.0, most), lambda: True, "the operator works", every=0.01)
             operator.kill()
         operator.wait_ready()
     assert_at_rest(space, 12)

@@ -26,8 +26,7 @@ RESTORE = "etcd.improbable.io/restore"
 def test_a_kube_apiserver_relists_after_its_whole_etcd_came_back_from_a_backup(
     space: Space, tmp_path: Path
 ) -> None:
-    document = space.created(ephemeral(backup=OF_ONE_CLUSTER))
-    space.wait_settled(document)
+    document = space.settled(ephemeral(backup=OF_ONE_CLUSTER))
     address = space.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
 
     def save() -> None:
@@ -45,8 +44,7 @@ def test_a_kube_apiserver_relists_after_its_whole_etcd_came_back_from_a_backup(
 
 
 def test_a_kube_apiserver_relists_after_its_etcd_was_restored_in_place(space: Space, tmp_path: Path) -> None:
-    document = space.created(persistent())
-    space.wait_settled(document)
+    document = space.settled(persistent())
     space.kubectl.create(CLAIM)
     before = space.status(document)["clusterID"]
 
@@ -56,11 +54,7 @@ def test_a_kube_apiserver_relists_after_its_etcd_was_restored_in_place(space: Sp
 
     def restore() -> None:
         space.kubectl("annotate", kind_of(document), "my-cluster", f"{RESTORE}={before}/one/1")
-        wait_until(
-            lambda: space.status(document)["clusterID"] != before,
-            LONG,
-            lambda: f"it is restored: {space.status(document)}",
-        )
+        space.wait_for(document, lambda: space.status(document)["clusterID"] != before, "it is restored")
         space.wait_settled(document)
 
     with (
@@ -74,7 +68,7 @@ def test_a_kube_apiserver_relists_after_its_etcd_was_restored_in_place(space: Sp
 def assert_relists(server: ApiServer, save: Callable[[], object], lose: Callable[[], None]) -> None:
     """Let it write before and after a backup, lose what is later, and see that it goes on from the backup."""
     with controllers(server, "serviceaccount-controller"):
-        wait_until(lambda: server.kubectl("create", "configmap", "before"), LONG, "it makes its namespaces")
+        wait_until(lambda: server.kubectl("create", "configmap", "before"), "it makes its namespaces")
         await_informers(server, "first")
         save()
         server.kubectl("create", "configmap", "later")
@@ -100,14 +94,14 @@ def assert_relists(server: ApiServer, save: Callable[[], object], lose: Callable
 
 def await_cached(server: ApiServer, *names: str) -> None:
     """Wait until its watch cache has exactly these ConfigMaps."""
-    wait_until(lambda: cached(server) == [*names], LONG, lambda: f"{names} are cached: {cached(server)}")
+    wait_until(lambda: cached(server) == [*names], lambda: f"{names} are cached: {cached(server)}")
 
 
 def await_informers(server: ApiServer, namespace: str) -> None:
     """Create a namespace and wait until the controller has seen it."""
     server.kubectl("create", "namespace", namespace)
     within = server.kubectl.within(namespace)
-    wait_until(lambda: within("get", "serviceaccount", "default"), LONG, "the controller has seen it")
+    wait_until(lambda: within("get", "serviceaccount", "default"), "the controller has seen it")
 
 
 def listed(server: ApiServer) -> list[str]:

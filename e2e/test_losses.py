@@ -11,16 +11,15 @@ from e2e.support.load import Load
 from e2e.support.resizing import leaders_pod
 from e2e.support.space import Space
 from e2e.support.status import condition
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 from e2e.support.watching import watcher
-from e2e.test_quorum_lost import NAME, await_recovered, lose, names, pause, restart
-from etcd_operator.kube import resources
+from e2e.test_quorum_lost import NAME, await_loss, await_recovered, lose, names, pause, restart
 
 
 def writes(load: Load, number: int = 100) -> None:
     """Wait for so many more acknowledged writes."""
     before = len(load.acknowledged)
-    wait_until(lambda: len(load.acknowledged) >= before + number, LONG, "writes are acknowledged")
+    wait_until(lambda: len(load.acknowledged) >= before + number, "writes are acknowledged")
 
 
 def assert_reported(space: Space, document: Document, load: Load, reason: str) -> None:
@@ -39,8 +38,7 @@ def assert_reported(space: Space, document: Document, load: Load, reason: str) -
 )
 def test_the_newer_of_survivor_and_backup_is_the_source(space: Space, is_survivor_newer: bool) -> None:
     """A backup is newer than a survivor that hung while the others were written to, and was restarted."""
-    document = space.created(ephemeral(backup=OF_ONE_CLUSTER))
-    space.wait_settled(document)
+    document = space.settled(ephemeral(backup=OF_ONE_CLUSTER))
     leader = leaders_pod(space, document)
     survivor = max(name for name in names(0, 1, 2) if name != leader)
     lost = [number for number in (0, 1, 2) if names(number) != [survivor]]
@@ -61,7 +59,8 @@ def test_the_newer_of_survivor_and_backup_is_the_source(space: Space, is_survivo
         if is_survivor_newer:
             lose(space, document, *lost)
         else:
-            delete(space, document, lost)
+            space.kubectl("delete", "pod", *names(*lost), "--now", "--wait=false")
+            await_loss(space, document, *lost)
             restart(space, survivor)  # what it had not read from its peers' connections is gone with them
             stack.close()
             pause(space, document, is_paused=False)
@@ -77,15 +76,3 @@ def test_the_newer_of_survivor_and_backup_is_the_source(space: Space, is_survivo
     )
     watching.await_compacted()
     assert_at_rest(space, 10)
-
-
-def delete(space: Space, document: Document, numbers: list[int]) -> None:
-    """Delete pods and wait until they are gone; their cluster is paused."""
-    space.kubectl("delete", "pod", *names(*numbers), "--now", "--wait=false")
-    deleted = set(names(*numbers))
-    wait_until(lambda: not deleted & set(space.names(resources.PODS)), LONG, "the pods are deleted")
-    wait_until(
-        lambda: condition(space.stored(document), "Available")["reason"] == "QuorumLost",
-        LONG,
-        lambda: f"the loss is reported: {space.status(document)}",
-    )

@@ -3,27 +3,23 @@
 No member is replaced whose data can come back.
 """
 
-import threading
 import time
 from typing import Any
 
 import pytest
 
 from e2e.support.checks import assert_consistent
-from e2e.support.clusters import Document, ephemeral, persistent
+from e2e.support.clusters import Document, each_kind, ephemeral, persistent
 from e2e.support.keys import KeyClient
 from e2e.support.measuring import assert_at_most
 from e2e.support.members import MORE_THAN_APPLIED, Members
 from e2e.support.resizing import (
-    GAP_SECONDS,
     RATE,
     assert_claims_are_their_members,
-    gap_while,
     leaders_pod,
     member_ids,
     members_of,
     resize,
-    scale,
     settle,
 )
 from e2e.support.space import Space
@@ -31,12 +27,6 @@ from e2e.support.status import is_available
 from e2e.support.waiting import LONG, wait_until
 from e2e.support.writer import KEYS, Writer
 from etcd_operator.errors import OperatorError
-
-KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
-PERSISTENT_ON_REQUEST = pytest.mark.parametrize(
-    "kind", [KINDS[0], pytest.param(persistent, id="persistent", marks=pytest.mark.long)]
-)
-
 
 REPORTED_SECONDS = 5.0
 """Until the status reports a lost quorum."""
@@ -48,7 +38,7 @@ BUSY_SECONDS = 3.0
 def go_on(writer: Writer) -> None:
     """Wait until every key has been written again."""
     before = writer.acknowledged
-    wait_until(lambda: writer.acknowledged >= before + 2 * KEYS, LONG, "writes go on")
+    wait_until(lambda: writer.acknowledged >= before + 2 * KEYS, "writes go on")
 
 
 def assert_nothing_lost(
@@ -56,16 +46,14 @@ def assert_nothing_lost(
 ) -> None:
     """All writes are there, and all members are those of before."""
     writer.verify()
-    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
     assert assert_consistent(space, document) == cluster_id
     assert member_ids(space, document) == ids, "a member was replaced whose data was there"
 
 
-@PERSISTENT_ON_REQUEST
+@each_kind(persistents=pytest.mark.long)
 def test_a_leader_that_is_killed_or_hangs_is_waited_for_and_nothing_is_lost(space: Space, kind: Any) -> None:
     space.require_local("the processes of this cluster are not ours to signal")
-    document = space.created(kind(name="led"))
-    settle(space, document)
+    document = space.settled(kind(name="led"))
     cluster_id, ids = assert_consistent(space, document), member_ids(space, document)
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         go_on(writer)
@@ -75,23 +63,22 @@ def test_a_leader_that_is_killed_or_hangs_is_waited_for_and_nothing_is_lost(spac
 
         frozen = leaders_pod(space, document)
         with space.frozen(frozen):
-            wait_until(lambda: leaders_pod(space, document) != frozen, LONG, "another member leads")
+            wait_until(lambda: leaders_pod(space, document) != frozen, "another member leads")
             space.wait_condition(document, "Degraded", "MemberUnhealthy")
             before = writer.acknowledged
-            wait_until(lambda: writer.acknowledged > before, LONG, "writes go on without it")
+            wait_until(lambda: writer.acknowledged > before, "writes go on without it")
         settle(space, document)
         go_on(writer)
     assert_nothing_lost(space, document, writer, cluster_id, ids)
 
 
-@PERSISTENT_ON_REQUEST
+@each_kind(persistents=pytest.mark.long)
 def test_a_member_that_hangs_for_thousands_of_entries_takes_writes_though_nobody_else_writes(
     space: Space, kind: Any
 ) -> None:
     """It gets them as a raft snapshot, and refuses writes until there is another entry (decision 036)."""
     space.require_local("the processes of this cluster are not ours to signal")
-    document = space.created(kind(name="behind"))
-    settle(space, document)
+    document = space.settled(kind(name="behind"))
     leader = leaders_pod(space, document)
     at = {pod["metadata"]["name"]: pod["status"]["podIP"] for pod in space.pods(document)}
     frozen = next(name for name in at if name != leader)
@@ -99,7 +86,7 @@ def test_a_member_that_hangs_for_thousands_of_entries_takes_writes_though_nobody
         with space.frozen(frozen):
             members.client(at[leader]).append_nothing(MORE_THAN_APPLIED, within=LONG)
         behind = members.client(at[frozen])
-        wait_until(lambda: accepts(behind), LONG, f"{frozen} takes writes")
+        wait_until(lambda: accepts(behind), f"{frozen} takes writes")
 
 
 def accepts(member: KeyClient) -> bool:
@@ -118,15 +105,14 @@ def test_the_status_reports_within_seconds_that_a_majority_hangs(space: Space) -
     Exclusive, because other tests would take its time, or the operator away.
     """
     space.require_local("the processes of this cluster are not ours to signal")
-    document = space.created(ephemeral(name="hung"))
-    settle(space, document)
+    document = space.settled(ephemeral(name="hung"))
     cluster_id = assert_consistent(space, document)
 
     def seconds_until_reported() -> float:
         settle(space, document)
         with space.frozen(*(pod["metadata"]["name"] for pod in space.pods(document)[:2])):
             began = time.monotonic()
-            wait_until(lambda: not is_available(space.stored(document)), LONG, "the loss is reported")
+            wait_until(lambda: not is_available(space.stored(document)), "the loss is reported")
             return time.monotonic() - began
 
     limit = REPORTED_SECONDS + BUSY_SECONDS
@@ -137,15 +123,14 @@ def test_the_status_reports_within_seconds_that_a_majority_hangs(space: Space) -
 
 
 def test_persistent_pods_deleted_one_two_and_all_come_back_on_their_data(space: Space) -> None:
-    document = space.created(persistent())
-    settle(space, document)
+    document = space.settled(persistent())
     cluster_id, ids = assert_consistent(space, document), member_ids(space, document)
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         for count in (1, 2, 3):
             go_on(writer)
             pods = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in space.pods(document)[:count]}
             space.kubectl("delete", "pod", *pods, "--wait=false")
-            wait_until(lambda old=pods: _are_replaced(space, document, old), LONG, "they are replaced")  # type: ignore[misc]
+            wait_until(lambda old=pods: _are_replaced(space, document, old), "they are replaced")  # type: ignore[misc]
             settle(space, document)
         go_on(writer)
     assert_nothing_lost(space, document, writer, cluster_id, ids)
@@ -158,27 +143,8 @@ def _are_replaced(space: Space, document: Document, old: dict[str, str]) -> bool
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_write_is_lost_from_one_to_seven_and_back(space: Space, kind: Any) -> None:
-    document, untouched = space.created(kind("wide", 1)), space.created(kind("untouched"))
-    for each in (document, untouched):
-        settle(space, each)
-    before = assert_consistent(space, document)
-
-    def change(writer: Writer) -> None:
-        for size in (3, 5, 7, 5, 3, 1):
-            resize(space, document, size)
-            go_on(writer)
-
-    gap = gap_while(space, document, untouched, change)
-    assert_at_most(GAP_SECONDS, gap, "seconds without a write", attempts=2)
-    assert assert_consistent(space, document) == before
-
-
-@pytest.mark.long
 def test_ordinals_are_numbers_from_nine_to_eleven_and_back(space: Space) -> None:
-    document = space.created(persistent(replicas=9))
-    settle(space, document)
+    document = space.settled(persistent(replicas=9))
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         for size in (10, 11, 9):
             document = resize(space, document, size)
@@ -186,19 +152,3 @@ def test_ordinals_are_numbers_from_nine_to_eleven_and_back(space: Space) -> None
     assert members_of(space, document) == [f"my-cluster-{number}" for number in range(9)]
     assert_consistent(space, document)
     assert_claims_are_their_members(space, document)
-
-
-@pytest.mark.long
-def test_sizes_edited_in_flight_many_times_leave_no_claim_of_a_removed_member(space: Space) -> None:
-    document = space.created(persistent())
-    settle(space, document)
-    pause = threading.Event()
-    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
-        for wait in (0.3, 0.7, 1.5, 3.0):
-            for size in (1, 3, 5, 3, 5, 3):
-                document = scale(space, document, size)
-                pause.wait(wait)
-            settle(space, document)
-            assert_claims_are_their_members(space, document)
-    writer.verify()
-    assert_consistent(space, document)

@@ -11,13 +11,12 @@ from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.coreos_predecessor import database_crd, of_coreos
 from e2e.support.documents import Shell, commands, manifest, section
 from e2e.support.improbable_predecessor import PAUSED, of_improbable, stopped_webhooks
+from e2e.support.members import Members
 from e2e.support.resizing import settle
 from e2e.support.space import Space
 from e2e.support.status import condition
-from e2e.support.waiting import LONG, hold_for, wait_until
+from e2e.support.waiting import hold_for, wait_until
 from e2e.support.writer import Writer
-from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.kube import resources
 
 GUIDE = "migrating.md"
@@ -26,24 +25,20 @@ VERSION = "3.5.35"
 
 def cluster_id(address: str) -> str:
     """Of the cluster whose member is at an address, in hex."""
-    channels = Channels()
-    try:
-        return EtcdClient(channels, f"{address}:2379").status().cluster_id
-    finally:
-        channels.close()
+    with Members() as members:
+        return members.client(address).status().cluster_id
 
 
 def wait_held(space: Space, document: Document) -> None:
     """Wait until our operator reports that it does nothing because of the earlier one."""
     wait_until(
         lambda: condition(space.stored(document), "Degraded").get("reason") == "OtherOperator",
-        LONG,
         lambda: str(space.stored(document)),
     )
 
 
 def wait_writes(writer: Writer) -> None:
-    wait_until(lambda: writer.acknowledged > 10, LONG, "the members take writes")
+    wait_until(lambda: writer.acknowledged > 10, "the members take writes")
 
 
 def objects(space: Space) -> dict[str, list[Any]]:
@@ -98,7 +93,6 @@ def test_a_cluster_of_coreos_operator_is_adopted(space: Space, tmp_path: Path) -
     assert theirs.pods() == []
     assert assert_consistent(space, document) == before
     assert {"example-etcd-cluster", "example-etcd-cluster-client"} <= set(space.names(resources.SERVICES))
-    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
     again = ephemeral("example-etcd-cluster")
     (tmp_path / "example-etcd-cluster.yaml").write_text(manifest(section(GUIDE, "The former name")))
     run(shell, "The former name")
@@ -154,7 +148,6 @@ def test_a_cluster_of_improbables_operator_is_taken_over_in_place(space: Space, 
     assert assert_consistent(space, document) == before
     assert objects(space)["persistentvolumeclaims"] == found["persistentvolumeclaims"]
     assert_at_rest(space, 10)
-    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
 
 
 def unpause(space: Space) -> None:
@@ -172,7 +165,7 @@ def test_a_cluster_whose_pods_are_gone_resumes_on_its_claims(space: Space, tmp_p
     with Writer(theirs.addresses, per_second=50.0) as writer:
         wait_writes(writer)
     space.kubectl("delete", "etcdpeers.etcd.improbable.io", "--all")
-    wait_until(lambda: theirs.pods() == [], LONG, "the pods are gone")
+    wait_until(lambda: theirs.pods() == [], "the pods are gone")
     unpause(space)
     wait_held(space, document)
     run(shell, "When the pods are gone already")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from e2e.support.checks import assert_consistent
-from e2e.support.clusters import Document, ephemeral, persistent
+from e2e.support.clusters import Document, each_kind, ephemeral
 from e2e.support.resizing import RATE, leaders_pod, member_ids, settle
 from e2e.support.space import Space
-from e2e.support.waiting import LONG, hold_for, wait_until
+from e2e.support.waiting import hold_for, wait_until
 from e2e.support.writer import Writer
 from e2e.test_backups import ON_CLAIM, backup, wait_phase, with_a_key
 from e2e.test_restores import assert_restored, ended, lose_everything, restore
@@ -23,8 +23,6 @@ pytestmark = [
     pytest.mark.usefixtures("_three_nodes"),
 ]
 
-KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
-
 
 @pytest.fixture
 def _three_nodes(space: Space) -> Iterator[None]:
@@ -33,7 +31,7 @@ def _three_nodes(space: Space) -> Iterator[None]:
     if len(space.api.all_of(resources.NODES)) < 3:
         pytest.skip("a node less needs three nodes: hack/cluster up --nodes 3")
     yield
-    wait_until(lambda: all_ready(space), LONG, "all nodes are ready again")
+    wait_until(lambda: all_ready(space), "all nodes are ready again")
 
 
 def all_ready(space: Space) -> bool:
@@ -90,16 +88,15 @@ def spare_node(space: Space, document: Document) -> str:
 
 def writes_go_on(writer: Writer) -> None:
     before = writer.acknowledged
-    wait_until(lambda: writer.acknowledged > before + 10, LONG, "writes go on")
+    wait_until(lambda: writer.acknowledged > before + 10, "writes go on")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind()
 def test_a_node_that_comes_back_soon_costs_neither_a_write_nor_a_member(
     space: Space, kind: Any, fault: Any
 ) -> None:
-    document = space.created(kind())
-    settle(space, document)
+    document = space.settled(kind())
     cluster_id, ids = assert_consistent(space, document), member_ids(space, document)
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         writes_go_on(writer)
@@ -110,34 +107,31 @@ def test_a_node_that_comes_back_soon_costs_neither_a_write_nor_a_member(
         settle(space, document)
         writes_go_on(writer)
     writer.verify()
-    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
     assert assert_consistent(space, document) == cluster_id
     assert member_ids(space, document) == ids, "a member was replaced whose data was there"
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_ephemeral_member_on_a_node_that_stays_away_is_replaced(space: Space, fault: Any) -> None:
-    document = space.created(ephemeral())
-    settle(space, document)
+    document = space.settled(ephemeral())
     cluster_id = assert_consistent(space, document)
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         node = spare_node(space, document)
         lost = next(pod["metadata"]["name"] for pod in space.pods(document) if on(pod, node))
         with fault(space, node):
-            wait_until(
+            space.wait_for(
+                document,
                 lambda: lost not in member_ids(space, document) and len(member_ids(space, document)) == 3,
-                LONG,
-                lambda: f"{lost} is replaced: {space.status(document)}",
+                f"{lost} is replaced",
                 every=1.0,
             )
             writes_go_on(writer)
         settle(space, document)
         wait_until(
-            lambda: lost not in space.names(resources.PODS), LONG, f"{lost} is deleted when its node is back"
+            lambda: lost not in space.names(resources.PODS), f"{lost} is deleted when its node is back"
         )
         writes_go_on(writer)
     writer.verify()
-    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
     assert assert_consistent(space, document) == cluster_id
 
 
@@ -148,10 +142,10 @@ def test_a_restore_waits_for_a_node_that_is_cut_off_and_ends_when_it_is_back(spa
     wait_phase(space, "one", "Completed")
     lose_everything(space)
     space.kubectl.create(restore("back", {"backupName": "one"}))
-    node = wait_until(lambda: spare_for_restore(space), LONG, "a restore pod on a spare node", every=0.02)
+    node = wait_until(lambda: spare_for_restore(space), "a restore pod on a spare node", every=0.02)
     with cut(space, node):
-        wait_until(lambda: restored(space) == 2, LONG, "the two others are restored")
-        wait_until(lambda: not all_ready(space), LONG, "Kubernetes knows that the node is away")
+        wait_until(lambda: restored(space) == 2, "the two others are restored")
+        wait_until(lambda: not all_ready(space), "Kubernetes knows that the node is away")
         hold_for(10.0, lambda: restored(space) == 2, "nothing is given up", every=0.5)
     phase, _, message = ended(space, "back")
     assert phase == "Completed", message

@@ -7,7 +7,7 @@ import pytest
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import ephemeral, persistent
 from e2e.support.space import Space
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 from e2e.test_quorum_lost import (
     annotate,
     available,
@@ -24,8 +24,7 @@ from etcd_operator.kube import resources
 
 def test_a_persistent_survivor_that_restarted_is_read_and_recovered_from_by_name(space: Space) -> None:
     """Power is lost and one disk is left: its etcd answers nobody, and has all that was acknowledged."""
-    document = space.created(persistent())
-    space.wait_settled(document)
+    document = space.settled(persistent())
     before = assert_consistent(space, document)
     writer = written(space, document)
     lose_volumes(space, document, "my-cluster-0", "my-cluster-1")
@@ -34,14 +33,12 @@ def test_a_persistent_survivor_that_restarted_is_read_and_recovered_from_by_name
 
     name, began = f"{before}/my-cluster-2/1", time.monotonic()
     wait_until(
-        lambda: "read from its data" in held(space, document)["message"],
-        LONG,
-        lambda: f"{held(space, document)}",
+        lambda: "read from its data" in held(space, document)["message"], lambda: f"{held(space, document)}"
     )
     assert name in held(space, document)["message"]
     print(f"offered {time.monotonic() - began:.2f} s after the restart")
     annotate(space, name)
-    wait_until(lambda: available(space, document) == "True", LONG, lambda: f"{space.status(document)}")
+    space.wait_for(document, lambda: available(space, document) == "True", "it serves")
     print(f"served again {time.monotonic() - began:.2f} s after the restart")
     space.wait_settled(document)
     writer.verify()
@@ -50,8 +47,7 @@ def test_a_persistent_survivor_that_restarted_is_read_and_recovered_from_by_name
 
 @pytest.mark.long
 def test_an_ephemeral_survivor_that_restarted_is_recovered_from_by_itself(space: Space) -> None:
-    document = space.created(ephemeral())
-    space.wait_settled(document)
+    document = space.settled(ephemeral())
     before = assert_consistent(space, document)
     writer = written(space, document)
     lose(space, document, 0, 1, restarted=2)

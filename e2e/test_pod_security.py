@@ -10,17 +10,16 @@ import pytest
 import yaml
 
 from e2e.support.checks import assert_consistent
-from e2e.support.clusters import Document, ephemeral, persistent
-from e2e.support.resizing import settle
+from e2e.support.clusters import Document, each_kind, ephemeral, persistent
+from e2e.support.resizing import settle, sized
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
 from e2e.support.volumes import give_to_root
-from e2e.support.waiting import LONG, hold_for, wait_until
+from e2e.support.waiting import hold_for, wait_until
 from etcd_operator.controllers.shared.manifests.security import USER
 from etcd_operator.kube import resources
 from localcluster.kubectl import KubectlError
 
-KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
 ANNOTATION = "etcd.improbable.io/non-root"
 
 
@@ -45,20 +44,13 @@ def test_the_operators_own_pod_is_admitted_there(space: Space, path: str) -> Non
     assert "created" in output
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(ephemeral, id="ephemeral"),
-        pytest.param(persistent, id="persistent", marks=pytest.mark.capability("pod security")),
-    ],
-)
+@each_kind(persistents=pytest.mark.capability("pod security"))
 def test_members_are_not_root(space: Space, kind: Any) -> None:
-    document = space.created(kind(size=1) if kind is ephemeral else kind(replicas=1))
-    assert users(space, document) == {USER}
+    assert users(space, space.created(sized(kind(), 1))) == {USER}
 
 
 @pytest.mark.unrestricted
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind()
 def test_a_user_may_choose_otherwise(space: Space, kind: Any) -> None:
     own = {"securityContext": {"runAsUser": 0}}
     document = ephemeral(size=1, pod=own) if kind is ephemeral else persistent(replicas=1, podTemplate=own)
@@ -80,12 +72,11 @@ def test_members_from_before_stay_root_and_one_that_may_not_read_its_data_is_rep
     space: Space,
 ) -> None:
     """The volumes of this Kubernetes are host paths: no fsGroup is applied to them."""
-    document = space.created(persistent(version="3.5.34"))
-    settle(space, document)
+    document = space.settled(persistent(version="3.5.34"))
     before = assert_consistent(space, document)
     claims = [f"my-cluster-{number}" for number in range(3)]
     space.kubectl("annotate", "pvc", *claims, f"{ANNOTATION}-")
-    wait_until(lambda: template_users(space) == [None] * 3, LONG, "the next pods are of root")
+    wait_until(lambda: template_users(space) == [None] * 3, "the next pods are of root")
     hold_for(3.0, lambda: users(space, document) == {USER}, "no pod is replaced", every=0.5)
 
     document = {**document, "spec": {**document["spec"], "version": "3.5.35"}}
@@ -98,14 +89,14 @@ def test_members_from_before_stay_root_and_one_that_may_not_read_its_data_is_rep
 
     target = "my-cluster-1"
     space.kubectl("annotate", "pvc", target, f"{ANNOTATION}=true")
-    wait_until(lambda: template_users(space) == [None, USER, None], LONG, "the next pod is not root")
+    wait_until(lambda: template_users(space) == [None, USER, None], "the next pod is not root")
     delete_pod(space, target)
     found = space.wait_condition(document, "Degraded", "PermissionDenied")
     assert target in found["message"]
     hold_for(5.0, lambda: target in space.names(resources.CLAIMS), "its claim is kept", every=0.5)
 
     space.kubectl("annotate", "pvc", target, f"{ANNOTATION}-")
-    wait_until(lambda: template_users(space) == [None] * 3, LONG, "the next pod is of root")
+    wait_until(lambda: template_users(space) == [None] * 3, "the next pod is of root")
     delete_pod(space, target)
     settle(space, document)
     assert assert_consistent(space, document) == before

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from e2e.support.api import LABELS
 from e2e.support.checks import assert_at_rest, assert_consistent
-from e2e.support.clusters import Document, ephemeral, persistent
+from e2e.support.clusters import Document, each_kind, persistent
 from e2e.support.measuring import assert_at_most
 from e2e.support.members import Members
+from e2e.support.resizing import RATE, kind_of, member_ids, member_of
 from e2e.support.space import Space
 from e2e.support.testbed import TestbedError
 from e2e.support.volumes import empty
@@ -20,12 +22,8 @@ from etcd_operator.errors import OperatorError
 from etcd_operator.kube import resources
 from localcluster.kubectl import KubectlError
 
-KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
 REFUSED = "(TooManyRequests)"
 """An eviction is refused with 429: the budget allows none, or its last change is not observed yet."""
-
-RATE = 100.0
-"""Puts per second through all members in turn."""
 
 QUORUM_SECONDS = 5.0
 """The longest loss of the quorum that evictions one by one may cost."""
@@ -47,7 +45,6 @@ def wait_all_serve(space: Space, document: Document) -> None:
     space.wait_serving(document)
     wait_until(
         lambda: list(gates(space, document).values()) == ["True"] * 3,
-        LONG,
         lambda: f"all readiness gates are True: {gates(space, document)}",
     )
 
@@ -71,13 +68,7 @@ def budget_of(space: Space, document: Document) -> Document:
     return found
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(ephemeral, id="ephemeral"),
-        pytest.param(persistent, id="persistent", marks=pytest.mark.capability("disruption budget")),
-    ],
-)
+@each_kind(persistents=pytest.mark.capability("disruption budget"))
 def test_nothing_is_evicted_while_a_member_hangs_and_afterwards_one_at_a_time(
     space: Space, kind: Any
 ) -> None:
@@ -87,11 +78,9 @@ def test_nothing_is_evicted_while_a_member_hangs_and_afterwards_one_at_a_time(
     assert_at_rest(space, 5)
     pods = [pod["metadata"]["name"] for pod in space.pods(document)]
     with space.frozen(pods[0]):
-        wait_until(lambda: gates(space, document)[pods[0]] == "False", LONG, "the frozen one does not serve")
+        wait_until(lambda: gates(space, document)[pods[0]] == "False", "the frozen one does not serve")
         # Kubelet and disruption controller follow the readiness gate: an eviction in between would succeed.
-        wait_until(
-            lambda: budget_of(space, document)["status"]["disruptionsAllowed"] == 0, LONG, "none is allowed"
-        )
+        wait_until(lambda: budget_of(space, document)["status"]["disruptionsAllowed"] == 0, "none is allowed")
         evictions = [evict(space, name) for name in pods[1:]]
         assert evictions == [False, False], evictions
     wait_all_serve(space, document)
@@ -108,11 +97,10 @@ def test_nothing_is_evicted_while_a_member_hangs_and_afterwards_one_at_a_time(
             ) as writer,
         ):
             for name in evicted:
-                wait_until(lambda name=name: evict(space, name), LONG, f"{name} may be evicted", every=0.5)  # type: ignore[misc]
-            wait_until(lambda: not set(gates(space, document)) & set(evicted), LONG, "all three are replaced")
+                wait_until(lambda name=name: evict(space, name), f"{name} may be evicted", every=0.5)  # type: ignore[misc]
+            wait_until(lambda: not set(gates(space, document)) & set(evicted), "all three are replaced")
             wait_all_serve(space, document)
         writer.verify()
-        print(f"one by one: {writer.acknowledged} writes, longest gap {writer.longest_gap:.2f} s")
         return max(quorum.losses, default=0.0)
 
     assert_at_most(QUORUM_SECONDS, quorum_loss_of_evictions, "seconds without a quorum")
@@ -121,7 +109,7 @@ def test_nothing_is_evicted_while_a_member_hangs_and_afterwards_one_at_a_time(
 
 
 @pytest.mark.exclusive
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind()
 def test_nodes_are_drained_one_after_the_other_while_clients_write(space: Space, kind: Any) -> None:
     nodes = [node["metadata"]["name"] for node in space.api.all_of(resources.NODES)]
     if len(nodes) < 3:
@@ -131,7 +119,7 @@ def test_nodes_are_drained_one_after_the_other_while_clients_write(space: Space,
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         for node in nodes:
             options = ("--ignore-daemonsets", "--delete-emptydir-data", "--force", f"--timeout={LONG:g}s")
-            own = f"--pod-selector={selector_of(document)}"
+            own = f"--pod-selector={LABELS[document['apiVersion']]}={document['metadata']['name']}"
             try:
                 space.kubectl("drain", node, *options, own, deadline=LONG + 30)
                 assert node not in {pod["spec"].get("nodeName") for pod in space.pods(document)}
@@ -139,37 +127,24 @@ def test_nodes_are_drained_one_after_the_other_while_clients_write(space: Space,
                 space.kubectl("uncordon", node)
         wait_all_serve(space, document)
     writer.verify()
-    print(f"three drains: {writer.acknowledged} writes, longest gap {writer.longest_gap:.2f} s")
     space.wait_settled(document)
     assert_consistent(space, document)
 
 
-def selector_of(document: Document) -> str:
-    label = "etcd_cluster" if "size" in document["spec"] else "etcd.improbable.io/cluster-name"
-    return f"{label}={document['metadata']['name']}"
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind()
 def test_the_budget_comes_back_when_it_is_deleted_or_edited_and_goes_with_its_cluster(
     space: Space, kind: Any
 ) -> None:
     document = space.created(kind())
     name, was = document["metadata"]["name"], budget_of(space, document)
     space.kubectl("delete", "poddisruptionbudget", name)
-    wait_until(
-        lambda: budget_of(space, document)["metadata"]["uid"] != was["metadata"]["uid"], LONG, "it is back"
-    )
+    wait_until(lambda: budget_of(space, document)["metadata"]["uid"] != was["metadata"]["uid"], "it is back")
     assert budget_of(space, document)["spec"] == was["spec"]
     space.kubectl("patch", "poddisruptionbudget", name, "--type=merge", "-p", '{"spec":{"minAvailable":0}}')
-    wait_until(lambda: budget_of(space, document)["spec"] == was["spec"], LONG, "it is corrected")
-    resource = "etcdclusters." + ("coreos.com" if "size" in document["spec"] else "etcd.improbable.io")
-    space.kubectl("delete", resource, name, f"--timeout={LONG:g}s", deadline=LONG + 30)
-    space.wait_pods_deleted(document)
-    wait_until(lambda: not space.names(resources.BUDGETS), LONG, "the budget is deleted, too")
-
-
-def member_of(pod: Document) -> str:
-    return str(pod["metadata"]["labels"].get("etcd.improbable.io/peer-name", pod["metadata"]["name"]))
+    wait_until(lambda: budget_of(space, document)["spec"] == was["spec"], "it is corrected")
+    space.kubectl("delete", kind_of(document), name, f"--timeout={LONG:g}s", deadline=LONG + 30)
+    space.wait_no_pods()
+    wait_until(lambda: not space.names(resources.BUDGETS), "the budget is deleted, too")
 
 
 def lose_data(space: Space, pods: list[Document]) -> None:
@@ -185,7 +160,7 @@ def lose_data(space: Space, pods: list[Document]) -> None:
                 raise
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind()
 def test_two_emptied_initial_members_bootstrap_nothing_while_the_third_with_the_data_is_away(
     space: Space, kind: Any
 ) -> None:
@@ -213,7 +188,6 @@ def test_two_emptied_initial_members_bootstrap_nothing_while_the_third_with_the_
         hold_for(20, lambda: not is_empty_cluster(), "no empty cluster serves", every=0.3)
         wait_until(
             lambda: "DataLost" in space.wait_condition(document, "Degraded", "QuorumLost")["message"],
-            LONG,
             "the status reports why two are away",
         )
 
@@ -233,33 +207,36 @@ def test_two_emptied_initial_members_bootstrap_nothing_while_the_third_with_the_
         served.add(what_is_served())
         return served != {None}
 
-    wait_until(has_answered, LONG, "the third answers again")
+    wait_until(has_answered, "the third answers again")
     hold_for(5, has_answered, "it has answered", every=0.5)
     assert served <= {None, b"bar"}, served
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_kind()
 def test_a_member_whose_volume_is_emptied_under_it_is_replaced_while_clients_write(
     space: Space, kind: Any
 ) -> None:
+    """A persistent one must not come back empty as who it was: that would forget its votes."""
     space.require_local("volumes can be emptied on the local Kubernetes only")
-    document = space.created(kind())
+    document = space.settled(kind())
     wait_all_serve(space, document)
-    space.wait_settled(document)
-    cluster_id = assert_consistent(space, document)
+    cluster_id, before = assert_consistent(space, document), member_ids(space, document)
     target = space.pods(document)[1]
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         began = time.monotonic()
         lose_data(space, [target])
         uid = target["metadata"]["uid"]
-        wait_until(
+        space.wait_for(
+            document,
             lambda: uid not in [pod["metadata"]["uid"] for pod in space.pods(document)],
-            LONG,
-            lambda: f"{member_of(target)} is replaced: {space.status(document)}",
+            f"{member_of(target)} is replaced",
         )
         wait_all_serve(space, document)
         seconds = time.monotonic() - began
     writer.verify()
-    print(f"healed in {seconds:.1f} s, longest gap {writer.longest_gap:.2f} s")
+    print(f"healed in {seconds:.1f} s")
     space.wait_settled(document)
     assert assert_consistent(space, document) == cluster_id
+    assert member_ids(space, document).get(member_of(target)) != before[member_of(target)]
+    if kind is persistent:
+        space.wait_events(document["metadata"]["name"], ("Warning", "DataLost"))

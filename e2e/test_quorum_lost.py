@@ -8,13 +8,11 @@ import pytest
 
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import Document, ephemeral, persistent, size_of
-from e2e.support.load import Load
 from e2e.support.members import Members
 from e2e.support.resizing import RATE, resize
 from e2e.support.space import Space
 from e2e.support.status import condition
 from e2e.support.waiting import LONG, hold_for, wait_until
-from e2e.support.watching import watcher
 from e2e.support.writer import Writer
 from etcd_operator.kube import resources
 
@@ -40,7 +38,7 @@ def pause(space: Space, document: Document, *, is_paused: bool) -> None:
         stored = space.stored(document)
         return bool(stored["status"]["observedGeneration"] == stored["metadata"]["generation"])
 
-    wait_until(is_seen, LONG, "the edit is seen")
+    wait_until(is_seen, "the edit is seen")
 
 
 def restart(space: Space, pod: str) -> None:
@@ -52,7 +50,7 @@ def restart(space: Space, pod: str) -> None:
 
     before = restarts()
     space.testbed.fault("kill", f"{space.namespace}/{pod}")
-    wait_until(lambda: restarts() > before, LONG, f"etcd in {pod} is restarted")
+    wait_until(lambda: restarts() > before, f"etcd in {pod} is restarted")
 
 
 def lose(space: Space, document: Document, *numbers: int, restarted: int | None = None) -> None:
@@ -74,31 +72,34 @@ def lose(space: Space, document: Document, *numbers: int, restarted: int | None 
         return not any(members.client(address).has_quorum(deadline=0.5) for address in addresses)
 
     with Members() as members:
-        wait_until(is_lost, LONG, "the quorum is lost")
-    wait_until(lambda: available(space, document) == "False", LONG, "the loss is reported")
+        wait_until(is_lost, "the quorum is lost")
+    wait_until(lambda: available(space, document) == "False", "the loss is reported")
     print(f"loss reported after {time.monotonic() - began:.2f} s")
-    wait_until(
-        lambda: condition(space.stored(document), "Available")["reason"] == "QuorumLost",
-        LONG,
-        lambda: f"the loss is explained: {space.status(document)}",
-    )
-    deleted = set(names(*numbers))
-    wait_until(lambda: not deleted & set(space.names(resources.PODS)), LONG, "the pods are deleted")
+    await_loss(space, document, *numbers)
     if restarted is not None:
         restart(space, *names(restarted))
     pause(space, document, is_paused=False)
 
 
+def await_loss(space: Space, document: Document, *numbers: int) -> None:
+    """Wait until these pods are deleted, and the status explains why the cluster is not available."""
+
+    def reason() -> str:
+        return str(condition(space.stored(document), "Available")["reason"])
+
+    space.wait_for(document, lambda: reason() == "QuorumLost", "the loss is explained")
+    deleted = set(names(*numbers))
+    wait_until(lambda: not deleted & set(space.names(resources.PODS)), "the pods are deleted")
+
+
 def await_recovered(space: Space, document: Document, *numbers: int) -> None:
     """These members (by default 0003 to 0005) replace all others."""
     began = time.monotonic()
-    wait_until(lambda: available(space, document) == "True", LONG, lambda: f"{space.status(document)}")
+    space.wait_for(document, lambda: available(space, document) == "True", "it serves")
     back = time.monotonic() - began
     expected = names(*(numbers or (3, 4, 5)))
-    wait_until(
-        lambda: [pod["metadata"]["name"] for pod in space.pods(document)] == expected,
-        LONG,
-        lambda: f"{expected}, now {space.status(document)}",
+    space.wait_for(
+        document, lambda: [pod["metadata"]["name"] for pod in space.pods(document)] == expected, f"{expected}"
     )
     space.wait_settled(document)
     print(f"served again after {back:.2f} s, settled after {time.monotonic() - began:.2f} s")
@@ -113,20 +114,19 @@ def await_in_step(space: Space, document: Document) -> int:
             revisions = {each.status.revision for each in reports}
             return revisions.pop() if len(reports) == size_of(document) and len(revisions) == 1 else 0
 
-        return wait_until(revision, LONG, "all members have the same revision")
+        return wait_until(revision, "all members have the same revision")
 
 
 def written(space: Space, document: Document) -> Writer:
     """A writer that has put some keys, and ended; all members know that these are committed."""
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
-        wait_until(lambda: writer.acknowledged > 100, LONG, "some writes are acknowledged")
+        wait_until(lambda: writer.acknowledged > 100, "some writes are acknowledged")
     await_in_step(space, document)
     return writer
 
 
 def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without_a_loss(space: Space) -> None:
-    document = space.created(ephemeral())
-    space.wait_settled(document)
+    document = space.settled(ephemeral())
     before = assert_consistent(space, document)
     writer = written(space, document)
     lose(space, document, 0, 1)
@@ -147,8 +147,7 @@ def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without
 def test_two_of_four_lost_right_after_the_fourth_was_added_are_recovered_from_the_others(
     space: Space,
 ) -> None:
-    document = space.created(ephemeral(size=2))
-    space.wait_settled(document)
+    document = space.settled(ephemeral(size=2))
     before = assert_consistent(space, document)
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         document = resize(space, document, 4)
@@ -161,72 +160,40 @@ def test_two_of_four_lost_right_after_the_fourth_was_added_are_recovered_from_th
     assert space.status(document)["recovery"]["source"]["name"] in names(1, 2)
 
 
-def test_under_load_only_what_the_survivor_had_not_received_is_missing(space: Space) -> None:
-    document = space.created(ephemeral())
-    space.wait_settled(document)
-    with Load(lambda: space.addresses(document)) as load:
-        wait_until(lambda: len(load.acknowledged) > 200, LONG, "writes are acknowledged")
-        watching = watcher(space, NAME)
-        watching.await_event()
-        received = least_revision(space, document)
-        lose(space, document, 0, 1)
-        await_recovered(space, document)
-
-    revision = space.status(document)["recovery"]["revision"]
-    assert revision >= received, f"recovered from {revision}, after all members had {received}"
-    load.judge(space.testbed, space.addresses(document), revision)
-    watching.await_compacted()
-    assert condition(space.stored(document), "DataLossPossible")["status"] == "True"
-    assert_consistent(space, document)
-
-
-def least_revision(space: Space, document: Document) -> int:
-    """What all members have applied, at least the first writes."""
-    with Members() as members:
-
-        def least() -> int:
-            found = [each.status.revision for each in members.reports(space.pods(document))]
-            return min(found) if len(found) == size_of(document) and min(found) > 100 else 0
-
-        return wait_until(least, LONG, "all members have applied a hundred writes")
-
-
 def test_a_cluster_whose_data_is_all_gone_is_left_alone_until_it_is_deleted(space: Space) -> None:
-    document = space.created(ephemeral())
-    space.wait_settled(document)
+    document = space.settled(ephemeral())
     lose(space, document, 0, 1, 2)
     space.wait_condition(document, "Degraded", "NoBackup")
     hold_for(8.0, lambda: not space.pods(document), "no new cluster is bootstrapped", every=0.5)
 
     space.kubectl("delete", KIND, NAME)
-    wait_until(lambda: space.stored(document) == {}, LONG, "the resource is deleted")
+    wait_until(lambda: space.stored(document) == {}, "the resource is deleted")
     assert_consistent(space, space.created(document))
 
 
 @pytest.mark.capability("recover on request")
 def test_persistent_members_are_given_up_only_by_name_and_their_claims_are_kept(space: Space) -> None:
-    document = space.created(persistent())
-    space.wait_settled(document)
+    document = space.settled(persistent())
     before = assert_consistent(space, document)
     writer = written(space, document)
     lose_volumes(space, document, "my-cluster-0", "my-cluster-1")
 
     name = f"{before}/my-cluster-2/1"
-    wait_until(lambda: name in held(space, document)["message"], LONG, lambda: f"{space.status(document)}")
+    space.wait_for(document, lambda: name in held(space, document)["message"], "it is offered")
     assert (reported := held(space, document))["reason"] == "QuorumLost", reported
     annotate(space, f"{before}/my-cluster-1/1")
-    wait_until(lambda: held(space, document)["reason"] == "RecoveryRefused", LONG, "another name is refused")
+    wait_until(lambda: held(space, document)["reason"] == "RecoveryRefused", "another name is refused")
     hold_for(5.0, lambda: "recovery" not in space.status(document), "nothing is begun", every=0.5)
     assert metrics(space) == {"available": 0, "held": 1}
 
     began = time.monotonic()
     annotate(space, name)
-    wait_until(lambda: available(space, document) == "True", LONG, lambda: f"{space.status(document)}")
+    space.wait_for(document, lambda: available(space, document) == "True", "it serves")
     print(f"served again {time.monotonic() - began:.2f} s after the request")
-    wait_until(
+    space.wait_for(
+        document,
         lambda: space.names(resources.PEERS) == [f"my-cluster-{number}" for number in (0, 1, 3)],
-        LONG,
-        lambda: f"members 0, 1 and the seed, now {space.status(document)}",
+        "members 0, 1 and the seed",
     )
     space.wait_settled(document)
     print(f"settled {time.monotonic() - began:.2f} s after the request")
@@ -237,7 +204,7 @@ def test_persistent_members_are_given_up_only_by_name_and_their_claims_are_kept(
     assert "my-cluster-2" in space.names(resources.CLAIMS)
     space.wait_events("my-cluster", ("Normal", "PVCKept"))
     space.kubectl("delete", "pvc", "my-cluster-2")
-    wait_until(lambda: "keptClaims" not in space.status(document), LONG, "the kept claim is deleted")
+    wait_until(lambda: "keptClaims" not in space.status(document), "the kept claim is deleted")
     assert_nothing_doubled(space, document, members=[f"my-cluster-{number}" for number in (0, 1, 3)])
     assert (status["recovery"]["source"]["name"], status["recovery"]["replaces"]) == ("my-cluster-2", before)
     assert condition(space.stored(document), "DataLossPossible")["status"] == "True"
@@ -245,7 +212,7 @@ def test_persistent_members_are_given_up_only_by_name_and_their_claims_are_kept(
     assert_at_rest(space, 10)  # with the annotation still there
     assert metrics(space) == {"available": 1}
     space.kubectl("delete", "etcd", "my-cluster")
-    wait_until(lambda: metrics(space) == {}, LONG, "metrics of a deleted cluster are gone")
+    wait_until(lambda: metrics(space) == {}, "metrics of a deleted cluster are gone")
 
 
 def metrics(space: Space) -> dict[str, float]:
@@ -268,14 +235,12 @@ def lose_volumes(space: Space, document: Document, *members: str) -> None:
     paused = "etcd.improbable.io/paused"
     kind = "etcdclusters.etcd.improbable.io"
     space.kubectl("annotate", kind, "my-cluster", f"{paused}=true")
-    wait_until(
-        lambda: condition(space.stored(document), "Progressing")["reason"] == "Paused", LONG, "it is paused"
-    )
+    wait_until(lambda: condition(space.stored(document), "Progressing")["reason"] == "Paused", "it is paused")
     space.kubectl("delete", "pvc", *members, "--wait=false")
     of = f"etcd.improbable.io/peer-name in ({','.join(members)})"
     space.kubectl("delete", "pod", "-l", of, "--wait=false")
-    wait_until(lambda: not set(members) & set(space.names(resources.CLAIMS)), LONG, "the claims are deleted")
-    wait_until(lambda: available(space, document) == "False", LONG, "the loss is reported")
+    wait_until(lambda: not set(members) & set(space.names(resources.CLAIMS)), "the claims are deleted")
+    wait_until(lambda: available(space, document) == "False", "the loss is reported")
     space.kubectl("annotate", kind, "my-cluster", f"{paused}-")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from e2e.support.checks import assert_at_rest, assert_consistent
-from e2e.support.clusters import Document, ephemeral, persistent
+from e2e.support.clusters import Document, each_kind, ephemeral, persistent
 from e2e.support.measuring import assert_at_most
 from e2e.support.members import MORE_THAN_APPLIED, Members
 from e2e.support.proxy import put_whole
@@ -24,22 +24,30 @@ from e2e.support.resizing import (
 )
 from e2e.support.space import Space
 from e2e.support.waiting import LONG, wait_until
-from e2e.support.writer import Writer
+from e2e.support.writer import KEYS, Writer
 from etcd_operator.kube import resources
 
-KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
 
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_acknowledged_write_is_lost_while_a_cluster_grows_and_shrinks(space: Space, kind: Any) -> None:
-    untouched, document = space.created(kind(name="untouched")), space.created(kind(name="resized"))
-    for each in (untouched, document):
-        settle(space, each)
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        pytest.param((3, 5, 3, 1, 3), id="3-5-3-1-3"),
+        pytest.param((1, 3, 5, 7, 5, 3, 1), id="from-one-to-seven", marks=pytest.mark.long),
+    ],
+)
+@each_kind()
+def test_no_acknowledged_write_is_lost_while_a_cluster_grows_and_shrinks(
+    space: Space, kind: Any, sizes: tuple[int, ...]
+) -> None:
+    untouched = space.settled(kind(name="untouched"))
+    document = space.settled(sized(kind(name="resized"), sizes[0]))
     before = assert_consistent(space, document)
 
-    def change(_: Writer) -> None:
-        for size in (5, 3, 1, 3):
+    def change(writer: Writer) -> None:
+        for size in sizes[1:]:
             resize(space, document, size)
+            written = writer.acknowledged
+            wait_until(lambda: writer.acknowledged >= written + 2 * KEYS, "writes go on")  # noqa: B023
 
     gap = gap_while(space, document, untouched, change)
     assert_at_most(GAP_SECONDS, gap, "seconds without a write, which an untouched cluster took")
@@ -47,17 +55,10 @@ def test_no_acknowledged_write_is_lost_while_a_cluster_grows_and_shrinks(space: 
     assert_at_rest(space, 10)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(ephemeral, id="ephemeral"),
-        pytest.param(persistent, id="persistent", marks=pytest.mark.long),
-    ],
-)
+@each_kind(persistents=pytest.mark.long)
 def test_a_member_joins_a_cluster_with_a_long_log_in_which_nobody_writes(space: Space, kind: Any) -> None:
     """etcd lets it wait for the next entry (decision 036), after a request that is lost for 7 s."""
-    document = space.created(sized(kind(), 1))
-    settle(space, document)
+    document = space.settled(sized(kind(), 1))
     with Members() as members:
         [address] = space.addresses(document)
         members.client(address).append_nothing(MORE_THAN_APPLIED, within=LONG)
@@ -70,8 +71,7 @@ def test_a_member_joins_a_cluster_with_a_long_log_in_which_nobody_writes(space: 
 @pytest.mark.capability("resize")
 @pytest.mark.walkthrough("CoreOS README", "Resize an etcd cluster")
 def test_the_documents_resize_by_whole_object_puts_leaves_the_listed_pods(space: Space) -> None:
-    document = space.created(ephemeral())
-    settle(space, document)
+    document = space.settled(ephemeral())
     for size, numbers in ((5, range(5)), (3, range(2, 5))):
         body: Document = {**document, "spec": {"size": size}}
         body["metadata"] = {**document["metadata"], "namespace": space.namespace}
@@ -85,50 +85,25 @@ def test_the_documents_resize_by_whole_object_puts_leaves_the_listed_pods(space:
 @pytest.mark.capability("replace a lost member")
 @pytest.mark.walkthrough("CoreOS README", "Member recovery")
 def test_a_deleted_pod_is_replaced_by_the_next_number_and_nothing_is_lost(space: Space) -> None:
-    document = space.created(ephemeral())
-    settle(space, document)
+    document = space.settled(ephemeral())
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         space.kubectl("delete", "pod", "example-etcd-cluster-0000", "--now")
         expected = [f"example-etcd-cluster-{number:04}" for number in (1, 2, 3)]
-        wait_until(lambda: members_of(space, document) == expected, LONG, "0003 takes the place of 0000")
+        wait_until(lambda: members_of(space, document) == expected, "0003 takes the place of 0000")
         settle(space, document)
     writer.verify()
 
     assert_consistent(space, document)
 
 
-def test_scaling_down_removes_the_highest_claims_and_keeps_the_others(space: Space) -> None:
-    document = space.created(persistent())
-    settle(space, document)
-    document = resize(space, document, 1)
-
-    selector = "etcd.improbable.io/cluster-name=my-cluster"
-    wait_until(
-        lambda: space.names(resources.CLAIMS, selector) == ["my-cluster-0"], LONG, "two claims are removed"
-    )
-    assert space.names(resources.PEERS, selector) == ["my-cluster-0"]
-    space.wait_events(
-        "my-cluster", *[("Normal", each) for each in ("MemberRemoved", "PeerRemoved", "PVCRemoved")]
-    )
-
-
 def test_a_lost_claim_is_healed_by_a_new_member_of_the_same_number(space: Space) -> None:
-    document = space.created(persistent())
-    settle(space, document)
-    before = space.api.all_of(resources.CLAIMS, space.namespace)
+    document = space.settled(persistent())
+    before = uid_of(space, "my-cluster-1")
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         space.kubectl("delete", "pvc", "my-cluster-1", "--wait=false")
         space.kubectl("delete", "pod", "-l", "etcd.improbable.io/peer-name=my-cluster-1", "--wait=false")
 
-        def is_new() -> bool:
-            uids = {c["metadata"]["name"]: c["metadata"]["uid"] for c in before}
-            now = space.api.all_of(resources.CLAIMS, space.namespace)
-            return any(
-                c["metadata"]["name"] == "my-cluster-1" and c["metadata"]["uid"] != uids["my-cluster-1"]
-                for c in now
-            )
-
-        wait_until(is_new, LONG, "the member has a new claim")
+        wait_until(lambda: uid_of(space, "my-cluster-1") not in ("", before), "the member has a new claim")
         settle(space, document)
     writer.verify()
 
@@ -136,19 +111,31 @@ def test_a_lost_claim_is_healed_by_a_new_member_of_the_same_number(space: Space)
     assert_consistent(space, document)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_sizes_edited_while_a_change_is_under_way_end_at_the_last_one(space: Space, kind: Any) -> None:
-    document = space.created(kind(name="hasty"))
-    settle(space, document)
+def uid_of(space: Space, claim: str) -> str:
+    found = space.api.get(resources.CLAIMS, space.namespace, claim)
+    return str(found["metadata"]["uid"]) if found is not None else ""
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        pytest.param((1.0,), id="once"),  # the length of one step: the next edit comes in the middle of it
+        pytest.param((0.3, 0.7, 1.5, 3.0), id="many-times", marks=pytest.mark.long),
+    ],
+)
+@each_kind()
+def test_sizes_edited_while_a_change_is_under_way_end_at_the_last_one(
+    space: Space, kind: Any, waits: tuple[float, ...]
+) -> None:
+    document = space.settled(kind(name="hasty"))
     pause = threading.Event()
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
-        for size in (1, 3, 5, 3, 5):
-            document = scale(space, document, size)
-            pause.wait(1.0)  # the length of one step: the next edit comes in the middle of it
-        settle(space, document)
+        for wait in waits:
+            for size in (1, 3, 5, 3, 5):
+                document = scale(space, document, size)
+                pause.wait(wait)
+            settle(space, document)
+            if kind is persistent:
+                assert_claims_are_their_members(space, document)
     writer.verify()
-    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
-
     assert_consistent(space, document)
-    if kind is persistent:
-        assert_claims_are_their_members(space, document)

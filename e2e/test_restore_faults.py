@@ -13,10 +13,11 @@ import pytest
 from e2e.support.clusters import Document, persistent
 from e2e.support.members import Members
 from e2e.support.space import Space
+from e2e.support.status import condition
 from e2e.support.testbed import TestbedError
 from e2e.support.volumes import claim_folder
-from e2e.support.waiting import LONG, wait_until
-from e2e.test_backups import CLAIM, ON_CLAIM, backup, wait_phase, with_a_key
+from e2e.support.waiting import wait_until
+from e2e.test_backups import CLAIM, KEY, ON_CLAIM, backup, damage, wait_phase, with_a_key
 from e2e.test_restores import SELECTOR, assert_nothing_left, assert_restored, ended, lose_everything, restore
 from etcd_operator.kube import resources
 from localcluster.mounts import HOLDER
@@ -25,7 +26,6 @@ from localcluster.processes import read_record
 pytestmark = pytest.mark.long
 
 MANIFEST = ".manifest.json"
-KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 OTHER_KEY = KEY[::-1].lstrip("=") + "="
 
 Damage = Callable[[Path], None]
@@ -52,12 +52,6 @@ def copied(folder: Path, name: str, change: Damage) -> None:
 
 def truncate(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-4096])
-
-
-def corrupt(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    file.write_bytes(content)
 
 
 def declare_another_format(file: Path) -> None:
@@ -106,7 +100,7 @@ def test_what_cannot_be_restored_fails_with_its_reason_and_leaves_nothing(space:
     for name, (key, value) in KEYS.items():
         space.kubectl("create", "secret", "generic", name, f"--from-literal={key}={value}")
     folder = backed_up(space, backup("sealed", ON_CLAIM, encryption={"secretName": "keys"}))
-    for name, change in (("truncated", truncate), ("corrupt", corrupt), ("format", declare_another_format)):
+    for name, change in (("truncated", truncate), ("corrupt", damage), ("format", declare_another_format)):
         copied(folder, name, change)
     space.kubectl.create([document for _, document in REFUSED.values()])
     found = {name: ended(space, name) for name in REFUSED}
@@ -161,7 +155,7 @@ def test_a_backup_that_changes_after_its_verification_is_not_restored(
     folder = backed_up(space, backup("two", ON_CLAIM))
     space.kubectl("create", "quota", "claims", "--hard=persistentvolumeclaims=1")
     space.kubectl.create(restore("back", url("one")))
-    wait_until(lambda: progress(space, "back") == "Forbidden", LONG, lambda: progress(space, "back"))
+    wait_until(lambda: reason(space, "back") == "Forbidden", lambda: reason(space, "back"))
     assert "snapshot" in space.kubectl.json("get", "etcdrestore", "back")["status"], "it is verified"
     change(folder)
     space.kubectl("delete", "quota", "claims")
@@ -170,10 +164,9 @@ def test_a_backup_that_changes_after_its_verification_is_not_restored(
     assert_nothing_left(space, "two")
 
 
-def progress(space: Space, name: str) -> str:
-    """The reason of the condition Complete."""
-    conditions = space.kubectl.json("get", "etcdrestore", name).get("status", {}).get("conditions", [])
-    return next((each["reason"] for each in conditions if each["type"] == "Complete"), "")
+def reason(space: Space, name: str) -> str:
+    """Of the condition Complete."""
+    return str(condition(space.kubectl.json("get", "etcdrestore", name), "Complete")["reason"])
 
 
 def test_a_restore_pod_that_is_killed_in_the_middle_is_repeated(space: Space) -> None:
@@ -187,14 +180,8 @@ def test_a_restore_pod_that_is_killed_in_the_middle_is_repeated(space: Space) ->
     space.kubectl.create(backup("one", ON_CLAIM))
     wait_phase(space, "one", "Completed")
     lose_everything(space)
-    large = {
-        "volumeClaimTemplate": {
-            "storageClassName": "standard",
-            "resources": {"requests": {"storage": "500Mi"}},
-        }
-    }
-    space.kubectl.create(restore("back", {"backupName": "one"}, storage=large))
-    target = wait_until(lambda: killed(space), LONG, "a restore pod is killed", every=0.05)
+    space.kubectl.create(restore("back", {"backupName": "one"}, storage=storage("500Mi")))
+    target = wait_until(lambda: killed(space), "a restore pod is killed", every=0.05)
     phase, _, message = ended(space, "back")
     assert phase == "Completed", message
     assert_restored(space, "back", 3)

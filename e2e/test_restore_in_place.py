@@ -57,9 +57,7 @@ def watcher(space: Space, address: str, revision: int) -> subprocess.Popen[str]:
 
 def assert_restored(space: Space, document: Document, before: str) -> Document:
     """One cluster, with the data of the backup, beside the kept claims of the one before; its recovery."""
-    wait_until(
-        lambda: space.status(document)["clusterID"] != before, LONG, lambda: f"{space.status(document)}"
-    )
+    space.wait_for(document, lambda: space.status(document)["clusterID"] != before, "it is restored")
     space.wait_settled(document)
     assert assert_consistent(space, document) != before
     status, stored = space.status(document), status_of(space, "one")
@@ -81,7 +79,7 @@ def test_a_backup_takes_the_place_of_the_data_of_a_cluster_under_load(space: Spa
     before = assert_consistent(space, document)
     claims = space.names(resources.CLAIMS, SELECTOR)
     with Load(lambda: space.addresses(document)) as load:
-        wait_until(lambda: len(load.acknowledged) > 20, LONG, "some writes are acknowledged")
+        wait_until(lambda: len(load.acknowledged) > 20, "some writes are acknowledged")
         seen = load.newest
         annotate(space, RESTORE, "one")
         name = named(space, document, RESTORE, "RestoreRefused")
@@ -106,7 +104,7 @@ def test_all_volumes_gone_are_recovered_from_a_backup_by_name(space: Space) -> N
     before = assert_consistent(space, document)
     space.kubectl("delete", "pvc", "--selector", SELECTOR, "--wait=false")
     space.kubectl("delete", "pods", "--selector", SELECTOR)
-    wait_until(lambda: not space.names(resources.CLAIMS, SELECTOR), LONG, "all volumes are gone")
+    wait_until(lambda: not space.names(resources.CLAIMS, SELECTOR), "all volumes are gone")
     name = named(space, document, RECOVER, "QuorumLost")
     assert name == f"{before}/backup:one/1"
     annotate(space, RECOVER, name)

@@ -9,6 +9,7 @@ from e2e.support.clusters import Document, persistent
 from e2e.support.load import BUMP, Load
 from e2e.support.members import Members
 from e2e.support.space import Space
+from e2e.support.status import condition
 from e2e.support.stores import GCS, S3, Kind
 from e2e.support.volumes import claim_folder
 from e2e.support.waiting import LONG, answered, wait_until
@@ -35,16 +36,14 @@ def ended(space: Space, name: str) -> tuple[str, str, str]:
     """Wait for the end of an EtcdRestore: its phase, reason and message."""
 
     def found() -> tuple[str, str, str] | None:
-        status = space.kubectl.json("get", "etcdrestore", name).get("status", {})
-        complete = [each for each in status.get("conditions", []) if each["type"] == "Complete"]
-        if status.get("phase") not in ("Completed", "Failed"):
-            return None
-        return status["phase"], complete[0]["reason"], complete[0]["message"]
+        stored = space.kubectl.json("get", "etcdrestore", name)
+        phase, complete = stored.get("status", {}).get("phase"), condition(stored, "Complete")
+        return (phase, complete["reason"], complete["message"]) if phase in ("Completed", "Failed") else None
 
     def story() -> str:
         return f"{name} ends: {space.kubectl('get', 'etcdrestore,jobs,pods,pvc', '-o', 'yaml')}"
 
-    return wait_until(found, LONG, story, every=0.5)
+    return wait_until(found, story, every=0.5)
 
 
 def lose_everything(space: Space) -> None:
@@ -82,7 +81,7 @@ def test_a_lost_cluster_comes_back_from_a_backup_with_one_three_and_five_members
         watching.await_event()
         space.kubectl.create(backup("one", ON_CLAIM))
         taken = wait_phase(space, "one", "Completed")["revision"]
-        wait_until(lambda: load.newest > taken + 10, LONG, "writes that the backup does not have")
+        wait_until(lambda: load.newest > taken + 10, "writes that the backup does not have")
         space.kubectl.create(restore("too-early", {"backupName": "one"}))
         phase, reason, _ = ended(space, "too-early")
         assert (phase, reason) == ("Failed", "ClusterExists"), "nothing that exists is touched"
@@ -119,7 +118,7 @@ def assert_nothing_left(space: Space, *others: str) -> None:
     All is being deleted when the restore has ended, and remains until its pods have ended.
     """
     assert space.names(resources.IMPROBABLE_CLUSTERS) == []
-    wait_until(lambda: _left(space, others) == ["my-backups"], LONG, lambda: f"left: {_left(space, others)}")
+    wait_until(lambda: _left(space, others) == ["my-backups"], lambda: f"left: {_left(space, others)}")
 
 
 def _left(space: Space, others: tuple[str, ...]) -> list[str]:
@@ -228,7 +227,7 @@ def test_a_restore_that_is_deleted_in_the_middle_leaves_nothing(space: Space) ->
     wait_phase(space, "one", "Completed")
     lose_everything(space)
     space.kubectl.create(restore("stopped", {"backupName": "one"}))
-    wait_until(lambda: len(space.names(resources.CLAIMS, SELECTOR)) == 3, LONG, "the claims exist", every=0.1)
+    wait_until(lambda: len(space.names(resources.CLAIMS, SELECTOR)) == 3, "the claims exist", every=0.1)
     space.kubectl("delete", "etcdrestore", "stopped")
-    wait_until(lambda: not space.names(resources.CLAIMS, SELECTOR), LONG, "the claims are deleted")
+    wait_until(lambda: not space.names(resources.CLAIMS, SELECTOR), "the claims are deleted")
     assert space.names(resources.IMPROBABLE_CLUSTERS) == []

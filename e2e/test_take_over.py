@@ -2,19 +2,17 @@
 
 import itertools
 import time
-from contextlib import ExitStack
 
 import pytest
 
-from e2e.support.checks import assert_consistent, assert_nothing_doubled
+from e2e.support.checks import assert_nothing_doubled
 from e2e.support.clusters import ephemeral, persistent
 from e2e.support.kills import RepeatedKills
 from e2e.support.making import seconds_until_made
 from e2e.support.measuring import assert_at_most
 from e2e.support.operators import DeployedOperator, Operator
-from e2e.support.resizing import RATE, assert_claims_are_their_members, members_of, scale, settle
+from e2e.support.resizing import assert_claims_are_their_members, members_of, scale, settle, written_to
 from e2e.support.space import Space
-from e2e.support.writer import Writer
 
 pytestmark = pytest.mark.exclusive
 
@@ -63,12 +61,10 @@ def test_sizes_are_reached_while_the_operator_is_killed_every_five_seconds(
 ) -> None:
     if not isinstance(operator, DeployedOperator):
         pytest.skip("the process for development runs without election")
-    documents = [ephemeral("ephemeral", size=1), persistent("persistent", replicas=1)]
-    for document in documents:
-        space.create(document)
-    for document in documents:
-        settle(space, document)
-    before = [assert_consistent(space, document) for document in documents]
+    documents = [
+        space.settled(ephemeral("ephemeral", size=1)),
+        space.settled(persistent("persistent", replicas=1)),
+    ]
     operator.renew()
     operator.kill_process()
     start = seconds_until_made(space, ephemeral("probe", size=1))
@@ -76,21 +72,16 @@ def test_sizes_are_reached_while_the_operator_is_killed_every_five_seconds(
     print(f"acts again {start:.2f} s after a SIGKILL: killed every {every:.1f} s")
     operator.renew()
     began = time.monotonic()
-    with ExitStack() as stack:
-        writers = [
-            stack.enter_context(Writer(lambda each=document: space.addresses(each), per_second=RATE))  # type: ignore[misc]
-            for document in documents
-        ]
-        kills = stack.enter_context(RepeatedKills(operator, every=every))
-        for size in sizes:
-            documents = [scale(space, document, size) for document in documents]
-            for document in documents:
-                settle(space, document)
-            print(f"{size} members each after {time.monotonic() - began:.0f} s, {kills.count} kills")
-    operator.wait_ready()
-    for document, writer, cluster_id in zip(documents, writers, before, strict=True):
-        writer.verify()
-        settle(space, document)
-        assert assert_consistent(space, document) == cluster_id
+    with written_to(space, documents):
+        with RepeatedKills(operator, every=every) as kills:
+            for size in sizes:
+                documents[:] = [scale(space, document, size) for document in documents]
+                for document in documents:
+                    settle(space, document)
+                print(f"{size} members each after {time.monotonic() - began:.0f} s, {kills.count} kills")
+        operator.wait_ready()
+        for document in documents:
+            settle(space, document)
+    for document in documents:
         assert_nothing_doubled(space, document, members=members_of(space, document))
     assert_claims_are_their_members(space, documents[1])

@@ -11,7 +11,7 @@ from e2e.support.proxy import put_whole
 from e2e.support.resizing import settle
 from e2e.support.space import Space
 from e2e.support.status import condition
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 from e2e.support.writer import QuorumWatch, Writer
 from etcd_operator.kube import resources
 
@@ -109,10 +109,10 @@ def assert_reported(space: Space, document: Document) -> None:
     assert ("upgrade" not in status, status["currentVersion"]) == (True, "3.7.3"), status
     # The leader checks every few seconds whether it can raise the cluster version.
     wait_until(
-        lambda: space.status(document).get("clusterVersion", "3.7.0") == "3.7.0", LONG, "the cluster version"
+        lambda: space.status(document).get("clusterVersion", "3.7.0") == "3.7.0", "the cluster version"
     )
     if document["apiVersion"] != COREOS:
-        wait_until(lambda: versions_of_peers(space) == {"3.7.3"}, LONG, lambda: f"{versions_of_peers(space)}")
+        wait_until(lambda: versions_of_peers(space) == {"3.7.3"}, lambda: f"{versions_of_peers(space)}")
 
 
 def versions_of_peers(space: Space) -> set[str | None]:
@@ -132,9 +132,7 @@ def assert_blocked_and_back(space: Space, document: Document) -> None:
     with Writer(lambda: space.addresses(document), per_second=RATE, prefix="blocked") as writer:
         wrong = edited(space, document, MISSING)
         # Between two pulls the kubelet also reports CrashLoopBackOff, of the container that it has stopped.
-        wait_until(
-            lambda: names_the_image(space, wrong), LONG, lambda: f"the image is named: {space.status(wrong)}"
-        )
+        space.wait_for(wrong, lambda: names_the_image(space, wrong), "the image is named")
         settle(space, edited(space, document, document["spec"]["version"]))
     writer.verify()
     space.wait_serving(document)
@@ -142,11 +140,10 @@ def assert_blocked_and_back(space: Space, document: Document) -> None:
 
 @pytest.mark.exclusive
 def test_an_operator_killed_in_the_middle_goes_on_and_a_lost_member_is_replaced(space: Space) -> None:
-    document = space.created(ephemeral(version="v3.5.35"))
-    settle(space, document)
+    document = space.settled(ephemeral(version="v3.5.35"))
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         wanted = edited(space, document, "v3.6.16")
-        wait_until(lambda: len(images(space, document)) == 2, LONG, "the first member has the new image")
+        wait_until(lambda: len(images(space, document)) == 2, "the first member has the new image")
         space.operator.kill()
         space.kubectl("delete", "pod", "example-etcd-cluster-0000", "--now")
         settle(space, wanted)

@@ -9,7 +9,7 @@ from e2e.support.clusters import ephemeral, persistent
 from e2e.support.resizing import members_of, settle, sized
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 from etcd_operator.kube import resources
 from localcluster.kubectl import Kubectl
 
@@ -32,7 +32,10 @@ def test_apply_with_one_replica_keeps_one_claim_and_an_edit_brings_three_back(
 
     space.kubectl("apply", "-f", str(smaller))
     settle(space, sized(document, 1))
-    wait_until(lambda: space.names(resources.CLAIMS, SELECTOR) == ["my-cluster-0"], LONG, "one claim is kept")
+    wait_until(lambda: space.names(resources.CLAIMS, SELECTOR) == ["my-cluster-0"], "one claim is kept")
+    assert space.names(resources.PEERS, SELECTOR) == ["my-cluster-0"]
+    removed = ("MemberRemoved", "PeerRemoved", "PVCRemoved")
+    space.wait_events("my-cluster", *(("Normal", reason) for reason in removed))
     assert_consistent(space, sized(document, 1))
 
     edit(space.kubectl, monkeypatch, "s/replicas: 1/replicas: 3/")
@@ -64,7 +67,7 @@ def test_the_documents_commands_scale_up_and_down(space: Space) -> None:
     output = space.kubectl("scale", "etcdcluster", "my-cluster", "--replicas", "1")
     assert "scaled" in output, output
     settle(space, sized(document, 1))
-    wait_until(lambda: space.names(resources.CLAIMS, SELECTOR) == ["my-cluster-0"], LONG, "one claim is kept")
+    wait_until(lambda: space.names(resources.CLAIMS, SELECTOR) == ["my-cluster-0"], "one claim is kept")
     settle(space, other)
 
 
@@ -80,12 +83,12 @@ def test_the_oldest_documents_controller_recovery_with_its_top_level_size(space:
 
     space.kubectl("delete", "pod", f"{name}-0000")
     expected = [f"{name}-{number:04}" for number in (1, 2, 3)]
-    wait_until(lambda: members_of(space, document) == expected, LONG, "0003 takes the place of 0000")
+    wait_until(lambda: members_of(space, document) == expected, "0003 takes the place of 0000")
     settle(space, document)
 
     space.operator.kill()
     space.kubectl("delete", "pod", f"{name}-0003")
     expected = [f"{name}-{number:04}" for number in (1, 2, 4)]
-    wait_until(lambda: members_of(space, document) == expected, LONG, "0004 takes the place of 0003")
+    wait_until(lambda: members_of(space, document) == expected, "0004 takes the place of 0003")
     settle(space, document)
     assert_consistent(space, document)

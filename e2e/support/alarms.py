@@ -3,7 +3,7 @@
 import grpc
 
 from e2e.support.members import Members
-from e2e.support.waiting import LONG, answered, wait_until
+from e2e.support.waiting import answered, wait_until
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
@@ -36,7 +36,7 @@ def _raise(address: str, alarm: pb.AlarmRequest) -> None:
                 return False
             return True
 
-        wait_until(is_raised, LONG, f"{address} raises an alarm")
+        wait_until(is_raised, f"{address} raises an alarm")
 
 
 def disarm(address: str) -> int:

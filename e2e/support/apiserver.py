@@ -61,7 +61,7 @@ def api_server(endpoint: str, folder: Path, environment: Mapping[str, str]) -> I
     (folder / "kubeconfig").write_text(json.dumps(_kubeconfig(port)))
     with _process("kube-apiserver", _flags(endpoint, port, folder), folder) as process:
         server = ApiServer(folder, process, environment)
-        wait_until(server.kubectl.is_ready, LONG, lambda: f"a kube-apiserver is ready: {server.log[-2000:]}")
+        wait_until(server.kubectl.is_ready, lambda: f"a kube-apiserver is ready: {server.log[-2000:]}")
         yield server
 
 

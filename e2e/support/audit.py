@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 
 POD = "authentication.kubernetes.io/pod-name"
 
@@ -70,14 +70,7 @@ class Window:
 
     def _read(self) -> Iterator[Request]:
         for path, start in self._parts():
-            with path.open(encoding="utf-8") as lines:
-                lines.seek(start)
-                for line in lines:
-                    # The name alone first: most lines are others' and parsing them all is slow.
-                    if self._user in line and line.endswith("\n"):
-                        found = _parsed(line, self._user)
-                        if found is not None:
-                            yield found
+            yield from _requests(path, self._user, start)
 
     def _parts(self) -> list[tuple[Path, int]]:
         """The log's file or files: it may have been renamed for a new one meanwhile."""
@@ -96,20 +89,22 @@ def wait_quiet(window: Window, *, namespace: str = "", every: float = 2.0) -> No
         before, counted = counted, len(window.writes(namespace=namespace))
         return before == counted
 
-    wait_until(
-        is_quiet, LONG, lambda: f"writes end: {tally(window.writes(namespace=namespace))}", every=every
-    )
+    wait_until(is_quiet, lambda: f"writes end: {tally(window.writes(namespace=namespace))}", every=every)
 
 
 def all_of(log: Path, user: str) -> Iterator[Request]:
     """Every request of a user that the log, and what was renamed for a new one, still has."""
     for path in sorted(log.parent.glob("audit*.log")):
-        with path.open(encoding="utf-8") as lines:
-            for line in lines:
-                if user in line and line.endswith("\n"):
-                    found = _parsed(line, user)
-                    if found is not None:
-                        yield found
+        yield from _requests(path, user)
+
+
+def _requests(path: Path, user: str, start: int = 0) -> Iterator[Request]:
+    with path.open(encoding="utf-8") as lines:
+        lines.seek(start)
+        for line in lines:
+            # The name alone first: most lines are others' and parsing them all is slow.
+            if user in line and line.endswith("\n") and (found := _parsed(line, user)) is not None:
+                yield found
 
 
 def tally(requests: list[Request]) -> str:

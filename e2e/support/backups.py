@@ -41,4 +41,4 @@ def await_backup(space: Space, name: str, least: int) -> int:
 
     before = answered(newest, "the backup tool answers")
     needed = max(before + 1, least)
-    return wait_until(lambda: found if (found := newest()) >= needed else 0, LONG, "a backup is taken")
+    return wait_until(lambda: found if (found := newest()) >= needed else 0, "a backup is taken")

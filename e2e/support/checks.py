@@ -7,7 +7,7 @@ from e2e.support.audit import Window, tally, wait_quiet
 from e2e.support.clusters import Document, size_of
 from e2e.support.members import MemberReport, Members
 from e2e.support.space import Space
-from e2e.support.waiting import LONG, answered, hold_for, wait_until
+from e2e.support.waiting import answered, hold_for, wait_until
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
@@ -26,7 +26,7 @@ def assert_consistent(space: Space, document: Document) -> str:
     with Members(deadline=ANSWER_SECONDS) as members:
         clients = [members.client(pod["status"]["podIP"]) for pod in pods]
         # A linearizable read first: every member has applied what was acknowledged.
-        wait_until(lambda: _have_quorum(clients), LONG, f"each of {names} has a quorum")
+        wait_until(lambda: _have_quorum(clients), f"each of {names} has a quorum")
         reports = _all_reports(members, pods)
         ids = {each.status.cluster_id for each in reports}
         assert len(ids) == 1, f"several cluster IDs: {ids}"
@@ -50,7 +50,7 @@ def _all_reports(members: Members, pods: Sequence[dict[str, Any]]) -> list[Membe
         reports[:] = members.reports(pods)
         return len(reports) == len(pods)
 
-    wait_until(all_answer, LONG, lambda: f"only {[each.name for each in reports]} answer of {len(pods)}")
+    wait_until(all_answer, lambda: f"only {[each.name for each in reports]} answer of {len(pods)}")
     return reports
 
 

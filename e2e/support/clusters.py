@@ -2,7 +2,17 @@
 
 from typing import Any
 
+import pytest
+
 Document = dict[str, Any]
+
+RESTRICTED_POD = {
+    "runAsNonRoot": True,
+    "runAsUser": 65532,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+RESTRICTED_CONTAINER = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+"""Security contexts that the Pod Security Standard `restricted` admits."""
 
 COREOS = "coreos.com/v1"
 IMPROBABLE = "etcd.improbable.io/v1alpha1"
@@ -34,6 +44,17 @@ def persistent(
             **spec,
         },
     }
+
+
+def each_kind(*, ephemerals: Any = (), persistents: Any = ()) -> pytest.MarkDecorator:
+    """Run a test with a `kind` of cluster after the other; arguments: marks of one of the two."""
+    return pytest.mark.parametrize(
+        "kind",
+        [
+            pytest.param(ephemeral, id="ephemeral", marks=ephemerals),
+            pytest.param(persistent, id="persistent", marks=persistents),
+        ],
+    )
 
 
 def size_of(document: Document) -> int:

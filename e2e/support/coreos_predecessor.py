@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from e2e.support.clusters import Document
-from e2e.support.predecessors import IMAGE, Predecessor, owned_by, service
+from e2e.support.predecessors import Predecessor, member_container, owned_by, service
 from e2e.support.space import Space
 
 DATABASE = "etcd.database.coreos.com"
@@ -88,28 +88,18 @@ def _deployment() -> Document:
 
 
 def _pod(name: str, cluster: str, host: str, initial: str, version: str) -> Document:
-    command = [
-        "/usr/local/bin/etcd",
-        "--data-dir=/var/etcd/data",
-        f"--name={name}",
-        f"--initial-advertise-peer-urls=http://{host}:2380",
-        "--listen-peer-urls=http://0.0.0.0:2380",
-        "--listen-client-urls=http://0.0.0.0:2379",
-        f"--advertise-client-urls=http://{host}:2379",
-        f"--initial-cluster={initial}",
-        "--initial-cluster-state=new",
+    flags = [
         "--initial-cluster-token=8f2a1c5e-6b1d-4f5e-9f0e-3f6f2f1f7a11",
         "--strict-reconfig-check=true",
         "--listen-metrics-urls=http://0.0.0.0:2381",
     ]
     ports = [{"name": "server", "containerPort": 2380}, {"name": "client", "containerPort": 2379}]
-    mounts = [{"name": "etcd-data", "mountPath": "/var/etcd"}]
-    container = {"name": "etcd", "image": IMAGE.format(version), "command": command, "ports": ports}
+    container = member_container(name, host, initial, version, *flags, folder="/var/etcd")
     return {
         "hostname": name,
         "subdomain": cluster,
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
-        "containers": [{**container, "volumeMounts": mounts}],
+        "containers": [{**container, "ports": ports}],
         "volumes": [{"name": "etcd-data", "emptyDir": {}}],
     }

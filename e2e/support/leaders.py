@@ -6,7 +6,6 @@ member that does not answer within half a second counts as silent from the momen
 
 import time
 from collections.abc import Callable
-from types import TracebackType
 
 from e2e.support.intervals import Answer, Claim, Interval, leaderless, longest_gap
 from e2e.support.members import Members
@@ -39,9 +38,7 @@ class LeaderWatch:
         self._discovery.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._discovery.stop()
         for poll in self._polls.values():
             poll.stop()

@@ -1,11 +1,12 @@
 """Puts under load, each of which can be found missing afterwards: for losses that a recovery permits."""
 
 import subprocess
-import threading
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 
 from e2e.support.members import Members
+from e2e.support.pace import Paced
 from e2e.support.resizing import RATE
 from e2e.support.testbed import Testbed
 from e2e.support.waiting import LONG, answered
@@ -27,18 +28,17 @@ class Load:
         self.acknowledged: dict[str, int] = {}
         self._addresses = addresses
         self._known = addresses()
-        self._interval = 1.0 / per_second
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="load")
+        self._numbers = count()
+        self._members = Members(deadline=1.0)
+        self._pace = Paced(self._put, interval=1.0 / per_second, name="load")
 
     def __enter__(self) -> "Load":
-        self._thread.start()
+        self._pace.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(LONG)
-        assert not self._thread.is_alive(), "the load does not end"
+        self._pace.stop(within=LONG)
+        self._members.close()
 
     @property
     def newest(self) -> int:
@@ -62,21 +62,15 @@ class Load:
         print(f"{len(self.acknowledged)} writes acknowledged, {len(expected)} missing, all after {revision}")
         return len(expected)
 
-    def _run(self) -> None:
-        with Members(deadline=1.0) as members:
-            number = 0
-            while not self._stop.wait(self._interval):
-                self._put(members, number)
-                number += 1
-
-    def _put(self, members: Members, number: int) -> None:
+    def _put(self) -> None:
         """One put. Without an answer it is unknown: may be there or not."""
         if not self._known:
             self._refresh()
             return
+        number = next(self._numbers)
         key = f"{PREFIX}{number}"
         try:
-            client = members.client(self._known[number % len(self._known)])
+            client = self._members.client(self._known[number % len(self._known)])
             self.acknowledged[key] = client.put(key.encode(), b"value")
         except OperatorError:
             self._refresh()

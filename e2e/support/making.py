@@ -4,7 +4,7 @@ import time
 
 from e2e.support.clusters import Document, size_of
 from e2e.support.space import Space
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 from etcd_operator.kube import resources
 
 
@@ -20,5 +20,5 @@ def seconds_until_made(space: Space, document: Document) -> float:
         pods, services = (space.names(kind, selector) for kind in (resources.PODS, resources.SERVICES))
         return pods == names[1:] and services == names
 
-    wait_until(is_made, LONG, f"the objects of {names[0]} are made")
+    wait_until(is_made, f"the objects of {names[0]} are made")
     return time.monotonic() - began

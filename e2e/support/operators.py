@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from e2e.support.testbed import Testbed, TestbedError
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 from localcluster.kubectl import Kubectl, KubectlError, is_ready
 
 
@@ -55,7 +55,7 @@ class Operator(ABC):
 
     def wait_ready(self) -> None:
         """Wait until it is ready."""
-        wait_until(self.is_ready, LONG, "the operator is ready")
+        wait_until(self.is_ready, "the operator is ready")
 
     def page(self, path: str) -> str:
         """A page of its status server. Raises OSError when it does not answer, or not with 200."""
@@ -167,7 +167,7 @@ class DeployedOperator(Operator):
         """A new pod, ready, whose container has never ended, and which leads."""
         self.stop()
         self.start()
-        wait_until(lambda: self.metric("leader_election_master_status") == 1, LONG, "it leads")
+        wait_until(lambda: self.metric("leader_election_master_status") == 1, "it leads")
 
     def stop(self) -> None:
         self.scale(0)
@@ -184,7 +184,7 @@ class DeployedOperator(Operator):
             ready = [pod for pod in pods if is_ready(pod)]
             return len(pods) == len(ready) == replicas
 
-        wait_until(is_done, LONG, f"{replicas} operators run")
+        wait_until(is_done, f"{replicas} operators run")
 
     def pods(self, *, with_deleted: bool = False) -> list[dict[str, Any]]:
         """Its pods, oldest first."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from e2e.support.clusters import Document
 from e2e.support.space import Space
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 
 IMAGE = "quay.io/coreos/etcd:v{}"
 
@@ -35,9 +35,26 @@ class Predecessor:
         """Wait until all containers run."""
         wait_until(
             lambda: len([pod for pod in self.pods() if pod["status"]["phase"] == "Running"]) == size,
-            LONG,
             lambda: f"{self.name} runs: {[pod['status'] for pod in self.pods()]}",
         )
+
+
+def member_container(name: str, host: str, initial: str, version: str, *flags: str, folder: str) -> Document:
+    """The container of an initial member, whose volume `etcd-data` is mounted at `folder`."""
+    command = [
+        "/usr/local/bin/etcd",
+        f"--data-dir={folder}/data",
+        f"--name={name}",
+        f"--initial-advertise-peer-urls=http://{host}:2380",
+        "--listen-peer-urls=http://0.0.0.0:2380",
+        "--listen-client-urls=http://0.0.0.0:2379",
+        f"--advertise-client-urls=http://{host}:2379",
+        f"--initial-cluster={initial}",
+        "--initial-cluster-state=new",
+        *flags,
+    ]
+    mounts = [{"name": "etcd-data", "mountPath": folder}]
+    return {"name": "etcd", "image": IMAGE.format(version), "command": command, "volumeMounts": mounts}
 
 
 def owned_by(stored: Document) -> list[Document]:

@@ -15,7 +15,7 @@ import yaml
 from e2e.support.operators import Operator
 from e2e.support.ports import free_port
 from e2e.support.testbed import ROOT
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 from localcluster.kubectl import Kubectl
 
 ACCOUNT = "etcd-operator-process"
@@ -97,7 +97,7 @@ class OperatorProcess(Operator):
         if pid is None or not _is_ours(pid):
             return
         os.kill(pid, number)
-        wait_until(lambda: _has_ended(pid), LONG, f"operator process {pid} ends")
+        wait_until(lambda: _has_ended(pid), f"operator process {pid} ends")
         self._pid_file.unlink()
 
     def _pid(self) -> int | None:

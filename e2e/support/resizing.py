@@ -1,13 +1,15 @@
 """Changes of the size, and what must exist when it is reached."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
+from e2e.support.checks import assert_consistent
 from e2e.support.clusters import Document, size_of
 from e2e.support.intervals import Interval, longest_beyond
 from e2e.support.members import Members
 from e2e.support.space import Space
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 from e2e.support.writer import Writer
 from etcd_operator.api import improbable
 from etcd_operator.kube import resources
@@ -49,11 +51,11 @@ def resize(space: Space, document: Document, size: int) -> Document:
     return resized
 
 
-def settle(space: Space, document: Document, *, within: float = LONG) -> None:
+def settle(space: Space, document: Document) -> None:
     """Wait until the status reports that the last edit is done, and all members serve."""
-    space.wait_observed(document, within=within)
-    space.wait_settled(document, within=within)
-    space.wait_serving(document, within=within)
+    space.wait_observed(document)
+    space.wait_settled(document)
+    space.wait_serving(document)
 
 
 def member_of(pod: Document) -> str:
@@ -78,7 +80,7 @@ def member_ids(space: Space, document: Document) -> dict[str, str]:
                     return {member.name: member.id for member in report.members.members}
         return {}
 
-    return wait_until(found, LONG, "a member that follows a leader lists all members")
+    return wait_until(found, "a member that follows a leader lists all members")
 
 
 def leaders_pod(space: Space, document: Document) -> str:
@@ -89,7 +91,7 @@ def leaders_pod(space: Space, document: Document) -> str:
             reports = members.reports(space.pods(document))
         return next((each.name for each in reports if each.status.leader == each.status.member_id), "")
 
-    return wait_until(found, LONG, "a member leads")
+    return wait_until(found, "a member leads")
 
 
 def assert_claims_are_their_members(space: Space, document: Document) -> None:
@@ -109,7 +111,25 @@ def assert_claims_are_their_members(space: Space, document: Document) -> None:
             for claim in claims
         }
 
-    wait_until(lambda: recorded() == ids, LONG, lambda: f"claims {recorded()} are those of members {ids}")
+    wait_until(lambda: recorded() == ids, lambda: f"claims {recorded()} are those of members {ids}")
+
+
+@contextmanager
+def written_to(space: Space, documents: list[Document]) -> Iterator[None]:
+    """Write to clusters meanwhile: no write is lost, and each has the cluster ID of before.
+
+    Who changes a size puts the new document into the list.
+    """
+    before = [assert_consistent(space, document) for document in documents]
+    with ExitStack() as stack:
+        writers = [
+            stack.enter_context(Writer(lambda each=document: space.addresses(each), per_second=RATE))  # type: ignore[misc]
+            for document in documents
+        ]
+        yield
+    for document, writer, cluster_id in zip(documents, writers, before, strict=True):
+        writer.verify()
+        assert assert_consistent(space, document) == cluster_id
 
 
 def gap_while(

@@ -1,6 +1,6 @@
 """One test's own namespace, and the steps that tests are made of."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from e2e.support.members import Members
 from e2e.support.operators import Operator
 from e2e.support.status import condition, is_available, is_observed, is_settled
 from e2e.support.testbed import Testbed
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import INTERVAL, LONG, wait_until
 from etcd_operator.kube import resources
 from localcluster.kubectl import Kubectl
 
@@ -56,13 +56,25 @@ class Space:
         self.wait_serving(document)
         return document
 
+    def settled(self, document: Document) -> Document:
+        """Create a cluster and wait until its status reports so, too."""
+        self.created(document)
+        self.wait_settled(document)
+        return document
+
+    def wait_for(
+        self, document: Document, reached: Callable[[], object], what: str, *, every: float = INTERVAL
+    ) -> None:
+        """Wait until something is reached; `what` and the status of the cluster explain a failure."""
+        wait_until(reached, lambda: f"{what}: {self.status(document)}", every=every)
+
     def wait_serving(self, document: Document, *, within: float = LONG) -> None:
         """Wait until every member is a healthy voter as etcd reports."""
         with Members() as members:
             wait_until(
                 lambda: members.all_serve(self.pods(document), size_of(document)),
-                within,
                 lambda: f"{document['metadata']['name']} serves; its status: {self.status(document)}",
+                within=within,
                 every=0.25,
             )
 
@@ -70,33 +82,29 @@ class Space:
         """Wait until the status is about the last edit."""
         wait_until(
             lambda: is_observed(self.stored(document)),
-            within,
             lambda: f"the edit is observed: {self.status(document)}",
+            within=within,
         )
 
     def wait_settled(self, document: Document, *, within: float = LONG, every: float = 0.25) -> None:
         """Wait until the status reports that all is as declared and nothing is under way."""
         wait_until(
             lambda: is_settled(self.stored(document)),
-            within,
             lambda: f"the status is settled: {self.status(document)}",
+            within=within,
             every=every,
         )
 
-    def wait_condition(self, document: Document, kind: str, *reasons: str, within: float = LONG) -> Document:
-        """Wait until a condition is True for one of `reasons`; the condition."""
+    def wait_condition(self, document: Document, kind: str, *reasons: str) -> Document:
+        """Wait until a condition is True for one of `reasons` (none: for any); the condition."""
 
         def found() -> Document | None:
             now = condition(self.stored(document), kind)
-            return now if now["status"] == "True" and now["reason"] in reasons else None
+            is_expected = now["reason"] in (reasons or (now["reason"],))
+            return now if now["status"] == "True" and is_expected else None
 
-        expected = " or ".join(reasons)
-        return (
-            wait_until(
-                found, within, lambda: f"{kind} because of {expected}: {self.status(document)}", every=0.25
-            )
-            or {}
-        )
+        what = f"{kind} because of {' or '.join(reasons)}"
+        return wait_until(found, lambda: f"{what}: {self.status(document)}", every=0.25) or {}
 
     def stored(self, document: Document) -> Document:
         """The resource as it is stored now; empty if it does not exist."""
@@ -126,23 +134,16 @@ class Space:
 
     def wait_available(self, document: Document) -> None:
         """Wait until the status reports a quorum: a member may be silent for a moment."""
-        wait_until(
-            lambda: is_available(self.stored(document)),
-            LONG,
-            lambda: f"the status reports a quorum: {self.status(document)}",
-        )
+        self.wait_for(document, lambda: is_available(self.stored(document)), "the status reports a quorum")
 
-    def wait_events(self, name: str, *expected: tuple[str, str]) -> None:
+    def wait_events(self, name: str, *expected: tuple[str, str], within: float = LONG) -> None:
         """Wait until all these Events, as type and reason, are stored: they are written after the fact."""
         wait_until(
             lambda: set(expected) <= self.events(name),
-            LONG,
             lambda: f"Events {set(expected) - self.events(name)}, beside {self.events(name)}",
+            within=within,
         )
 
-    def wait_pods_deleted(self, document: Document, *, within: float = LONG) -> None:
+    def wait_no_pods(self) -> None:
         """Wait until no pod of the namespace is left; etcd may take its grace period."""
-        name = document["metadata"]["name"]
-        wait_until(
-            lambda: not self.api.all_of(resources.PODS, self.namespace), within, f"{name} has no pod left"
-        )
+        wait_until(lambda: not self.names(resources.PODS), "no pod is left")

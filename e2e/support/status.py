@@ -7,9 +7,9 @@ Object = dict[str, Any]
 SETTLED = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 
 
-def condition(cluster: Object | None, kind: str) -> Object:
-    """One condition of a stored cluster; all fields empty if it is not there."""
-    conditions = (cluster or {}).get("status", {}).get("conditions", [])
+def condition(stored: Object | None, kind: str) -> Object:
+    """One condition of a stored object; all fields empty if it is not there."""
+    conditions = (stored or {}).get("status", {}).get("conditions", [])
     found = [each for each in conditions if each["type"] == kind]
     return found[0] if found else {"type": kind, "status": "", "reason": "", "message": ""}
 

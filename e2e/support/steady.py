@@ -14,14 +14,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 
 import grpc
 
 from e2e.support.intervals import Interval, longest_gap, lost_writes
 from e2e.support.keys import PUT
 from e2e.support.pace import Paced
-from e2e.support.waiting import LONG, answered, wait_until
+from e2e.support.waiting import answered, wait_until
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd import methods
@@ -76,12 +75,10 @@ class SteadyWriter:
         self._write.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._discovery.stop()
         self._write.stop()
-        wait_until(lambda: not self._pending, LONG, "the last puts are answered or timed out")
+        wait_until(lambda: not self._pending, "the last puts are answered or timed out")
         for channel in self._channels:
             channel.close()
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from e2e.support import buckets
-from e2e.support.clusters import Document
+from e2e.support.clusters import RESTRICTED_CONTAINER, RESTRICTED_POD, Document
 from e2e.support.space import Space
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 from etcd_operator.kube import resources
 from localcluster import images
 from localcluster.kubectl import is_ready
@@ -28,7 +28,6 @@ REFRESH_TOKEN = "planted-refresh-token"
 PLANTED = (ACCESS_KEY, SECRET_KEY, REFRESH_TOKEN)
 
 _DATA = "/data"
-_USER = 65532
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +152,7 @@ def deploy(space: Space, kind: Kind) -> DeployedStore:
         pod = space.api.get(resources.PODS, space.namespace, kind.name) or {}
         return str(pod["status"]["podIP"]) if is_ready(pod) else ""
 
-    found = wait_until(address, LONG, f"the pod {kind.name} is ready")
+    found = wait_until(address, f"the pod {kind.name} is ready")
     store = DeployedStore(space=space, kind=kind, address=found)
     store.bucket.create()
     return store
@@ -194,12 +193,7 @@ def _pod(kind: Kind) -> Document:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 1,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "fsGroup": _USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": {**RESTRICTED_POD, "fsGroup": RESTRICTED_POD["runAsUser"]},
         "containers": [_container(kind)],
         "volumes": [{"name": "data", "emptyDir": {}}],
     }
@@ -218,6 +212,6 @@ def _container(kind: Kind) -> Document:
         "env": account,
         "ports": [{"containerPort": kind.port}],
         "readinessProbe": {"httpGet": {"path": kind.health, "port": kind.port}, "periodSeconds": 1},
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "securityContext": RESTRICTED_CONTAINER,
         "volumeMounts": [{"name": "data", "mountPath": _DATA}],
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from e2e.support.clusters import Document
 from e2e.support.space import Space
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 
 
 def folder_of(space: Space, pod: Document) -> Path:
@@ -42,7 +42,7 @@ def remove_all(folder: Path) -> None:
             shutil.rmtree(each)
         return not any(folder.iterdir())
 
-    wait_until(is_empty, LONG, f"{folder} is empty", every=0.0)
+    wait_until(is_empty, f"{folder} is empty", every=0.0)
 
 
 def give_to_root(space: Space, pod: Document) -> None:
@@ -54,4 +54,4 @@ def give_to_root(space: Space, pod: Document) -> None:
             os.chown(path, 0, 0)
         return True
 
-    wait_until(is_given, LONG, f"{folder} belongs to root")  # etcd may remove a file meanwhile
+    wait_until(is_given, f"{folder} belongs to root")  # etcd may remove a file meanwhile

@@ -29,17 +29,17 @@ class NotInTimeError(AssertionError):
 
 def wait_until(
     condition: Callable[[], T | None],
-    deadline: float,
     describe: str | Callable[[], str],
     *,
+    within: float = LONG,
     every: float = INTERVAL,
 ) -> T:
-    """The first true value of `condition`; NotInTimeError after `deadline` seconds.
+    """The first true value of `condition`; NotInTimeError after `within` seconds.
 
     One of `NOT_YET` that the condition raises counts as "not yet" and is named at the end.
     `describe` may be a function, for the state at the end.
     """
-    end = time.monotonic() + deadline
+    end = time.monotonic() + within
     while True:
         error: Exception | None = None
         try:
@@ -50,7 +50,7 @@ def wait_until(
             error = caught
         if time.monotonic() > end:
             why = f" ({error})" if error is not None else ""
-            raise NotInTimeError(f"not within {deadline:g} s: {_described(describe)}{why}") from error
+            raise NotInTimeError(f"not within {within:g} s: {_described(describe)}{why}") from error
         time.sleep(every)
 
 
@@ -62,7 +62,7 @@ def answered(read: Callable[[], T], describe: str | Callable[[], str], *, within
         found.append(read())
         return True
 
-    wait_until(is_read, within, describe)
+    wait_until(is_read, describe, within=within)
     return found[0]
 
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from e2e.support.clusters import Document
+from e2e.support.clusters import RESTRICTED_CONTAINER, RESTRICTED_POD, Document
 from e2e.support.load import PREFIX
 from e2e.support.space import Space
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 from localcluster import images
 
 NAME = "watcher"
@@ -28,13 +28,11 @@ class Watcher:
 
     def await_event(self) -> None:
         """Wait until it has received a write."""
-        wait_until(lambda: PREFIX in self.log(), LONG, lambda: f"the watcher receives a write: {self.log()}")
+        wait_until(lambda: PREFIX in self.log(), lambda: f"the watcher receives a write: {self.log()}")
 
     def await_compacted(self) -> None:
         """Wait until it has learned that what it watches is compacted, and has ended for that reason."""
-        wait_until(
-            lambda: COMPACTED in self.log(), LONG, lambda: f"the watch is canceled: {self.log()[-500:]}"
-        )
+        wait_until(lambda: COMPACTED in self.log(), lambda: f"the watch is canceled: {self.log()[-500:]}")
 
 
 def watcher(space: Space, service: str) -> Watcher:
@@ -49,7 +47,7 @@ def _pod(script: str) -> Document:
         "name": "etcdctl",
         "image": images.ETCD_SHELL,
         "command": ["/bin/sh", "-c", script],
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "securityContext": RESTRICTED_CONTAINER,
     }
     return {
         "apiVersion": "v1",
@@ -58,11 +56,7 @@ def _pod(script: str) -> Document:
         "spec": {
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": 65532,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
+            "securityContext": RESTRICTED_POD,
             "containers": [container],
         },
     }

@@ -1,15 +1,14 @@
 """Clients of etcd that notice what must never happen: lost writes, stale reads, a lost quorum."""
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from types import TracebackType
 
 from e2e.support.intervals import Interval
 from e2e.support.keys import KeyClient, KeyValue
 from e2e.support.members import Members
+from e2e.support.pace import Paced
 from e2e.support.waiting import LONG, answered
 from etcd_operator.errors import OperatorError
 
@@ -39,29 +38,6 @@ class Key:
         return number in self.unknown and revision > self.revision
 
 
-@dataclass
-class _Loop:
-    """A thread that does one step after the other until it is stopped."""
-
-    interval: float
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
-
-    def start(self, step: Callable[[], None], name: str) -> None:
-        def run() -> None:
-            while not self._stop.wait(self.interval):
-                step()
-
-        self._thread = threading.Thread(target=run, name=name)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(LONG)
-            assert not self._thread.is_alive(), f"{self._thread.name} does not end"
-
-
 class Writer:
     """Writes numbered keys through all members in turn and reads each back through another one.
 
@@ -74,7 +50,7 @@ class Writer:
         self._addresses = addresses
         self._known = addresses()
         self._prefix = prefix
-        self._loop = _Loop(1.0 / per_second)
+        self._pace = Paced(self._step, interval=1.0 / per_second, name="writer")
         self._members = Members(deadline=1.0)
         self._keys = [Key() for _ in range(KEYS)]
         self._number = 0
@@ -85,13 +61,11 @@ class Writer:
 
     def __enter__(self) -> "Writer":
         self._moments.append(time.monotonic())
-        self._loop.start(self._step, "writer")
+        self._pace.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._loop.stop()
+    def __exit__(self, *_: object) -> None:
+        self._pace.stop(within=LONG)
         self._moments.append(time.monotonic())
 
     @property
@@ -119,6 +93,7 @@ class Writer:
 
     def verify(self) -> None:
         """Read everything back through every member: nothing acknowledged is lost, nothing went back."""
+        print(f"{self.acknowledged} writes acknowledged, longest gap {self.longest_gap:.2f} s")
         assert self._count > 0, "not one write was acknowledged"
         with Members() as members:
             for address in self._addresses():
@@ -189,7 +164,7 @@ class QuorumWatch:
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
         self._known = addresses()
-        self._loop = _Loop(0.2)
+        self._pace = Paced(self._step, interval=0.2, name="quorum-watch")
         self._members = Members(deadline=1.0)
         self._lost_at: float | None = None
         self.outages: list[Interval] = []
@@ -200,13 +175,11 @@ class QuorumWatch:
         return [outage.length for outage in self.outages]
 
     def __enter__(self) -> "QuorumWatch":
-        self._loop.start(self._step, "quorum-watch")
+        self._pace.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._loop.stop()
+    def __exit__(self, *_: object) -> None:
+        self._pace.stop(within=LONG)
         self._note(has_quorum=True)
         self._members.close()
 

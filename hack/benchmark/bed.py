@@ -42,7 +42,9 @@ class Bed:
         name = f"bench-{uuid4().hex[:8]}"
         self.api.make_namespace(name)
         # The controller-manager makes the account that pods need.
-        wait_until(lambda: self.api.get(ACCOUNTS, name, "default"), 30, f"the account of {name}", every=0.05)
+        wait_until(
+            lambda: self.api.get(ACCOUNTS, name, "default"), f"the account of {name}", within=30, every=0.05
+        )
         try:
             yield name
         finally:
@@ -59,7 +61,9 @@ class Bed:
                 key = Key(namespace, found["metadata"]["name"])
                 with suppress(NotFound):
                     self.api.client.delete(resource, key, grace_seconds=1)
-        wait_until(lambda: not self.api.all_of(resources.PODS, namespace), 120, f"{namespace} is empty")
+        wait_until(
+            lambda: not self.api.all_of(resources.PODS, namespace), f"{namespace} is empty", within=120
+        )
 
     def space(self, namespace: str) -> Space:
         """The namespace as the system tests see it."""
@@ -78,7 +82,7 @@ class Bed:
             found = condition(self.api.cluster(document, namespace), "Available")
             return bool(found["status"] == status)
 
-        wait_until(is_reported, 60, f"Available is {status}", every=POLL_SECONDS)
+        wait_until(is_reported, f"Available is {status}", within=60, every=POLL_SECONDS)
 
     def create(self, document: Document, namespace: str) -> None:
         """Create a cluster's resource."""
@@ -90,8 +94,8 @@ class Bed:
         with Members(deadline=1.0) as members:
             wait_until(
                 lambda: members.all_serve(self.api.member_pods(document, namespace), size),
-                limit,
                 f"{size} voters of {namespace}/{document['metadata']['name']}",
+                within=limit,
                 every=POLL_SECONDS,
             )
         return time.monotonic() - since

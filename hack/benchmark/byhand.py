@@ -90,7 +90,7 @@ class ByHand:
             named = next(iter(clients.values())).status().leader
             return named if named in by_id else ""
 
-        leader = wait_until(known, STEP_SECONDS, "an existing member leads", every=POLL_SECONDS)
+        leader = wait_until(known, "an existing member leads", within=STEP_SECONDS, every=POLL_SECONDS)
         if by_id.get(leader) != but:
             return clients[by_id[leader]]
         transferee_id, transferee = next(
@@ -124,5 +124,5 @@ def _soon(call: Callable[[], T], *not_yet: type[Exception]) -> T:
             return False
         return True
 
-    wait_until(is_done, STEP_SECONDS, "etcd allows the change", every=POLL_SECONDS)
+    wait_until(is_done, "etcd allows the change", within=STEP_SECONDS, every=POLL_SECONDS)
     return answer[0]

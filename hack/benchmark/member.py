@@ -44,7 +44,7 @@ class Member:
 
     def until_ready(self) -> None:
         """Wait until it serves."""
-        wait_until(lambda: self._client.has_quorum(deadline=1.0), 30, "etcd serves")
+        wait_until(lambda: self._client.has_quorum(deadline=1.0), "etcd serves", within=30)
 
     def fill(self, size: int, progress: Callable[[str], None]) -> None:
         """Write until the database has `size` bytes: values of 1 KiB that a compressor can halve."""

@@ -104,7 +104,7 @@ class Side:
             found = self.bed.api.get(resources.CLAIMS, self.namespace, target)
             return found is not None and found["metadata"]["uid"] != claim["metadata"]["uid"]
 
-        wait_until(is_another, 120, f"{target} has another claim", every=POLL_SECONDS)
+        wait_until(is_another, f"{target} has another claim", within=120, every=POLL_SECONDS)
         self.until_serving(self.size, without=pod["uid"])
         return time.monotonic() - began
 
@@ -121,7 +121,7 @@ class Side:
                 return False
             return bool(without or len(pods) == size) and self._members.all_serve(living, size)
 
-        wait_until(is_reached, 120, f"{size} members of {self.namespace} serve", every=POLL_SECONDS)
+        wait_until(is_reached, f"{size} members of {self.namespace} serve", within=120, every=POLL_SECONDS)
 
     def pods(self) -> list[Document]:
         """All its pods, also those that are going."""

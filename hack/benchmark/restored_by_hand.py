@@ -36,7 +36,9 @@ def restore(bed: Bed, document: Document, namespace: str, claim: str, file: str)
         bed.api.create(resources.CLAIMS, namespace, body)
     for pod in pods:
         bed.api.create(resources.PODS, namespace, filling(pod, peers, claim, file))
-    wait_until(lambda: _have_succeeded(bed, namespace, peers), LIMIT, "etcdutl succeeds", every=POLL_SECONDS)
+    wait_until(
+        lambda: _have_succeeded(bed, namespace, peers), "etcdutl succeeds", within=LIMIT, every=POLL_SECONDS
+    )
     for resource, body in objects:
         if resource is not resources.CLAIMS:
             bed.api.create(resource, namespace, body)

@@ -166,7 +166,7 @@ def _restore(bed: Bed, mib: int, namespace: str) -> tuple[float, Timeline]:
                 bed.api.member_pods(document, namespace), MEMBERS
             )
 
-        wait_until(is_serving, LIMIT, f"the EtcdRestore in {namespace} serves", every=POLL_SECONDS)
+        wait_until(is_serving, f"the EtcdRestore in {namespace} serves", within=LIMIT, every=POLL_SECONDS)
     return time.monotonic() - timeline.began, timeline
 
 
@@ -216,11 +216,13 @@ def _with_backup(bed: Bed, folder: Path, mib: int) -> Iterator[str]:
         }
         bed.api.create(resources.CLAIMS, namespace, claim)
         space = bed.space(namespace)
-        wait_until(lambda: _is_bound(bed, namespace), 60, "the claim is bound", every=POLL_SECONDS)
+        wait_until(lambda: _is_bound(bed, namespace), "the claim is bound", within=60, every=POLL_SECONDS)
         for file in folder.iterdir():
             _link(file, claim_folder(space, CLAIM) / file.name)
         yield namespace
-    wait_until(lambda: not _has_volumes(bed, namespace), 120, f"the volumes of {namespace} are deleted")
+    wait_until(
+        lambda: not _has_volumes(bed, namespace), f"the volumes of {namespace} are deleted", within=120
+    )
 
 
 def _is_bound(bed: Bed, namespace: str) -> bool:
@@ -267,19 +269,22 @@ def _lose_majority(bed: Bed, namespace: str) -> tuple[float, float]:
     document = ephemeral(NAME, backup=backup)
     bed.create(document, namespace)
     bed.until_serving(document, namespace, since=time.monotonic())
-    wait_until(lambda: _is_backed_up(bed, document, namespace), 120, "a backup is stored")
+    wait_until(lambda: _is_backed_up(bed, document, namespace), "a backup is stored", within=120)
     lost = [pod["metadata"]["name"] for pod in bed.api.member_pods(document, namespace)][:2]
     space = bed.space(namespace)
     space.kubectl("delete", "pod", *lost, "--now", "--wait=false")
     wait_until(
-        lambda: not set(lost) & set(space.names(resources.PODS)), 60, "both are gone", every=POLL_SECONDS
+        lambda: not set(lost) & set(space.names(resources.PODS)),
+        "both are gone",
+        within=60,
+        every=POLL_SECONDS,
     )
     certain = time.monotonic()
     with Members(deadline=1.0) as members:
         wait_until(
             lambda: any(_serves(members, pod) for pod in bed.api.member_pods(document, namespace)),
-            120,
             "a member serves",
+            within=120,
             every=POLL_SECONDS,
         )
     served = time.monotonic() - certain

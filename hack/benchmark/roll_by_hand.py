@@ -61,8 +61,8 @@ def _make_again(bed: Bed, body: Document, namespace: str) -> None:
 
     wait_until(
         lambda: bed.api.get(resources.PODS, namespace, name) is None,
-        LIMIT,
         f"pod {name} is deleted",
+        within=LIMIT,
         every=0.02,
     )
     bed.api.create(resources.PODS, namespace, body)

@@ -64,7 +64,7 @@ def measured(bed: Bed, document: Document, namespace: str, roll: Callable[[], fl
         LeaderWatch(addresses, voters=size) as leaders,
         SteadyWriter(addresses, per_second=PUTS_PER_SECOND, prefix=prefix) as writer,
     ):
-        wait_until(lambda: writer.acknowledged() > 0, 30, "the first put is acknowledged")
+        wait_until(lambda: writer.acknowledged() > 0, "the first put is acknowledged", within=30)
         rest = _rest(REST_BEFORE)
         began = time.monotonic()
         seconds = roll()
@@ -102,14 +102,14 @@ def until_serving_at(
 
     with Members(deadline=1.0) as polled:
         expected = f"{', '.join(sorted(members)) or 'all'} of {namespace} at {version}, {size} members serve"
-        wait_until(is_there, limit, expected, every=POLL_SECONDS)
+        wait_until(is_there, expected, within=limit, every=POLL_SECONDS)
 
 
 def identities(bed: Bed, document: Document, namespace: str) -> dict[str, str]:
     """What a roll leaves alone: IDs of etcd, volumes, and pods that are changed in place."""
     pods = bed.api.member_pods(document, namespace)
     with Members() as members:
-        reports = wait_until(lambda: members.reports(pods), 10, f"a member of {namespace} answers")
+        reports = wait_until(lambda: members.reports(pods), f"a member of {namespace} answers", within=10)
     found = {"cluster ID": reports[0].members.cluster_id}
     found |= {f"ID of {member.name}": member.id for member in reports[0].members.members}
     kept = pods if document["apiVersion"] == COREOS else bed.api.all_of(resources.CLAIMS, namespace)

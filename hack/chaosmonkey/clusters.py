@@ -73,7 +73,7 @@ def make_namespace(api: Api, name: str) -> None:
     """A namespace in which pods can be created."""
     api.make_namespace(name)
     # The controller-manager makes the account that pods need.
-    wait_until(lambda: api.get(ACCOUNTS, name, "default"), SERVE_SECONDS, f"the account of {name}")
+    wait_until(lambda: api.get(ACCOUNTS, name, "default"), f"the account of {name}", within=SERVE_SECONDS)
 
 
 def create(space: Space, made: Sequence[Document]) -> list[str]:

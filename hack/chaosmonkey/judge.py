@@ -174,7 +174,9 @@ def _nothing_doubled(run: Run, subject: Subject) -> None:
         return True
 
     # Pods and services of members that were replaced may still be terminating.
-    wait_until(is_clean, DELETED_SECONDS, f"{subject.name} has exactly the objects of its members", every=1.0)
+    wait_until(
+        is_clean, f"{subject.name} has exactly the objects of its members", within=DELETED_SECONDS, every=1.0
+    )
 
 
 def _wait_deleted(run: Run, subject: Subject) -> None:
@@ -184,4 +186,4 @@ def _wait_deleted(run: Run, subject: Subject) -> None:
     def left() -> list[str]:
         return [f"{kind} {name}" for kind in kinds for name in run.space.names(kind, selector)]
 
-    wait_until(lambda: not left(), DELETED_SECONDS, lambda: f"left: {left()}", every=1.0)
+    wait_until(lambda: not left(), lambda: f"left: {left()}", within=DELETED_SECONDS, every=1.0)

@@ -90,7 +90,7 @@ class Operators:
                 return False
             return ready == wanted and self._leaderless_since is None
 
-        wait_until(is_ready, READY_SECONDS, "the operator is ready and leads", every=OBSERVE_SECONDS)
+        wait_until(is_ready, "the operator is ready and leads", within=READY_SECONDS, every=OBSERVE_SECONDS)
 
     def kill(self, kind: FaultKind, draw: float) -> str:
         """Kill the pod that leads (if none is known to, the one that `draw` picks); what was done."""

@@ -23,23 +23,23 @@ class Script:
 
 def test_a_state_is_waited_for_though_the_machine_cannot_be_asked_for_a_moment() -> None:
     slow = (Unavailable("silent"), OSError("reset"), CommandError("kubectl did not end"), AssertionError())
-    assert wait_until(Script(*slow, 0, "reached"), 30, "it is reached", every=0.0) == "reached"
+    assert wait_until(Script(*slow, 0, "reached"), "it is reached", within=30, every=0.0) == "reached"
 
 
 @pytest.mark.parametrize("last", [Forbidden("no right"), AssertionError("it is 3")])
 def test_what_was_raised_last_is_named_when_it_is_too_late(last: Exception) -> None:
     with pytest.raises(NotInTimeError, match=rf"^not within 0 s: it is reached \({last}\)$"):
-        wait_until(Script(last), 0, "it is reached", every=0.0)
+        wait_until(Script(last), "it is reached", within=0, every=0.0)
 
 
 def test_a_description_that_cannot_be_read_does_not_hide_what_it_describes() -> None:
     with pytest.raises(NotInTimeError, match="its state is unknown: silent"):
-        wait_until(Script(False), 0, lambda: str(Script(Unavailable("silent"))()), every=0.0)
+        wait_until(Script(False), lambda: str(Script(Unavailable("silent"))()), within=0, every=0.0)
 
 
 def test_other_errors_end_the_wait_at_once() -> None:
     with pytest.raises(KeyError):
-        wait_until(Script(KeyError("status")), 30, "it is reached", every=0.0)
+        wait_until(Script(KeyError("status")), "it is reached", within=30, every=0.0)
 
 
 @pytest.mark.parametrize("value", [None, 0, "found"])
