@@ -2,7 +2,7 @@
 
 Prints how many runs and steps each model made, and the seeds. A run that breaks what must hold ends all of
 it: exit code 1, the steps that lead there, and the command that repeats it. What is found becomes an explicit
-test in unit/core/test_counterexamples*.py.
+test in unit/simulation/test_counterexamples.py.
 """
 
 import argparse

@@ -2,16 +2,17 @@
 
 Nothing happens but in the methods called. A ReplicaSet makes the next pod while the last one is still ending,
 unless its EtcdPeer is deleted in the foreground: then there is none until the pod is deleted, and the peer is
-deleted last. Claims are deleted when no pod uses them. Pods and nodes: model_pods.py.
+deleted last. Claims are deleted when no pod uses them. Pods: model_pods.py.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping, Start
-from unit.simulation.model_nodes import Nodes
-from unit.simulation.model_pods import Claim
+from unit.simulation.model_disks import Process
+from unit.simulation.model_pods import Claim, Pods
 
 
 class Refused(Exception):
@@ -28,8 +29,8 @@ class Resource:
 
     uid: str
     size: int
-    version: str
     writes: int
+    version: str = "3.6.16"
     persisted: PersistedState = field(default_factory=PersistedState)
     recover: str = ""
     keeps_backups: bool = False
@@ -52,64 +53,27 @@ class Peer:
     is_in_foreground: bool = False
 
 
-class World(Nodes):
+class World(Pods):
     """One namespace with at most one cluster resource."""
 
-    def __init__(
-        self,
-        *,
-        is_persistent: bool,
-        size: int,
-        version: str = "3.6.16",
-        keeps_backups: bool = False,
-        restores: bool = False,
-    ) -> None:
+    def __init__(self, *, is_persistent: bool, size: int, **fields: Any) -> None:
         super().__init__(is_persistent=is_persistent)
         self.peers: dict[str, Peer] = {}
         self.services: dict[str, str] = {}
         self.budget: int | None = None
         self.resource: Resource | None = None
-        self.create_cluster(size, version, keeps_backups=keeps_backups, restores=restores)
+        self.create_cluster(size, **fields)
 
     # what a user does
 
-    def create_cluster(
-        self, size: int, version: str = "3.6.16", *, keeps_backups: bool = False, restores: bool = False
-    ) -> None:
+    def create_cluster(self, size: int, **fields: Any) -> None:
         """Create the resource."""
-        self.resource = Resource(
-            uid=self.uid("cluster"),
-            size=size,
-            version=version,
-            writes=next(self._numbers),
-            keeps_backups=keeps_backups,
-            restores=restores,
-        )
+        self.resource = Resource(uid=self.uid("cluster"), size=size, writes=next(self._numbers), **fields)
 
-    def resize(self, size: int) -> None:
-        """Edit the size."""
+    def edit(self, **fields: Any) -> None:
+        """Change fields of the resource, if there is one."""
         if self.resource is not None:
-            self.resource = replace(self.resource, size=size, writes=next(self._numbers))
-
-    def ask(self, version: str) -> None:
-        """Edit the version."""
-        if self.resource is not None:
-            self.resource = replace(self.resource, version=version, writes=next(self._numbers))
-
-    def ask_recovery(self, name: str) -> None:
-        """Set the annotation that names a recovery; empty: remove it."""
-        if self.resource is not None:
-            self.resource = replace(self.resource, recover=name, writes=next(self._numbers))
-
-    def recover_after(self, seconds: float | None) -> None:
-        """Edit spec.recovery and its time; None: Manual."""
-        if self.resource is not None:
-            self.resource = replace(self.resource, recovers_after=seconds, writes=next(self._numbers))
-
-    def keep_backups(self, is_kept: bool) -> None:
-        """Edit spec.backup."""
-        if self.resource is not None:
-            self.resource = replace(self.resource, keeps_backups=is_kept, writes=next(self._numbers))
+            self.resource = replace(self.resource, **fields, writes=next(self._numbers))
 
     def finish_backup(self) -> None:
         """The backup under way is stored."""
@@ -122,7 +86,7 @@ class World(Nodes):
         newest = self.tool.newest_first(self.resource.persisted.cluster_id)
         revision = newest[0].content.revision if newest else 0
         if revision != self.resource.backup_revision:
-            self.resource = replace(self.resource, backup_revision=revision, writes=next(self._numbers))
+            self.edit(backup_revision=revision)
 
     def delete_cluster(self) -> None:
         """Delete the resource: Kubernetes deletes what it owns, claims are kept."""
@@ -180,6 +144,47 @@ class World(Nodes):
         if peer is not None and peer.is_terminating:
             self._clean_up(name, peer)
         self.remove_pod(name)
+
+    # nodes: they fall silent, are given up, come back, or are replaced
+
+    def lose_node(self, node: int) -> None:
+        """It falls silent: what runs there is unreachable, and may come back."""
+        self.away.add(node)
+        for process in self._on(node):
+            process.is_frozen = True
+
+    def give_up_node(self, node: int, *, evicts: bool) -> None:
+        """Kubernetes notices after a minute; after some more its pods are deleted, and remain Terminating."""
+        if node not in self.away:
+            return
+        for name, pod in list(self.pods.items()):
+            if pod.node == node:
+                self.pods[name] = replace(pod, is_on_lost_node=pod.is_running)
+                if evicts:
+                    self.delete_pod(name)
+
+    def return_node(self, node: int) -> None:
+        """It is back with all that ran there."""
+        self.away.discard(node)
+        for process in self._on(node):
+            process.is_frozen = False
+        for name, pod in list(self.pods.items()):
+            if pod.node == node:
+                self.pods[name] = replace(pod, is_on_lost_node=False)
+
+    def destroy_node(self, node: int) -> None:
+        """It never comes back, a new one takes its name; volumes are elsewhere."""
+        for name, pod in list(self.pods.items()):
+            if pod.node == node:
+                self.remove_pod(name)
+        for uid, pod in list(self.going.items()):
+            if pod.node == node:
+                self._end_going(uid)
+        self.away.discard(node)
+
+    def _on(self, node: int) -> list[Process]:
+        pods = {pod.uid for pod in (*self.pods.values(), *self.going.values()) if pod.node == node}
+        return [process for uid, process in self.processes.items() if uid in pods]
 
     # what controllers do
 

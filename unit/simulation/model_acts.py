@@ -2,7 +2,7 @@
 
 Each action has one case in `apply`. One that meets a changed world raises `Refused`, as any refusal of the
 API server or of etcd does, and the pass ends. Here are the acts on objects. Those on etcd's members are in
-model_membership.py, deletions in model_removal.py, recoveries in model_recovery.py, and those of persistent
+model_membership.py, with deletions, recoveries in model_recovery.py, and those of persistent
 members in model_manual_recovery.py.
 """
 
@@ -59,10 +59,14 @@ from unit.simulation.model import Peer, Refused, Resource, World
 from unit.simulation.model_choice import judge_choice, judge_record
 from unit.simulation.model_in_place import judge_begin, judge_stored, restore
 from unit.simulation.model_manual_recovery import recover
-from unit.simulation.model_membership import assert_others_run, change, lists
-from unit.simulation.model_reading import add_reader
-from unit.simulation.model_recovery import confirm, confirm_claims_lost, confirm_nothing_left, hand_over
-from unit.simulation.model_removal import Cache, take_away
+from unit.simulation.model_membership import Cache, assert_others_run, change, lists, take_away
+from unit.simulation.model_recovery import (
+    add_reader,
+    confirm,
+    confirm_claims_lost,
+    confirm_nothing_left,
+    hand_over,
+)
 
 
 def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> set[str]:

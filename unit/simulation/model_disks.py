@@ -1,9 +1,50 @@
-"""Data directories and processes of etcd in the model world, as values that `Raft` changes."""
+"""Data directories and processes of etcd in the model world, as values that `Raft` changes, and its versions.
+
+As measured, and as etcd's source has it: all members share one cluster version, a minor version, which goes
+up when all of them run a later one, and never down; a process of an earlier minor version refuses to start
+on such data, and such members refuse it; 3.7 panics on log entries of 3.5, unless a raft snapshot lies
+behind them.
+"""
 
 from dataclasses import dataclass, field
 
 from etcd_operator.api.recoveries import REVISION_BUMP
-from unit.simulation.model_versions import KEPT, Log
+
+GOOD = ("3.5.31", "3.5.34", "3.5.90", "3.6.16", "3.6.17", "3.6.90", "3.7.3", "3.7.90")
+BEST = {5: "3.5.90", 6: "3.6.90", 7: "3.7.90"}
+"""The last of each minor version, which works."""
+UNPULLABLE = ("3.5.55", "3.6.55", "3.7.55")
+CRASHING = ("3.5.66", "3.6.66", "3.7.66")
+"""Their processes end at once."""
+REGRESSING = ("3.5.77", "3.6.77", "3.7.77")
+"""These work until they are found to be bad; from then on they crash."""
+
+SNAPSHOT_EVERY = 3000
+"""Entries of the log between two raft snapshots; the real one takes 10000."""
+KEPT = SNAPSHOT_EVERY // 2
+"""Entries before its last snapshot that a leader still has; a member further behind gets the snapshot."""
+
+
+def minor(version: str) -> int:
+    """The second number."""
+    return _numbers(version)[0]
+
+
+FLOORS = {6: 32, 7: 11}
+"""The patch of the previous minor version that all members need first."""
+
+
+def is_reachable(running: str, wanted: str) -> bool:
+    """Whether etcd can be taken from one version to another."""
+    (before, low), (after, high) = _numbers(running), _numbers(wanted)
+    if after == before:
+        return high >= low
+    return after == before + 1 and low >= FLOORS.get(after, 0)
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    _, second, third = version.split(".")
+    return int(second), int(third)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,15 +58,20 @@ class Entry:
 
 
 @dataclass(kw_only=True)
-class Disk(Log):
+class Disk:
     """A data directory; empty while `cluster_id` is.
 
     members: etcd's list at `committed`, by ID. published: members known to have been there.
     revision: of the newest write, as etcd counts.
     is_removed: its process learned that it is no member any more.
     corrupt: IDs of members that alarms name, as far as this log goes.
+    minor: of the cluster version, 0 while there is none. old_at: index of the last entry that 3.5 wrote;
+    saved_at: that of the last raft snapshot, which each member saves for itself.
     """
 
+    minor: int = 0
+    old_at: int = 0
+    saved_at: int = 0
     cluster_id: str = ""
     member_id: str = ""
     members: dict[str, Entry] = field(default_factory=dict)
@@ -121,3 +167,27 @@ class Group:
         listed = {entry.id for entry in self.leader.disk.voters}
         voting = [process for process in self.up if process.disk.member_id in listed]
         return sorted(voting, key=lambda process: process is not self.leader)
+
+
+@dataclass(kw_only=True)
+class Releases:
+    """What is known about versions so far. found_bad: those of REGRESSING that crash by now."""
+
+    found_bad: set[str] = field(default_factory=set)
+
+    def is_crashing(self, version: str) -> bool:
+        """Whether its processes end on any data."""
+        return version in CRASHING or version in self.found_bad
+
+    def complaint(self, version: str, disk: Disk) -> str:
+        """What a process of a version logs when it ends on such data; empty if it does not end."""
+        if self.is_crashing(version):
+            return "panic: this version is bad"
+        if disk.minor > minor(version):
+            return "invalid downgrade"
+        return "panic: unmarshal should never fail" if cannot_read(version, disk) else ""
+
+
+def cannot_read(version: str, disk: Disk) -> bool:
+    """Whether a process of a version finds entries that it cannot read."""
+    return minor(version) >= 7 and disk.old_at > disk.saved_at

@@ -10,9 +10,8 @@ from dataclasses import replace
 from etcd_operator.controllers.etcd_cluster.decide.members import quorum
 from etcd_operator.etcd.values import ANYBODY
 from unit.fakes.etcd.rules import NOT_FOUND, refuses_learner, refuses_promotion, refuses_removal
-from unit.simulation.model_disks import Disk, Entry, Group, Process
+from unit.simulation.model_disks import Disk, Entry, Group, Process, minor
 from unit.simulation.model_raft import Raft
-from unit.simulation.model_versions import minor
 
 
 class EtcdRefused(Exception):

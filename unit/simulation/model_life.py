@@ -49,7 +49,7 @@ class Life(Machine):
 
     @rule(size=SIZES)
     def the_size_is_edited(self, size: int) -> None:
-        self.world.resize(size)
+        self.world.edit(size=size)
 
     @rule(which=WHICH)
     def a_service_is_deleted(self, which: int) -> None:

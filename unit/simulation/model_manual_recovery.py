@@ -23,8 +23,7 @@ from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.simulation.model import Refused, World
 from unit.simulation.model_in_place import drop_filling, judge_end, judge_retirement
-from unit.simulation.model_reading import read_again
-from unit.simulation.model_recovery import answers, assert_serves, observed_pod, survivor
+from unit.simulation.model_recovery import answers, assert_serves, observed_pod, read_again, survivor
 
 ManualAction = ConfirmSilence | DropSeed | SetSeedExistingOnly | RetireMember | OpenSeed
 

@@ -38,11 +38,18 @@ from etcd_operator.etcd.values import Refused as Refusal
 from unit.simulation.model import Refused, Resource, World
 from unit.simulation.model_acts import apply
 from unit.simulation.model_disks import Process
-from unit.simulation.model_facts import claim_facts, list_of, name_at, peer_facts, peer_url_of, pod_facts
+from unit.simulation.model_facts import (
+    Memory,
+    claim_facts,
+    list_of,
+    name_at,
+    peer_facts,
+    peer_url_of,
+    pod_facts,
+)
 from unit.simulation.model_judge import judge
-from unit.simulation.model_memory import Memory
 from unit.simulation.model_pods import Claim, Pod
-from unit.simulation.model_reading import with_readings
+from unit.simulation.model_recovery import with_readings
 
 KINDS = ("resource", "pods", "unlabelled", "going", "peers", "claims", "services", "budget")
 Decision = tuple[ClusterState, Plan]

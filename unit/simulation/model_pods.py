@@ -17,11 +17,9 @@ from etcd_operator.controllers.etcd_cluster.decide.starts import (
     Seeding,
     Start,
 )
-from unit.simulation.model_backups import Backup
-from unit.simulation.model_disks import Disk, Process
+from unit.simulation.model_backups import Backup, Sources
+from unit.simulation.model_disks import UNPULLABLE, Disk, Process
 from unit.simulation.model_etcd import cluster_id_of
-from unit.simulation.model_sources import Sources
-from unit.simulation.model_versions import UNPULLABLE
 
 NODES = 3
 

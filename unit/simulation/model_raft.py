@@ -2,7 +2,7 @@
 
 Nothing happens but in the methods called. The log of one cluster is linear: a process holds a prefix of it
 (`Disk.committed`), a leader has the longest of those that can reach each other, entries reach a quorum at
-once and the others at the next election. What versions make of that: model_versions.py.
+once and the others at the next election. What versions make of that: model_disks.py.
 """
 
 from collections.abc import Iterable
@@ -10,8 +10,7 @@ from dataclasses import replace
 from itertools import count
 
 from etcd_operator.controllers.etcd_cluster.decide.members import quorum
-from unit.simulation.model_disks import Disk, Group, Process
-from unit.simulation.model_versions import SNAPSHOT_EVERY, Releases, cannot_read, minor
+from unit.simulation.model_disks import SNAPSHOT_EVERY, Disk, Group, Process, Releases, cannot_read, minor
 
 
 class Raft:

@@ -9,8 +9,8 @@ from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.member_names import ordinal_of
 from etcd_operator.etcd.values import ANYBODY
 from unit.simulation.model import World
-from unit.simulation.model_disks import Disk, Entry
-from unit.simulation.model_stored_truth import has_restore_failed, is_restore_refused_rightly, newer_backups
+from unit.simulation.model_disks import UNPULLABLE, Disk, Entry, is_reachable
+from unit.simulation.model_stored import has_restore_failed, is_restore_refused_rightly, newer_backups
 from unit.simulation.model_truth_claims import (
     claim_is_in_the_way,
     claim_is_lost,
@@ -19,7 +19,6 @@ from unit.simulation.model_truth_claims import (
     claims_of,
     is_uncertain,
 )
-from unit.simulation.model_versions import UNPULLABLE, is_reachable
 
 
 def is_true(world: World, state: ClusterState, made: Plan) -> bool:

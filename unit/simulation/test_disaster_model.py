@@ -56,10 +56,10 @@ class Disasters(Recoveries):
         size: int,
         history: str,
         left: str,
-        restores: bool,
-        is_direct: bool,
-        restarts: bool,
-        passes: int,
+        restores: bool = False,
+        is_direct: bool = False,
+        restarts: bool = False,
+        passes: int = 0,
     ) -> None:
         """Most runs begin right after a loss."""
         self.world = World(is_persistent=False, size=size, keeps_backups=True, restores=restores)
@@ -183,7 +183,7 @@ class Disasters(Recoveries):
 
     @rule(is_kept=st.booleans())
     def spec_backup_is_edited(self, is_kept: bool) -> None:
-        self.world.keep_backups(is_kept)
+        self.world.edit(keeps_backups=is_kept)
 
     # the end
 

@@ -19,7 +19,7 @@ class Memberships(Life):
     def begin(self, is_persistent: bool, size: int, asked: int, is_merciful: bool) -> None:
         self.is_merciful = is_merciful
         self.be_bootstrapped(World(is_persistent=is_persistent, size=size))
-        self.world.resize(asked)
+        self.world.edit(size=asked)
 
     @rule(size=SIZES)
     def the_resource_is_created_again(self, size: int) -> None:

@@ -37,7 +37,7 @@ class Recoveries(Life):
     @initialize(size=INITIAL_SIZES, asked=SIZES, left=LEFT)
     def begin(self, size: int, asked: int, left: set[int]) -> None:
         self.be_bootstrapped(World(is_persistent=False, size=size))
-        self.world.resize(asked)
+        self.world.edit(size=asked)
         self.only_these_are_left(left)
 
     @rule(left=LEFT)
@@ -78,16 +78,16 @@ class ManualRecoveries(Life):
         size: int,
         asked: int,
         left: set[int],
-        is_silent: bool,
-        passes: int,
-        is_slow: bool,
+        is_silent: bool = False,
+        passes: int = 0,
+        is_slow: bool = False,
         recovers_after: float | None = None,
         restarts: bool = False,
     ) -> None:
         """Most runs begin in the middle of a recovery, some with a quorum that returns before an act."""
         self.be_bootstrapped(World(is_persistent=True, size=size))
         self.world.write()  # not all that are left have it
-        self.world.resize(asked)
+        self.world.edit(size=asked)
         self.only_these_are_left(left, is_silent=is_silent)
         self.spec_recovery_is_edited(recovers_after)
         if restarts:
@@ -118,24 +118,24 @@ class ManualRecoveries(Life):
 
     @rule(after=AFTER)
     def spec_recovery_is_edited(self, after: float | None) -> None:
-        self.world.recover_after(after)
+        self.world.edit(recovers_after=after)
 
     @rule(deletes_claims=st.booleans())
     def the_recovery_that_is_offered_is_named(self, deletes_claims: bool) -> None:
         decision = self.operator.decide()
         name = offered(decision[1]) if decision is not None else ""
         if name:
-            self.world.ask_recovery(name + DELETE_CLAIMS * deletes_claims)
+            self.world.edit(recover=name + DELETE_CLAIMS * deletes_claims)
 
     @rule(which=WHICH, generation=st.integers(1, 3))
     def another_recovery_is_named(self, which: int, generation: int) -> None:
         resource = self.world.resource
         assert resource is not None
-        self.world.ask_recovery(f"{resource.persisted.cluster_id}/{self.name(which)}/{generation}")
+        self.world.edit(recover=f"{resource.persisted.cluster_id}/{self.name(which)}/{generation}")
 
     @rule()
     def the_annotation_is_removed(self) -> None:
-        self.world.ask_recovery("")
+        self.world.edit(recover="")
 
     @rule()
     def claims_that_were_given_up_are_deleted(self) -> None:
@@ -208,7 +208,7 @@ class ManualRecoveries(Life):
             name = offered(made) if made is not None else ""
             if not name:
                 return made
-            self.world.ask_recovery(name)
+            self.world.edit(recover=name)
             made = super()._comes_to_rest()
         raise AssertionError(f"recovered three times, and still {made}")
 

@@ -53,7 +53,7 @@ class StoredRecoveries(ManualRecoveries):
         beginning: str,
         passes: int,
         is_slow: bool = False,
-        is_insistent: bool,
+        is_insistent: bool = False,
     ) -> None:
         """Most runs begin in the middle of a restore. is_insistent: what is offered is requested again."""
         self.is_insistent = is_insistent
@@ -120,11 +120,11 @@ class StoredRecoveries(ManualRecoveries):
         if name is not None and resource is not None:
             former = resource.persisted.recovery
             generation = former.generation + 1 if former is not None else 1
-            self.world.ask_restore(f"{resource.persisted.cluster_id}/{name}/{generation}")
+            self.world.edit(restore_in_place=f"{resource.persisted.cluster_id}/{name}/{generation}")
 
     @rule()
     def the_restore_in_place_is_withdrawn(self) -> None:
-        self.world.ask_restore("")
+        self.world.edit(restore_in_place="")
 
     @rule(which=WHICH)
     def another_backup_is_named(self, which: int) -> None:
@@ -132,7 +132,7 @@ class StoredRecoveries(ManualRecoveries):
         offer = offered(decision[1]) if decision is not None else ""
         if name is not None and offer:
             cluster_id, _, generation = offer.split("/")
-            self.world.ask_recovery(f"{cluster_id}/backup:{name}/{generation}")
+            self.world.edit(recover=f"{cluster_id}/backup:{name}/{generation}")
 
     @rule(size=SIZES, is_meant=st.sampled_from([True, False, False, False]))
     def the_resource_is_created_again(self, size: int, is_meant: bool) -> None:
@@ -221,7 +221,7 @@ class StoredRecoveries(ManualRecoveries):
             assert found is not None or "no EtcdBackup of this cluster" in made.message, made.message
             name = found[1] if found is not None and self.is_insistent else ""
             self.is_insistent = False
-            self.world.ask_restore(name)
+            self.world.edit(restore_in_place=name)
             return True
         found = GIVE_UP.search(made.message)
         if found is not None:
@@ -235,7 +235,7 @@ class StoredRecoveries(ManualRecoveries):
         name = offered(made)
         if name and "failed (" in made.message:
             self._delete_damaged()
-        self.world.ask_recovery(name)
+        self.world.edit(recover=name)
         return bool(name)
 
     def _delete_damaged(self) -> None:

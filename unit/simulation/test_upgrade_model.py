@@ -11,10 +11,18 @@ from hypothesis.stateful import initialize, rule
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from unit.simulation.model import World
-from unit.simulation.model_disks import Disk
+from unit.simulation.model_disks import (
+    BEST,
+    CRASHING,
+    GOOD,
+    REGRESSING,
+    UNPULLABLE,
+    Disk,
+    is_reachable,
+    minor,
+)
 from unit.simulation.model_life import INITIAL_SIZES, MERCY, SIZES, Life
 from unit.simulation.model_machine import profile
-from unit.simulation.model_versions import BEST, CRASHING, GOOD, REGRESSING, UNPULLABLE, is_reachable, minor
 
 PASTS = st.sampled_from(["3.5.34 3.6.16", "3.5.34", "3.6.16", "3.5.31", "3.6.77", "3.7.3"])
 """The version at bootstrap, and one that the cluster is upgraded to before anything else happens."""
@@ -48,22 +56,22 @@ class Upgrades(Life):
         self.be_bootstrapped(World(is_persistent=is_persistent, size=size, version=initial))
         self.world.agree()
         for found in later:
-            self.world.ask(found)
+            self.world.edit(version=found)
             self._comes_to_rest()
-        self.world.ask(version)
+        self.world.edit(version=version)
         asked, is_resized = sizes
         if is_resized:
-            self.world.resize(asked)
+            self.world.edit(size=asked)
 
     @rule(version=VERSIONS)
     def the_version_is_edited(self, version: str) -> None:
-        self.world.ask(version)
+        self.world.edit(version=version)
 
     @rule(which=st.integers(0, len(ALL) - 1))
     def a_reachable_version_is_set(self, which: int) -> None:
         asked = self.world.resource.version if self.world.resource is not None else ""
         reachable = [version for version in ALL if is_reachable(asked, version)]
-        self.world.ask(reachable[which % len(reachable)])
+        self.world.edit(version=reachable[which % len(reachable)])
 
     @rule(number=st.sampled_from(sorted(BEST)))
     def a_version_is_found_to_be_bad(self, number: int) -> None:
@@ -90,7 +98,7 @@ class Upgrades(Life):
         self._faults_stop()
         self._comes_to_rest()
         for number in range(self._lowest(), max(BEST) + 1):
-            self.world.ask(BEST[number])
+            self.world.edit(version=BEST[number])
             made = self._comes_to_rest()
             if made is not None:
                 self._judge_end(made)
