@@ -13,7 +13,7 @@ from e2e.support.members import Members
 from e2e.support.resizing import kind_of, settle
 from e2e.support.space import Space
 from e2e.support.status import condition
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import LONG
 from e2e.support.writer import Writer
 from etcd_operator.etcd.values import MemberList
 
@@ -47,7 +47,7 @@ def writer_to(space: Space, theirs: External, document: Document) -> Writer:
 def adopted(space: Space, theirs: External, document: Document) -> Iterator[None]:
     """Adopt a cluster while a client writes; what happens in the `with` happens right after the beginning."""
     with writer_to(space, theirs, document) as writer:
-        wait_until(lambda: writer.acknowledged > 10, "the external members take writes")
+        writer.go_on()
         before = listed(theirs.addresses()[0]).cluster_id
         space.create(document)
         yield
@@ -81,7 +81,7 @@ def test_an_adoption_is_stopped_and_turned_back(space: Space, kind: Any) -> None
     """The external members are left as they were, with every write."""
     theirs = external(space, 3)
     with Writer(theirs.addresses, per_second=50.0) as writer:
-        wait_until(lambda: writer.acknowledged > 10, "the external members take writes")
+        writer.go_on()
         document = kind(version="3.6.16", adopt={"endpoints": theirs.endpoints, "mode": "Join"})
         space.create(document)
         wait_progress(space, document, "Joined")
@@ -103,13 +103,12 @@ def test_an_adoption_goes_on_after_its_resource_was_created_again(space: Space) 
     wait_progress(space, document, "Joined")
     before = listed(theirs.addresses()[0]).cluster_id
     with writer_to(space, theirs, document) as writer:
-        wait_until(lambda: writer.acknowledged > 10, "the six members take writes")
+        writer.go_on()
         space.kubectl("delete", kind_of(document), document["metadata"]["name"])
         space.create(document)
         wait_progress(space, document, "Joined")
         assert len(members_of(theirs.addresses()[0])) == 6
-        joined = writer.acknowledged
-        wait_until(lambda: writer.acknowledged > joined + 10, "the six members take writes again")
+        writer.go_on()
         space.kubectl("patch", kind_of(document), document["metadata"]["name"], *COMPLETE)
         space.wait_for(document, lambda: is_finished(space, document), "the adoption is finished")
         settle(space, document)

@@ -9,12 +9,11 @@ import pytest
 
 from e2e.support import stores
 from e2e.support.clusters import Document, persistent
-from e2e.support.members import Members
 from e2e.support.space import Space
 from e2e.support.status import condition
 from e2e.support.stores import GCS, PLANTED, S3, DeployedStore, Kind
 from e2e.support.volumes import claim_folder
-from e2e.support.waiting import LONG, answered, hold_for, wait_until
+from e2e.support.waiting import LONG, hold_for, wait_until
 from etcd_operator.kube import resources
 from localcluster import tools
 from localcluster.paths import Cache
@@ -100,26 +99,33 @@ def damage(file: Path) -> None:
         stream.write(bytes([byte ^ 1]))
 
 
-def with_a_key(space: Space) -> str:
-    """A cluster with a key in it, and a claim for backups; etcd's ID of the cluster."""
-    document = space.settled(persistent(replicas=1))
-    with Members() as members:
-        client = members.client(space.addresses(document)[0])
-        answered(lambda: client.put(b"greeting", b"hello"), "a key is written")
+def with_a_key(space: Space, size: int = 1) -> Document:
+    """A cluster with a key in it, and a claim for backups."""
+    document = space.settled(persistent(replicas=size))
+    space.put(document, b"greeting", b"hello")
     space.kubectl.create(CLAIM)
-    return str(space.status(document)["clusterID"])
+    return document
+
+
+def backed_up(space: Space, size: int = 1, *more: Document) -> Document:
+    """Such a cluster, and its backups `one` and `more`."""
+    document = with_a_key(space, size)
+    space.kubectl.create([backup("one", ON_CLAIM), *more])
+    for each in ("one", *(found["metadata"]["name"] for found in more)):
+        wait_phase(space, each, "Completed")
+    return document
 
 
 @pytest.mark.capability("EtcdBackup")
 @pytest.mark.walkthrough("Improbable guide", "The EtcdBackup resource")
 def test_a_backup_is_stored_on_a_volume_and_can_be_read_back(space: Space) -> None:
-    cluster_id = with_a_key(space)
+    document = with_a_key(space)
     space.kubectl.create(backup("one", ON_CLAIM))
     space.kubectl("wait", "etcdbackup/one", "--for=condition=Complete", TIMEOUT, deadline=LONG + 30)
     status = status_of(space, "one")
     assert (status["phase"], status["url"]) == ("Completed", "file:///one.db")
     assert status["etcdVersion"] == "3.6.16"
-    assert int(status["clusterID"], 16) == int(cluster_id, 16)
+    assert int(status["clusterID"], 16) == int(space.status(document)["clusterID"], 16)
     assert status["revision"] >= 2
     folder = claim_folder(space, "my-backups")
     assert (folder / "one.db").stat().st_size == status["size"]

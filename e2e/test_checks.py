@@ -9,12 +9,11 @@ from e2e.support.checks import assert_consistent
 from e2e.support.clusters import ephemeral
 from e2e.support.intervals import Interval
 from e2e.support.leaders import LeaderWatch
-from e2e.support.members import Members
 from e2e.support.resizing import leaders_pod
 from e2e.support.shell import etcdctl_in_member
 from e2e.support.space import Space
 from e2e.support.steady import SteadyWriter
-from e2e.support.waiting import answered, wait_until
+from e2e.support.waiting import wait_until
 from e2e.support.writer import QuorumWatch, Writer
 from etcd_operator.kube import resources
 
@@ -22,12 +21,10 @@ from etcd_operator.kube import resources
 def test_the_writer_notices_a_lost_key_and_an_older_value(space: Space) -> None:
     document = space.created(ephemeral(size=1))
     with Writer(lambda: space.addresses(document)) as writer:
-        wait_until(lambda: writer.acknowledged >= 5, "5 writes are acknowledged")
+        writer.go_on(5)
     writer.verify()
     key = writer.newest_key  # on a busy machine any other put may have been left without an answer
-    with Members() as members:
-        client = members.client(space.addresses(document)[0])
-        answered(lambda: client.put(key.encode(), b"-1"), f"{key} is written")
+    space.put(document, key.encode(), b"-1")
     with pytest.raises(AssertionError, match=key):
         writer.verify()
     endpoint = f"--endpoints=http://{space.addresses(document)[0]}:2379"
@@ -43,11 +40,10 @@ def test_the_quorum_watch_and_the_writer_notice_frozen_members(space: Space) -> 
         QuorumWatch(lambda: space.addresses(document)) as quorum,
         Writer(lambda: space.addresses(document)) as writer,
     ):
-        wait_until(lambda: writer.acknowledged >= 5, "5 writes are acknowledged")
+        writer.go_on(5)
         with space.frozen(space.pods(document)[0]["metadata"]["name"]):
             space.wait_condition(document, "Degraded", "QuorumLost")
-        before = writer.acknowledged
-        wait_until(lambda: writer.acknowledged > before, "writes go on")
+        writer.go_on(1)
         space.wait_settled(document)
     writer.verify()
     longest = max(quorum.losses, default=0.0)
@@ -80,9 +76,7 @@ def test_the_leader_watch_and_the_steady_writer_notice_a_killed_leader(space: Sp
     address = space.addresses(document)[0]
     deleted, changed = writer.keys()[:2]  # on a busy machine any other put may have failed
     etcdctl_in_member(space, leader, f"--endpoints=http://{address}:2379", "del", deleted)
-    with Members() as members:
-        client = members.client(address)
-        answered(lambda: client.put(changed.encode(), b"later"), f"{changed} is written")
+    space.put(document, changed.encode(), b"later")
     assert writer.lost() == sorted([deleted, changed])
 
 

@@ -1,7 +1,6 @@
 """The documents' walkthrough "create and destroy" for coreos.com clusters, command by command."""
 
 import itertools
-import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -10,13 +9,12 @@ from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing
 from e2e.support.clusters import ephemeral
 from e2e.support.measuring import assert_at_most
 from e2e.support.members import Members
-from e2e.support.shell import PATIENT, etcdctl_in_shell, start_shell
+from e2e.support.shell import etcdctl, etcdctl_in_shell, start_shell
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
-from e2e.support.waiting import answered, wait_until
+from e2e.support.waiting import wait_until
 from e2e.support.writer import QuorumWatch, Writer
 from etcd_operator.kube import resources
-from localcluster.kubectl import Kubectl
 
 EXAMPLES = ROOT / "manifests" / "examples"
 EXAMPLE = str(EXAMPLES / "example-etcd-cluster.yaml")
@@ -91,8 +89,10 @@ def test_the_nodeport_service_of_the_documents_reaches_etcd(space: Space) -> Non
     addresses = space.kubectl.json("get", "nodes")["items"][0]["status"]["addresses"]
     host = next(each["address"] for each in addresses if each["type"] == "InternalIP")
     endpoints = f"--endpoints=http://{host}:{node_port}"
-    assert etcdctl(space.kubectl, endpoints, "put", "foo", "bar").strip() == "OK"
-    assert etcdctl(space.kubectl, endpoints, "get", "foo").split() == ["foo", "bar"]
+    # Services follow their pods later.
+    put = (endpoints, "put", "foo", "bar")
+    wait_until(lambda: etcdctl(space.testbed, *put).stdout.strip() == "OK", "a key is put")
+    assert etcdctl(space.testbed, endpoints, "get", "foo").stdout.split() == ["foo", "bar"]
 
 
 def test_writes_through_all_members_are_kept_and_a_settled_cluster_is_left_alone(space: Space) -> None:
@@ -104,7 +104,7 @@ def test_writes_through_all_members_are_kept_and_a_settled_cluster_is_left_alone
             QuorumWatch(lambda: space.addresses(document)) as quorum,
             Writer(lambda: space.addresses(document), prefix=f"round-{next(rounds)}") as writer,
         ):
-            wait_until(lambda: writer.acknowledged >= 50, "50 writes are acknowledged")
+            writer.go_on(50)
             space.wait_settled(document)
             assert_at_rest(space, 12)
         writer.verify()
@@ -136,22 +136,3 @@ def test_many_clusters_in_many_namespaces_are_served_at_once(make_space: Callabl
     for space, document in made:
         space.wait_serving(document)
     assert len({assert_consistent(space, document) for space, document in made}) == 6
-
-
-def etcdctl(kubectl: Kubectl, *arguments: str) -> str:
-    """etcdctl on this machine, as in the documents, until it succeeds: Services follow their pods later."""
-    return answered(lambda: run_etcdctl(kubectl, *arguments), f"etcdctl {' '.join(arguments)} succeeds")
-
-
-def run_etcdctl(kubectl: Kubectl, *arguments: str) -> str:
-    print("$ etcdctl", *arguments, flush=True)
-    done = subprocess.run(
-        ["etcdctl", *PATIENT, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=90,
-        env=kubectl.environment(),
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout

@@ -7,12 +7,11 @@ from e2e.support.backups import INTERVAL, await_backup, back_up_often
 from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import Document, ephemeral
 from e2e.support.load import BUMP, Load
-from e2e.support.members import Members
 from e2e.support.shell import etcdctl_in_shell, start_shell
 from e2e.support.space import Space
 from e2e.support.status import condition
 from e2e.support.testbed import ROOT
-from e2e.support.waiting import LONG, wait_until
+from e2e.support.waiting import wait_until
 from e2e.support.watching import watcher
 from e2e.test_backup_tool import wait_healthy
 
@@ -115,8 +114,7 @@ def test_a_new_cluster_begins_with_the_newest_backup_of_a_deleted_one(space: Spa
     backup = {"backupIntervalInSecond": 2, "maxBackups": 3, "volumeSizeInMB": 50}
     old = space.created(ephemeral("old", size=1, backup=backup))
     wait_healthy(space, old)
-    with Members(deadline=LONG) as members:
-        revision = members.client(space.addresses(old)[0]).put(b"foo", b"bar")
+    revision = space.put(old, b"foo", b"bar")
     wait_until(lambda: space.status(old)["backup"]["revision"] == revision, "the write is backed up")
     space.kubectl("delete", "etcdclusters.coreos.com", "old")
     space.wait_no_pods()
@@ -128,10 +126,7 @@ def test_a_new_cluster_begins_with_the_newest_backup_of_a_deleted_one(space: Spa
         name = document["metadata"]["name"]
         space.settled(document)
         assert_consistent(space, document)
-        with Members(deadline=LONG) as members:
-            found = members.client(space.addresses(document)[0]).get(b"foo")
-        assert found is not None
-        assert found.value == b"bar"
+        assert set(space.values(document, b"foo")) == {b"bar"}
         recovery = space.status(document)["recovery"]
         assert (recovery["revision"], recovery["replaces"]) == (revision, "")
         assert recovery["seed"] == f"{name}-0000"

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from e2e.support.alarms import disarm, raise_corrupt, raise_no_space
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import COREOS, IMPROBABLE, ephemeral, persistent
@@ -48,8 +50,7 @@ def test_a_full_store_is_reported_and_keeps_nobody_from_being_replaced(space: Sp
     space.wait_serving(document)
     space.wait_condition(document, "Degraded", "OutOfSpace")
     wait_until(
-        lambda: all(condition(pod, SERVES)["status"] == "True" for pod in space.pods(document)),
-        "all members serve",
+        lambda: {condition(pod, SERVES)["status"] for pod in space.pods(document)} == {"True"}, "all serve"
     )
 
     assert (cleared := disarm(address)) == 1, f"{cleared} alarms"
@@ -142,8 +143,12 @@ def test_of_two_clusters_of_one_name_the_younger_waits_until_the_older_is_gone(s
     assert space.names(resources.CLAIMS) == ["same-0"]
 
 
-def assert_namespace_is_deleted(space: Space) -> None:
-    """Delete the namespace: nothing in it holds up the deletion, and nothing outlives it."""
+@pytest.mark.parametrize("is_settled", [True, False], ids=["settled", "in-the-middle-of-a-creation"])
+def test_a_namespace_with_clusters_of_both_groups_is_deleted(space: Space, is_settled: bool) -> None:
+    """Nothing in it holds up the deletion, and nothing outlives it."""
+    for document in (ephemeral(size=1), persistent(replicas=1)):
+        space.settled(document) if is_settled else space.create(document)
+    wait_until(lambda: space.names(resources.PODS), "the first pod is there")
     space.kubectl("delete", "namespace", space.namespace, "--wait=false")
     wait_until(
         lambda: "NotFound" in space.kubectl("get", "namespace", space.namespace, check=False),
@@ -151,51 +156,3 @@ def assert_namespace_is_deleted(space: Space) -> None:
         every=1.0,
     )
     assert [space.names(kind) for kind in (resources.PODS, resources.CLAIMS)] == [[], []]
-
-
-def test_a_namespace_with_clusters_of_both_groups_is_deleted_without_hanging(space: Space) -> None:
-    space.created(ephemeral(size=1))
-    space.created(persistent(replicas=1))
-    assert_namespace_is_deleted(space)
-
-
-def test_a_namespace_is_deleted_also_in_the_middle_of_a_creation(space: Space) -> None:
-    space.create(ephemeral())
-    space.create(persistent())
-    wait_until(lambda: space.names(resources.PODS), "the first pod is there")
-    assert_namespace_is_deleted(space)
-
-
-def test_a_peer_made_by_hand_makes_nothing_and_reports_what_to_do_instead(space: Space) -> None:
-    """By an administrator: the API refuses everybody else (unit/api/contract)."""
-    other = persistent("mine", replicas=1)
-    member = {"name": "mine-0", "host": f"mine-0.mine.{space.namespace}.svc"}
-    bootstrap = {
-        "initialClusterState": "Existing",
-        "initialClusterToken": "token",
-        "static": {"initialCluster": [member]},
-        "survivor": "mine-1.mine.another-namespace.svc",
-    }
-    spec = {
-        "clusterName": "mine",
-        "version": "3.6.16",
-        "storage": other["spec"]["storage"],
-        "bootstrap": bootstrap,
-    }
-    labels = {"etcd.improbable.io/cluster-name": "mine"}
-    peer = {
-        "apiVersion": IMPROBABLE,
-        "kind": "EtcdPeer",
-        "metadata": {"name": "mine-0", "labels": labels},
-        "spec": spec,
-    }
-    space.kubectl.create(peer)
-
-    def refused() -> bool:
-        stored = space.kubectl.json("get", "etcdpeer", "mine-0")
-        conditions = stored.get("status", {}).get("conditions", [])
-        return any("create an EtcdCluster instead" in each["message"] for each in conditions)
-
-    wait_until(refused, "its status reports why nothing is done")
-    assert space.names(resources.CLAIMS) == []
-    assert space.names(resources.REPLICA_SETS) == []

@@ -21,7 +21,7 @@ from e2e.test_adopt import adopted
 from e2e.test_backups import ON_CLAIM, backup, wait_phase, with_a_key
 from e2e.test_losses import assert_reported
 from e2e.test_quorum_lost import NAME, names
-from e2e.test_restores import assert_restored, ended, lose_everything, restore
+from e2e.test_restores import assert_restored, completed, lose_everything, restore
 
 pytestmark = pytest.mark.exclusive
 
@@ -52,8 +52,7 @@ def restore_to_a_new_cluster(space: Space) -> Iterator[None]:
     lose_everything(space)
     space.kubectl.create(restore("back", {"backupName": "one"}))
     yield
-    phase, _, message = ended(space, "back")
-    assert phase == "Completed", message
+    completed(space, "back")
     document = assert_restored(space, "back", 3)
     load.judge(space.testbed, space.addresses(document), revision)
     assert_nothing_doubled(space, document)

@@ -14,18 +14,18 @@ from e2e.support.keys import KeyClient
 from e2e.support.measuring import assert_at_most
 from e2e.support.members import MORE_THAN_APPLIED, Members
 from e2e.support.resizing import (
-    RATE,
     assert_claims_are_their_members,
     leaders_pod,
     member_ids,
     members_of,
     resize,
     settle,
+    written_to,
 )
 from e2e.support.space import Space
 from e2e.support.status import is_available
 from e2e.support.waiting import LONG, wait_until
-from e2e.support.writer import KEYS, Writer
+from e2e.support.writer import KEYS
 from etcd_operator.errors import OperatorError
 
 REPORTED_SECONDS = 5.0
@@ -35,41 +35,25 @@ BUSY_SECONDS = 3.0
 """More, on a machine that runs unit tests beside this one."""
 
 
-def go_on(writer: Writer) -> None:
-    """Wait until every key has been written again."""
-    before = writer.acknowledged
-    wait_until(lambda: writer.acknowledged >= before + 2 * KEYS, "writes go on")
-
-
-def assert_nothing_lost(
-    space: Space, document: Document, writer: Writer, cluster_id: str, ids: dict[str, str]
-) -> None:
-    """All writes are there, and all members are those of before."""
-    writer.verify()
-    assert assert_consistent(space, document) == cluster_id
-    assert member_ids(space, document) == ids, "a member was replaced whose data was there"
-
-
 @each_kind(persistents=pytest.mark.long)
 def test_a_leader_that_is_killed_or_hangs_is_waited_for_and_nothing_is_lost(space: Space, kind: Any) -> None:
     space.require_local("the processes of this cluster are not ours to signal")
     document = space.settled(kind(name="led"))
-    cluster_id, ids = assert_consistent(space, document), member_ids(space, document)
-    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
-        go_on(writer)
+    ids = member_ids(space, document)
+    with written_to(space, document) as (writer,):
+        writer.go_on(2 * KEYS)
         space.testbed.fault("kill", f"{space.namespace}/{leaders_pod(space, document)}")
-        go_on(writer)
+        writer.go_on(2 * KEYS)
         space.wait_serving(document)
 
         frozen = leaders_pod(space, document)
         with space.frozen(frozen):
             wait_until(lambda: leaders_pod(space, document) != frozen, "another member leads")
             space.wait_condition(document, "Degraded", "MemberUnhealthy")
-            before = writer.acknowledged
-            wait_until(lambda: writer.acknowledged > before, "writes go on without it")
+            writer.go_on()
         settle(space, document)
-        go_on(writer)
-    assert_nothing_lost(space, document, writer, cluster_id, ids)
+        writer.go_on(2 * KEYS)
+    assert member_ids(space, document) == ids, "a member was replaced whose data was there"
 
 
 @each_kind(persistents=pytest.mark.long)
@@ -124,16 +108,16 @@ def test_the_status_reports_within_seconds_that_a_majority_hangs(space: Space) -
 
 def test_persistent_pods_deleted_one_two_and_all_come_back_on_their_data(space: Space) -> None:
     document = space.settled(persistent())
-    cluster_id, ids = assert_consistent(space, document), member_ids(space, document)
-    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+    ids = member_ids(space, document)
+    with written_to(space, document) as (writer,):
         for count in (1, 2, 3):
-            go_on(writer)
+            writer.go_on(2 * KEYS)
             pods = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in space.pods(document)[:count]}
             space.kubectl("delete", "pod", *pods, "--wait=false")
             wait_until(lambda old=pods: _are_replaced(space, document, old), "they are replaced")  # type: ignore[misc]
             settle(space, document)
-        go_on(writer)
-    assert_nothing_lost(space, document, writer, cluster_id, ids)
+        writer.go_on(2 * KEYS)
+    assert member_ids(space, document) == ids, "a member was replaced whose data was there"
     assert_claims_are_their_members(space, document)
 
 
@@ -145,10 +129,8 @@ def _are_replaced(space: Space, document: Document, old: dict[str, str]) -> bool
 @pytest.mark.long
 def test_ordinals_are_numbers_from_nine_to_eleven_and_back(space: Space) -> None:
     document = space.settled(persistent(replicas=9))
-    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+    with written_to(space, document):
         for size in (10, 11, 9):
             document = resize(space, document, size)
-    writer.verify()
     assert members_of(space, document) == [f"my-cluster-{number}" for number in range(9)]
-    assert_consistent(space, document)
     assert_claims_are_their_members(space, document)

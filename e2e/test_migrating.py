@@ -37,10 +37,6 @@ def wait_held(space: Space, document: Document) -> None:
     )
 
 
-def wait_writes(writer: Writer) -> None:
-    wait_until(lambda: writer.acknowledged > 10, "the members take writes")
-
-
 def objects(space: Space) -> dict[str, list[Any]]:
     """UID and resourceVersion of all objects that a migration must not lose."""
     kinds = (resources.PODS, resources.SERVICES, resources.CLAIMS, resources.REPLICA_SETS, resources.PEERS)
@@ -75,7 +71,7 @@ def test_a_cluster_of_coreos_operator_is_adopted(space: Space, tmp_path: Path) -
         before = cluster_id(theirs.addresses()[0])
         address = service_address(space, "example-etcd-cluster-client")
         with Writer(lambda: [address], per_second=50.0) as writer:
-            wait_writes(writer)
+            writer.go_on()
             run(shell, "1. Stop CoreOS' operator")
             (endpoints, *rest), text = (
                 commands(section(GUIDE, "2. Join")),
@@ -133,7 +129,7 @@ def test_a_cluster_of_improbables_operator_is_taken_over_in_place(space: Space, 
     theirs, shell = of_improbable(space, document), Shell(space, tmp_path)
     before = cluster_id(theirs.addresses()[0])
     with Writer(theirs.addresses, per_second=50.0) as writer:
-        wait_writes(writer)
+        writer.go_on()
         found = objects(space)
         unpause(space)
         with stopped_webhooks(space):
@@ -163,7 +159,7 @@ def test_a_cluster_whose_pods_are_gone_resumes_on_its_claims(space: Space, tmp_p
     theirs, shell = of_improbable(space, document), Shell(space, tmp_path)
     before = cluster_id(theirs.addresses()[0])
     with Writer(theirs.addresses, per_second=50.0) as writer:
-        wait_writes(writer)
+        writer.go_on()
     space.kubectl("delete", "etcdpeers.etcd.improbable.io", "--all")
     wait_until(lambda: theirs.pods() == [], "the pods are gone")
     unpause(space)

@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from e2e.support.checks import assert_consistent
 from e2e.support.clusters import Document, each_kind, ephemeral
-from e2e.support.resizing import RATE, leaders_pod, member_ids, settle
+from e2e.support.resizing import leaders_pod, member_ids, settle, written_to
 from e2e.support.space import Space
 from e2e.support.waiting import hold_for, wait_until
-from e2e.support.writer import Writer
-from e2e.test_backups import ON_CLAIM, backup, wait_phase, with_a_key
-from e2e.test_restores import assert_restored, ended, lose_everything, restore
+from e2e.test_backups import backed_up
+from e2e.test_restores import assert_restored, completed, lose_everything, restore
 from etcd_operator.kube import resources
 
 pytestmark = [
@@ -86,36 +84,28 @@ def spare_node(space: Space, document: Document) -> str:
     return str(spare[0])
 
 
-def writes_go_on(writer: Writer) -> None:
-    before = writer.acknowledged
-    wait_until(lambda: writer.acknowledged > before + 10, "writes go on")
-
-
 @pytest.mark.parametrize("fault", FAULTS)
 @each_kind()
 def test_a_node_that_comes_back_soon_costs_neither_a_write_nor_a_member(
     space: Space, kind: Any, fault: Any
 ) -> None:
     document = space.settled(kind())
-    cluster_id, ids = assert_consistent(space, document), member_ids(space, document)
-    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
-        writes_go_on(writer)
+    ids = member_ids(space, document)
+    with written_to(space, document) as (writer,):
+        writer.go_on()
         with fault(space, spare_node(space, document)):
-            writes_go_on(writer)
+            writer.go_on()
             space.wait_condition(document, "Degraded", "MemberUnhealthy")
-            writes_go_on(writer)
+            writer.go_on()
         settle(space, document)
-        writes_go_on(writer)
-    writer.verify()
-    assert assert_consistent(space, document) == cluster_id
+        writer.go_on()
     assert member_ids(space, document) == ids, "a member was replaced whose data was there"
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_ephemeral_member_on_a_node_that_stays_away_is_replaced(space: Space, fault: Any) -> None:
     document = space.settled(ephemeral())
-    cluster_id = assert_consistent(space, document)
-    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+    with written_to(space, document) as (writer,):
         node = spare_node(space, document)
         lost = next(pod["metadata"]["name"] for pod in space.pods(document) if on(pod, node))
         with fault(space, node):
@@ -125,21 +115,17 @@ def test_an_ephemeral_member_on_a_node_that_stays_away_is_replaced(space: Space,
                 f"{lost} is replaced",
                 every=1.0,
             )
-            writes_go_on(writer)
+            writer.go_on()
         settle(space, document)
         wait_until(
             lambda: lost not in space.names(resources.PODS), f"{lost} is deleted when its node is back"
         )
-        writes_go_on(writer)
-    writer.verify()
-    assert assert_consistent(space, document) == cluster_id
+        writer.go_on()
 
 
 def test_a_restore_waits_for_a_node_that_is_cut_off_and_ends_when_it_is_back(space: Space) -> None:
     """Its pod does not end; the other members are restored meanwhile, and nothing is given up."""
-    with_a_key(space)
-    space.kubectl.create(backup("one", ON_CLAIM))
-    wait_phase(space, "one", "Completed")
+    backed_up(space)
     lose_everything(space)
     space.kubectl.create(restore("back", {"backupName": "one"}))
     node = wait_until(lambda: spare_for_restore(space), "a restore pod on a spare node", every=0.02)
@@ -147,8 +133,7 @@ def test_a_restore_waits_for_a_node_that_is_cut_off_and_ends_when_it_is_back(spa
         wait_until(lambda: restored(space) == 2, "the two others are restored")
         wait_until(lambda: not all_ready(space), "Kubernetes knows that the node is away")
         hold_for(10.0, lambda: restored(space) == 2, "nothing is given up", every=0.5)
-    phase, _, message = ended(space, "back")
-    assert phase == "Completed", message
+    completed(space, "back")
     assert_restored(space, "back", 3)
 
 

@@ -47,9 +47,9 @@ def test_an_operator_killed_every_five_seconds_while_sizes_change_loses_no_write
 ) -> None:
     """The sizes change before they are reached: where they are, see test_take_over.py."""
     documents = [space.settled(ephemeral("ephemeral")), space.settled(persistent("persistent"))]
-    with written_to(space, documents):
+    with written_to(space, *documents):
         for number in range(KILLS_OF_CHANGES):
-            documents[:] = [scale(space, document, (5, 3)[number % 2]) for document in documents]
+            documents = [scale(space, document, (5, 3)[number % 2]) for document in documents]
             hold_for(KILL_EVERY, lambda: True, "the operator works", every=0.1)
             operator.kill()
         operator.wait_ready()

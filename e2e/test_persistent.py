@@ -5,27 +5,15 @@ import re
 import pytest
 
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
-from e2e.support.clusters import Document, persistent
-from e2e.support.keys import KeyClient
-from e2e.support.members import Members
+from e2e.support.clusters import persistent
 from e2e.support.shell import etcdctl_in_shell, start_shell
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
-from e2e.support.waiting import answered, wait_until
+from e2e.support.waiting import wait_until
 from etcd_operator.kube import resources
 
 SAMPLE = str(ROOT / "manifests" / "examples" / "etcd_v1alpha1_etcdcluster.yaml")
 SELECTOR = "etcd.improbable.io/cluster-name=my-cluster"
-
-
-def value_at_each(space: Space, document: Document, key: bytes) -> list[bytes | None]:
-    with Members() as members:
-        return [value_of(members.client(address), key) for address in space.addresses(document)]
-
-
-def value_of(client: KeyClient, key: bytes) -> bytes | None:
-    found = answered(lambda: client.get(key), f"{client.endpoint} has a quorum")
-    return found.value if found is not None else None
 
 
 @pytest.mark.unrestricted
@@ -76,7 +64,7 @@ def test_the_sample_is_reached_by_name_survives_deletion_and_comes_back_with_its
     space.wait_serving(document)
     space.wait_events("my-cluster", ("Normal", "Resumed"))
     assert ("Warning", "QuorumLost") not in space.events("my-cluster")
-    assert (values := value_at_each(space, document, b"foo")) == [b"bar"] * 3, values
+    assert (values := space.values(document, b"foo")) == [b"bar"] * 3, values
     assert assert_consistent(space, document) == before
 
     space.kubectl("delete", "-f", SAMPLE)

@@ -1,7 +1,6 @@
 """A majority is lost for good: the rest is recovered (persistent: on request), and it is reported."""
 
 import json
-import subprocess
 import time
 
 import pytest
@@ -12,7 +11,8 @@ from e2e.support.members import Members
 from e2e.support.resizing import RATE, resize
 from e2e.support.space import Space
 from e2e.support.status import condition
-from e2e.support.waiting import LONG, hold_for, wait_until
+from e2e.support.waiting import hold_for, wait_until
+from e2e.support.watching import assert_compacted
 from e2e.support.writer import Writer
 from etcd_operator.kube import resources
 
@@ -120,7 +120,7 @@ def await_in_step(space: Space, document: Document) -> int:
 def written(space: Space, document: Document) -> Writer:
     """A writer that has put some keys, and ended; all members know that these are committed."""
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
-        wait_until(lambda: writer.acknowledged > 100, "some writes are acknowledged")
+        writer.go_on(100)
     await_in_step(space, document)
     return writer
 
@@ -135,7 +135,8 @@ def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without
 
     assert assert_consistent(space, document) != before
     status = space.status(document)
-    assert "required revision has been compacted" in watch_from(space, status["recovery"]["revision"])
+    address = space.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
+    assert_compacted(space, address, status["recovery"]["revision"])
     assert status["recovery"]["source"]["name"] == names(2)[0]
     assert status["recovery"]["replaces"] == before
     reported = condition(space.stored(document), "DataLossPossible")
@@ -242,19 +243,3 @@ def lose_volumes(space: Space, document: Document, *members: str) -> None:
     wait_until(lambda: not set(members) & set(space.names(resources.CLAIMS)), "the claims are deleted")
     wait_until(lambda: available(space, document) == "False", "the loss is reported")
     space.kubectl("annotate", kind, "my-cluster", f"{paused}-")
-
-
-def watch_from(space: Space, revision: int) -> str:
-    """What a watcher receives that resumes where it was, at the cluster's Service."""
-    address = space.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
-    command = ["etcdctl", f"--endpoints=http://{address}:2379", "watch", f"--rev={revision}", "writer/0"]
-    found = subprocess.run(
-        command,
-        env={"PATH": space.testbed.path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LONG,
-        check=False,
-    )
-    return found.stdout

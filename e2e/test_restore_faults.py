@@ -17,8 +17,16 @@ from e2e.support.status import condition
 from e2e.support.testbed import TestbedError
 from e2e.support.volumes import claim_folder
 from e2e.support.waiting import wait_until
-from e2e.test_backups import CLAIM, KEY, ON_CLAIM, backup, damage, wait_phase, with_a_key
-from e2e.test_restores import SELECTOR, assert_nothing_left, assert_restored, ended, lose_everything, restore
+from e2e.test_backups import CLAIM, KEY, ON_CLAIM, backed_up, backup, damage, wait_phase
+from e2e.test_restores import (
+    SELECTOR,
+    assert_nothing_left,
+    assert_restored,
+    completed,
+    ended,
+    lose_everything,
+    restore,
+)
 from etcd_operator.kube import resources
 from localcluster.mounts import HOLDER
 from localcluster.processes import read_record
@@ -31,12 +39,9 @@ OTHER_KEY = KEY[::-1].lstrip("=") + "="
 Damage = Callable[[Path], None]
 
 
-def backed_up(space: Space, *more: Document) -> Path:
+def lost(space: Space, *more: Document) -> Path:
     """A cluster with a key is backed up as `one` and `more`, and lost; the folder of its backups."""
-    with_a_key(space)
-    space.kubectl.create([backup("one", ON_CLAIM), *more])
-    for each in ("one", *(document["metadata"]["name"] for document in more)):
-        wait_phase(space, each, "Completed")
+    backed_up(space, 1, *more)
     lose_everything(space)
     return claim_folder(space, "my-backups")
 
@@ -99,7 +104,7 @@ KEYS = {
 def test_what_cannot_be_restored_fails_with_its_reason_and_leaves_nothing(space: Space) -> None:
     for name, (key, value) in KEYS.items():
         space.kubectl("create", "secret", "generic", name, f"--from-literal={key}={value}")
-    folder = backed_up(space, backup("sealed", ON_CLAIM, encryption={"secretName": "keys"}))
+    folder = lost(space, backup("sealed", ON_CLAIM, encryption={"secretName": "keys"}))
     for name, change in (("truncated", truncate), ("corrupt", damage), ("format", declare_another_format)):
         copied(folder, name, change)
     space.kubectl.create([document for _, document in REFUSED.values()])
@@ -112,9 +117,7 @@ def test_what_cannot_be_restored_fails_with_its_reason_and_leaves_nothing(space:
 
 
 def test_two_restores_for_one_name_and_former_claims_in_the_way(space: Space) -> None:
-    with_a_key(space)
-    space.kubectl.create(backup("one", ON_CLAIM))
-    wait_phase(space, "one", "Completed")
+    backed_up(space)
     space.kubectl("delete", "etcd", "my-cluster")
     before = space.kubectl.json("get", "pvc", "my-cluster-0")["metadata"]["uid"]
     space.kubectl.create(restore("blocked", {"backupName": "one"}))
@@ -152,7 +155,7 @@ def test_a_backup_that_changes_after_its_verification_is_not_restored(
     space: Space, change: Damage, expected: str
 ) -> None:
     """A quota holds the restore between the two."""
-    folder = backed_up(space, backup("two", ON_CLAIM))
+    folder = lost(space, backup("two", ON_CLAIM))
     space.kubectl("create", "quota", "claims", "--hard=persistentvolumeclaims=1")
     space.kubectl.create(restore("back", url("one")))
     wait_until(lambda: reason(space, "back") == "Forbidden", lambda: reason(space, "back"))
@@ -182,8 +185,7 @@ def test_a_restore_pod_that_is_killed_in_the_middle_is_repeated(space: Space) ->
     lose_everything(space)
     space.kubectl.create(restore("back", {"backupName": "one"}, storage=storage("500Mi")))
     target = wait_until(lambda: killed(space), "a restore pod is killed", every=0.05)
-    phase, _, message = ended(space, "back")
-    assert phase == "Completed", message
+    completed(space, "back")
     assert_restored(space, "back", 3)
     job = space.kubectl.find("job", target)
     assert not job or job["status"].get("failed", 0) >= 1, job
@@ -236,7 +238,7 @@ def full_volume(space: Space) -> Iterator[str]:
 
 def test_a_volume_that_is_full_is_the_reason(space: Space) -> None:
     space.require_local("the volumes of this cluster are not ours to fill")
-    backed_up(space)
+    lost(space)
     with full_volume(space) as storage_class:
         wanted = storage("1Gi", storage_class)
         space.kubectl.create(restore("back", {"backupName": "one"}, replicas=1, storage=wanted))

@@ -1,36 +1,21 @@
 """A cluster that serves, or all of whose volumes are gone, is restored from an EtcdBackup on Kubernetes."""
 
-import subprocess
-
 import pytest
 
 from e2e.support.checks import assert_consistent
-from e2e.support.clusters import Document, persistent
+from e2e.support.clusters import Document
 from e2e.support.load import Load
-from e2e.support.members import Members
 from e2e.support.space import Space
 from e2e.support.status import condition
-from e2e.support.waiting import LONG, answered, wait_until
-from e2e.test_backups import CLAIM, ON_CLAIM, backup, status_of, wait_phase
+from e2e.support.waiting import wait_until
+from e2e.support.watching import assert_compacted
+from e2e.test_backups import backed_up, status_of
 from etcd_operator.kube import resources
 
 NAME = "my-cluster"
 RESTORE = "etcd.improbable.io/restore"
 RECOVER = "etcd.improbable.io/recover"
 SELECTOR = f"etcd.improbable.io/cluster-name={NAME}"
-
-
-def with_a_backup(space: Space) -> Document:
-    """A cluster of three with a key and a backup of it."""
-    document = space.created(persistent())
-    space.kubectl.create(CLAIM)
-    space.wait_settled(document)
-    with Members() as members:
-        client = members.client(space.addresses(document)[0])
-        answered(lambda: client.put(b"greeting", b"hello"), "a key is written")
-    space.kubectl.create(backup("one", ON_CLAIM))
-    wait_phase(space, "one", "Completed")
-    return document
 
 
 def annotate(space: Space, annotation: str, value: str) -> None:
@@ -44,17 +29,6 @@ def named(space: Space, document: Document, annotation: str, *reasons: str) -> s
     return str(found["message"].partition(f"{annotation}=")[2].split()[0].rstrip(";"))
 
 
-def watcher(space: Space, address: str, revision: int) -> subprocess.Popen[str]:
-    """A watch from this revision on."""
-    return subprocess.Popen(
-        ["etcdctl", f"--endpoints=http://{address}:2379", "watch", f"--rev={revision}", "--prefix", "load/"],
-        env=space.testbed.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
 def assert_restored(space: Space, document: Document, before: str) -> Document:
     """One cluster, with the data of the backup, beside the kept claims of the one before; its recovery."""
     space.wait_for(document, lambda: space.status(document)["clusterID"] != before, "it is restored")
@@ -65,17 +39,13 @@ def assert_restored(space: Space, document: Document, before: str) -> Document:
     assert (recovery["source"]["name"], recovery["revision"]) == ("one", stored["revision"])
     loss = condition(space.stored(document), "DataLossPossible")
     assert (loss["status"], f"revision {stored['revision']}" in loss["message"]) == ("True", True)
-    with Members() as members:
-        for address in space.addresses(document):
-            found = answered(lambda address=address: members.client(address).get(b"greeting"), "a read")  # type: ignore[misc]
-            assert found is not None
-            assert found.value == b"hello"
+    assert set(space.values(document, b"greeting")) == {b"hello"}
     return recovery
 
 
 @pytest.mark.capability("restore in place")
 def test_a_backup_takes_the_place_of_the_data_of_a_cluster_under_load(space: Space) -> None:
-    document = with_a_backup(space)
+    document = backed_up(space, 3)
     before = assert_consistent(space, document)
     claims = space.names(resources.CLAIMS, SELECTOR)
     with Load(lambda: space.addresses(document)) as load:
@@ -92,15 +62,13 @@ def test_a_backup_takes_the_place_of_the_data_of_a_cluster_under_load(space: Spa
     last = max(load.acknowledged[key] for key in load.lost(recovery["revision"]))
     assert (recovery["authority"], seen < last, seen < recovery["givenUp"]) == ("InPlace", True, True)
     assert set(claims) <= set(space.status(document)["keptClaims"]) <= set(space.names(resources.CLAIMS))
-    watch = watcher(space, now[0], seen)
-    output, _ = watch.communicate(timeout=LONG)
-    assert "required revision has been compacted" in output
+    assert_compacted(space, now[0], seen)
     space.wait_events(NAME, ("Normal", "RestoreStarted"), ("Normal", "Restored"))
 
 
 @pytest.mark.long
 def test_all_volumes_gone_are_recovered_from_a_backup_by_name(space: Space) -> None:
-    document = with_a_backup(space)
+    document = backed_up(space, 3)
     before = assert_consistent(space, document)
     space.kubectl("delete", "pvc", "--selector", SELECTOR, "--wait=false")
     space.kubectl("delete", "pods", "--selector", SELECTOR)

@@ -12,9 +12,9 @@ from e2e.support.space import Space
 from e2e.support.status import condition
 from e2e.support.stores import GCS, S3, Kind
 from e2e.support.volumes import claim_folder
-from e2e.support.waiting import LONG, answered, wait_until
+from e2e.support.waiting import LONG, wait_until
 from e2e.support.watching import watcher
-from e2e.test_backups import ON_CLAIM, VERSION, backup, credentials, wait_phase, with_a_key
+from e2e.test_backups import ON_CLAIM, VERSION, backed_up, backup, credentials, wait_phase, with_a_key
 from etcd_operator.kube import resources
 
 STORAGE = persistent()["spec"]["storage"]
@@ -52,19 +52,24 @@ def lose_everything(space: Space) -> None:
     space.kubectl("delete", "pvc", "--selector", SELECTOR)
 
 
+def completed(space: Space, name: str) -> str:
+    """Wait for the end of an EtcdRestore, which succeeds; its message."""
+    phase, _, message = ended(space, name)
+    assert phase == "Completed", message
+    return message
+
+
 def assert_restored(space: Space, name: str, size: int, cluster: str = "my-cluster") -> Document:
     """Every member serves the data, as one cluster, above all revisions of before; the cluster."""
     status = space.kubectl.json("get", "etcdrestore", name)["status"]
     document = persistent(cluster, replicas=size)
     space.wait_settled(document)
     assert assert_consistent(space, document) == f"{int(status['clusterID'], 16):x}"
+    assert set(space.values(document, b"greeting")) == {b"hello"}
     with Members() as members:
-        for address in space.addresses(document):
-            client = members.client(address)
-            found = answered(lambda client=client: client.get(b"greeting"), "a read")  # type: ignore[misc]
-            assert found is not None
-            assert found.value == b"hello"
-            assert client.status().revision >= status["snapshot"]["revision"] + BUMP
+        revisions = [each.status.revision for each in members.reports(space.pods(document))]
+    assert len(revisions) == size
+    assert min(revisions) >= status["snapshot"]["revision"] + BUMP
     claims = space.names(resources.CLAIMS, f"etcd.improbable.io/restored-from={name}")
     assert claims == [f"{cluster}-{n}" for n in range(size)]
     return document
@@ -130,9 +135,7 @@ def _left(space: Space, others: tuple[str, ...]) -> list[str]:
 @pytest.mark.parametrize(("size", "version"), [(1, "3.6.16"), (5, "3.7.3")])
 def test_any_size_and_the_next_version_from_a_plain_snapshot(space: Space, size: int, version: str) -> None:
     """What somebody else has put on a volume, without a manifest and without etcd's hash."""
-    with_a_key(space)
-    space.kubectl.create(backup("one", ON_CLAIM))
-    wait_phase(space, "one", "Completed")
+    backed_up(space)
     lose_everything(space)
     folder = claim_folder(space, "my-backups")
     (folder / "plain.db").write_bytes((folder / "one.db").read_bytes()[:-32])
@@ -143,15 +146,10 @@ def test_any_size_and_the_next_version_from_a_plain_snapshot(space: Space, size:
     assert (phase, reason) == ("Failed", "VersionNotPossible")
     assert "set spec.clusterTemplate.spec.version to one of 3.6 or 3.7" in message
     space.kubectl.create(restore("plain", source, replicas=size, version=version))
-    phase, _, message = ended(space, "plain")
-    assert phase == "Completed", message
-    assert "there is neither a manifest nor etcd's hash" in message
+    assert "there is neither a manifest nor etcd's hash" in completed(space, "plain")
     document = persistent(replicas=size, version=version)
     space.wait_settled(document)
-    with Members() as members:
-        for address in space.addresses(document):
-            found = answered(lambda address=address: members.client(address).get(b"greeting"), "a read")  # type: ignore[misc]
-            assert found is not None
+    assert set(space.values(document, b"greeting")) == {b"hello"}
 
 
 GUIDE = """
@@ -215,16 +213,13 @@ def test_the_bucket_of_the_guide(space: Space, kind: Kind) -> None:
         space.kubectl("create", "secret", "generic", "backup-gcs-cred", file)
         found["credentials"]["environment"] = {"secretName": "emulator"}
     space.kubectl.create(document)
-    phase, _, message = ended(space, "e2e-restore")
-    assert phase == "Completed", message
+    completed(space, "e2e-restore")
     assert_restored(space, "e2e-restore", 3, "e2e-backup-cluster")
 
 
 @pytest.mark.long
 def test_a_restore_that_is_deleted_in_the_middle_leaves_nothing(space: Space) -> None:
-    with_a_key(space)
-    space.kubectl.create(backup("one", ON_CLAIM))
-    wait_phase(space, "one", "Completed")
+    backed_up(space)
     lose_everything(space)
     space.kubectl.create(restore("stopped", {"backupName": "one"}))
     wait_until(lambda: len(space.names(resources.CLAIMS, SELECTOR)) == 3, "the claims exist", every=0.1)

@@ -72,10 +72,10 @@ def test_sizes_are_reached_while_the_operator_is_killed_every_five_seconds(
     print(f"acts again {start:.2f} s after a SIGKILL: killed every {every:.1f} s")
     operator.renew()
     began = time.monotonic()
-    with written_to(space, documents):
+    with written_to(space, *documents):
         with RepeatedKills(operator, every=every) as kills:
             for size in sizes:
-                documents[:] = [scale(space, document, size) for document in documents]
+                documents = [scale(space, document, size) for document in documents]
                 for document in documents:
                     settle(space, document)
                 print(f"{size} members each after {time.monotonic() - began:.0f} s, {kills.count} kills")

@@ -8,15 +8,12 @@ import pytest
 from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import COREOS, Document, ephemeral, persistent
 from e2e.support.proxy import put_whole
-from e2e.support.resizing import settle
+from e2e.support.resizing import RATE, settle, written_to
 from e2e.support.space import Space
 from e2e.support.status import condition
 from e2e.support.waiting import wait_until
 from e2e.support.writer import QuorumWatch, Writer
 from etcd_operator.kube import resources
-
-RATE = 100.0
-"""Puts per second through all members in turn."""
 
 KINDS = [
     pytest.param(
@@ -141,15 +138,13 @@ def assert_blocked_and_back(space: Space, document: Document) -> None:
 @pytest.mark.exclusive
 def test_an_operator_killed_in_the_middle_goes_on_and_a_lost_member_is_replaced(space: Space) -> None:
     document = space.settled(ephemeral(version="v3.5.35"))
-    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+    with written_to(space, document):
         wanted = edited(space, document, "v3.6.16")
         wait_until(lambda: len(images(space, document)) == 2, "the first member has the new image")
         space.operator.kill()
         space.kubectl("delete", "pod", "example-etcd-cluster-0000", "--now")
         settle(space, wanted)
-    writer.verify()
 
     names = sorted(pod["metadata"]["name"] for pod in space.pods(wanted))
     assert names == [f"example-etcd-cluster-{number:04}" for number in (1, 2, 3)]
     assert images(space, wanted) == {"quay.io/coreos/etcd:v3.6.16"}
-    assert_consistent(space, wanted)

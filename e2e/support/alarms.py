@@ -1,11 +1,7 @@
 """etcd's alarms, raised and cleared as etcd itself and `etcdctl alarm disarm` do."""
 
-import grpc
-
 from e2e.support.members import Members
-from e2e.support.waiting import answered, wait_until
-from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
-from etcd_operator.etcd import methods
+from e2e.support.waiting import answered
 from etcd_operator.etcd import rpc_pb2 as pb
 
 DEADLINE = 10.0
@@ -22,21 +18,8 @@ def raise_corrupt(address: str, member_id: int) -> None:
 
 
 def _raise(address: str, alarm: pb.AlarmRequest) -> None:
-    with grpc.insecure_channel(endpoint(address, CLIENT_PORT), (("grpc.enable_http_proxy", 0),)) as channel:
-        call = channel.unary_unary(
-            methods.ALARM_LIST.path,
-            request_serializer=pb.AlarmRequest.SerializeToString,
-            response_deserializer=pb.AlarmResponse.FromString,
-        )
-
-        def is_raised() -> bool:
-            try:
-                call(alarm, timeout=DEADLINE)
-            except grpc.RpcError:
-                return False
-            return True
-
-        wait_until(is_raised, f"{address} raises an alarm")
+    with Members(deadline=DEADLINE) as members:
+        answered(lambda: members.client(address).raise_alarm(alarm), f"{address} raises an alarm")
 
 
 def disarm(address: str) -> int:

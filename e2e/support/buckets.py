@@ -4,27 +4,11 @@ import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 _SECONDS = 30.0
-
-
-class Bucket(Protocol):
-    """A bucket of a store."""
-
-    def create(self) -> None:
-        """Make the bucket."""
-
-    def names(self) -> list[str]:
-        """The names of all objects, sorted."""
-
-    def content(self, name: str) -> bytes:
-        """The bytes of an object."""
-
-    def put(self, name: str, data: bytes) -> None:
-        """Store an object, or replace it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +20,22 @@ class S3Bucket:
     environment: Mapping[str, str] = field(repr=False)
 
     def create(self) -> None:
-        """See `Bucket`."""
+        """Make the bucket."""
         with self._client() as client:
             client.create_bucket(Bucket=self.name)
 
     def names(self) -> list[str]:
-        """See `Bucket`."""
+        """The names of all objects, sorted."""
         with self._client() as client:
             pages = client.get_paginator("list_objects_v2").paginate(Bucket=self.name)
             return sorted(each["Key"] for page in pages for each in page.get("Contents", ()))
 
     def content(self, name: str) -> bytes:
-        """See `Bucket`."""
         with self._client() as client:
             return bytes(client.get_object(Bucket=self.name, Key=name)["Body"].read())
 
     def put(self, name: str, data: bytes) -> None:
-        """See `Bucket`."""
+        """Store an object, or replace it."""
         with self._client() as client:
             client.put_object(Bucket=self.name, Key=name, Body=data)
 
@@ -85,11 +68,9 @@ class GCSBucket:
     environment: Mapping[str, str] = field(repr=False)
 
     def create(self) -> None:
-        """See `Bucket`."""
         self._request("/storage/v1/b?project=test", json.dumps({"name": self.name}).encode())
 
     def names(self) -> list[str]:
-        """See `Bucket`."""
         found: list[str] = []
         token = ""
         while True:
@@ -100,14 +81,16 @@ class GCSBucket:
                 return sorted(found)
 
     def content(self, name: str) -> bytes:
-        """See `Bucket`."""
         return self._request(f"/storage/v1/b/{self.name}/o/{quote(name, safe='')}?alt=media")
 
     def put(self, name: str, data: bytes) -> None:
-        """See `Bucket`."""
         path = f"/upload/storage/v1/b/{self.name}/o?uploadType=media&name={quote(name, safe='')}"
         self._request(path, data)
 
     def _request(self, path: str, body: bytes | None = None) -> bytes:
         with urlopen(Request(f"{self.endpoint}{path}", data=body), timeout=_SECONDS) as reply:
             return bytes(reply.read())
+
+
+Bucket = S3Bucket | GCSBucket
+"""A bucket of a store."""

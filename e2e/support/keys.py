@@ -1,4 +1,4 @@
-"""Reads and writes keys as a client of etcd does; the operator itself never does."""
+"""Reads and writes keys as a client of etcd does, and raises alarms; the operator itself never does."""
 
 from dataclasses import dataclass
 
@@ -27,6 +27,10 @@ class KeyClient(EtcdClient):
         if not response.kvs:
             return None
         return KeyValue(value=response.kvs[0].value, mod_revision=response.kvs[0].mod_revision)
+
+    def raise_alarm(self, alarm: pb.AlarmRequest) -> None:
+        """What only members do."""
+        self._call(methods.ALARM_LIST, alarm)
 
     def put(self, key: bytes, value: bytes) -> int:
         """Write a key; the revision of the write."""

@@ -1,6 +1,5 @@
 """Puts under load, each of which can be found missing afterwards: for losses that a recovery permits."""
 
-import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -8,6 +7,7 @@ from itertools import count
 from e2e.support.members import Members
 from e2e.support.pace import Paced
 from e2e.support.resizing import RATE
+from e2e.support.shell import etcdctl
 from e2e.support.testbed import Testbed
 from e2e.support.waiting import LONG, answered
 from etcd_operator.errors import OperatorError
@@ -82,12 +82,10 @@ class Load:
 
 def stored(testbed: Testbed, address: str) -> set[str]:
     """The keys of loads that a quorum has, read through the member at that address with etcdctl."""
-    command = ["etcdctl", f"--endpoints=http://{address}:2379", "get", PREFIX, "--prefix", "--keys-only"]
+    get = (f"--endpoints=http://{address}:2379", "get", PREFIX, "--prefix", "--keys-only")
 
     def read() -> set[str]:
-        done = subprocess.run(
-            command, env=testbed.environment(), capture_output=True, text=True, timeout=LONG, check=False
-        )
+        done = etcdctl(testbed, *get)
         assert done.returncode == 0, done.stderr
         return set(done.stdout.split())
 

@@ -115,10 +115,9 @@ def assert_claims_are_their_members(space: Space, document: Document) -> None:
 
 
 @contextmanager
-def written_to(space: Space, documents: list[Document]) -> Iterator[None]:
-    """Write to clusters meanwhile: no write is lost, and each has the cluster ID of before.
-
-    Who changes a size puts the new document into the list.
+def written_to(space: Space, *documents: Document) -> Iterator[list[Writer]]:
+    """Write to clusters meanwhile: no write is lost, and at the end each has as many members as its spec
+    declares, and the cluster ID of before.
     """
     before = [assert_consistent(space, document) for document in documents]
     with ExitStack() as stack:
@@ -126,10 +125,10 @@ def written_to(space: Space, documents: list[Document]) -> Iterator[None]:
             stack.enter_context(Writer(lambda each=document: space.addresses(each), per_second=RATE))  # type: ignore[misc]
             for document in documents
         ]
-        yield
+        yield writers
     for document, writer, cluster_id in zip(documents, writers, before, strict=True):
         writer.verify()
-        assert assert_consistent(space, document) == cluster_id
+        assert assert_consistent(space, space.stored(document)) == cluster_id
 
 
 def gap_while(

@@ -1,6 +1,9 @@
-"""The pod with a shell and etcdctl that the documents use to reach a cluster from inside."""
+"""etcdctl: on this machine, and in the pod with a shell that the documents use inside of the cluster."""
+
+import subprocess
 
 from e2e.support.space import Space
+from e2e.support.testbed import Testbed
 from e2e.support.waiting import LONG, answered
 
 SLEEP = "while true; do sleep 30; done;"
@@ -8,6 +11,19 @@ NAME = "etcd-shell"
 
 PATIENT = ("--dial-timeout=10s", "--command-timeout=30s")
 """Options of etcdctl, whose defaults of 2 and 5 s a machine that stalls exceeds."""
+
+
+def etcdctl(testbed: Testbed, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run etcdctl on this machine."""
+    print("$ etcdctl", *arguments, flush=True)
+    return subprocess.run(
+        ["etcdctl", *PATIENT, *arguments],
+        env=testbed.environment(),
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=False,
+    )
 
 
 def start_shell(space: Space) -> None:

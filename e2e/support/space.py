@@ -13,7 +13,7 @@ from e2e.support.members import Members
 from e2e.support.operators import Operator
 from e2e.support.status import condition, is_available, is_observed, is_settled
 from e2e.support.testbed import Testbed
-from e2e.support.waiting import INTERVAL, LONG, wait_until
+from e2e.support.waiting import INTERVAL, LONG, answered, wait_until
 from etcd_operator.kube import resources
 from localcluster.kubectl import Kubectl
 
@@ -63,34 +63,40 @@ class Space:
         return document
 
     def wait_for(
-        self, document: Document, reached: Callable[[], object], what: str, *, every: float = INTERVAL
+        self,
+        document: Document,
+        reached: Callable[[], object],
+        what: str,
+        *,
+        within: float = LONG,
+        every: float = INTERVAL,
     ) -> None:
         """Wait until something is reached; `what` and the status of the cluster explain a failure."""
-        wait_until(reached, lambda: f"{what}: {self.status(document)}", every=every)
+        wait_until(reached, lambda: f"{what}: {self.status(document)}", within=within, every=every)
 
     def wait_serving(self, document: Document, *, within: float = LONG) -> None:
         """Wait until every member is a healthy voter as etcd reports."""
         with Members() as members:
-            wait_until(
+            self.wait_for(
+                document,
                 lambda: members.all_serve(self.pods(document), size_of(document)),
-                lambda: f"{document['metadata']['name']} serves; its status: {self.status(document)}",
+                f"{document['metadata']['name']} serves",
                 within=within,
                 every=0.25,
             )
 
     def wait_observed(self, document: Document, *, within: float = LONG) -> None:
         """Wait until the status is about the last edit."""
-        wait_until(
-            lambda: is_observed(self.stored(document)),
-            lambda: f"the edit is observed: {self.status(document)}",
-            within=within,
+        self.wait_for(
+            document, lambda: is_observed(self.stored(document)), "the edit is observed", within=within
         )
 
     def wait_settled(self, document: Document, *, within: float = LONG, every: float = 0.25) -> None:
         """Wait until the status reports that all is as declared and nothing is under way."""
-        wait_until(
+        self.wait_for(
+            document,
             lambda: is_settled(self.stored(document)),
-            lambda: f"the status is settled: {self.status(document)}",
+            "the status is settled",
             within=within,
             every=every,
         )
@@ -122,6 +128,19 @@ class Space:
     def addresses(self, document: Document) -> list[str]:
         """The pods' addresses."""
         return [pod["status"]["podIP"] for pod in self.pods(document) if pod.get("status", {}).get("podIP")]
+
+    def put(self, document: Document, key: bytes, value: bytes) -> int:
+        """Write a key through a member; the revision of the write."""
+        with Members(deadline=LONG) as members:
+            client = members.client(self.addresses(document)[0])
+            return answered(lambda: client.put(key, value), f"{key!r} is written")
+
+    def values(self, document: Document, key: bytes) -> list[bytes | None]:
+        """What a key has, read through each member."""
+        with Members() as members:
+            clients = [members.client(address) for address in self.addresses(document)]
+            read = (answered(lambda client=client: client.get(key), "a read") for client in clients)  # type: ignore[misc]
+            return [found.value if found is not None else None for found in read]
 
     def names(self, resource: Any, selector: str = "") -> list[str]:
         """The names of what there is of a resource, by name."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from e2e.support.clusters import RESTRICTED_CONTAINER, RESTRICTED_POD, Document
 from e2e.support.load import PREFIX
+from e2e.support.shell import etcdctl
 from e2e.support.space import Space
 from e2e.support.waiting import wait_until
 from localcluster import images
@@ -33,6 +34,13 @@ class Watcher:
     def await_compacted(self) -> None:
         """Wait until it has learned that what it watches is compacted, and has ended for that reason."""
         wait_until(lambda: COMPACTED in self.log(), lambda: f"the watch is canceled: {self.log()[-500:]}")
+
+
+def assert_compacted(space: Space, address: str, revision: int) -> None:
+    """A watch that is resumed at this revision is canceled, so that its client reads everything again."""
+    watch = (f"--endpoints=http://{address}:2379", "watch", f"--rev={revision}", "--prefix", PREFIX)
+    done = etcdctl(space.testbed, *watch)
+    assert COMPACTED in done.stdout + done.stderr
 
 
 def watcher(space: Space, service: str) -> Watcher:

@@ -9,7 +9,7 @@ from e2e.support.intervals import Interval
 from e2e.support.keys import KeyClient, KeyValue
 from e2e.support.members import Members
 from e2e.support.pace import Paced
-from e2e.support.waiting import LONG, answered
+from e2e.support.waiting import LONG, answered, wait_until
 from etcd_operator.errors import OperatorError
 
 Addresses = Callable[[], list[str]]
@@ -78,6 +78,11 @@ class Writer:
         """The key of the youngest acknowledged write; empty before the first."""
         newest = max(range(KEYS), key=lambda index: self._keys[index].acknowledged)
         return self._name(newest).decode() if self._keys[newest].acknowledged >= 0 else ""
+
+    def go_on(self, more: int = 10) -> None:
+        """Wait until so many more writes are acknowledged."""
+        before = self.acknowledged
+        wait_until(lambda: self.acknowledged >= before + more, f"{more} writes are acknowledged")
 
     def gaps(self, least: float) -> list[tuple[float, float]]:
         """The times of at least `least` seconds without an acknowledged write: begin (monotonic), length."""
