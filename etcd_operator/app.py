@@ -42,11 +42,9 @@ from etcd_operator.observability import files
 from etcd_operator.observability.logs import reconcile_context
 from etcd_operator.observability.metrics import Metrics
 from etcd_operator.observability.server import HealthCheck, StatusServer
-from etcd_operator.process.health import group_is_ready, health_checks
-from etcd_operator.process.leader_threads import LeaderThreads
-from etcd_operator.process.leadership import Leadership
-from etcd_operator.process.lifetime import Reachability, end_in
-from etcd_operator.process.signals import set_on_signal
+from etcd_operator.process.health import Reachability, group_is_ready, health_checks
+from etcd_operator.process.leadership import Leadership, LeaderThreads
+from etcd_operator.process.signals import end_in, set_on_signal
 from etcd_operator.settings import Settings
 
 LEASE_NAME = "etcd-operator"

@@ -107,7 +107,7 @@ def test_commands_print_log_and_store_no_secret(
             run("fetch", url(bucket, "one.backup"), tmp_path / "fetched", *keys),
         ]
         assert not found((tmp_path / "report").read_text(), *CREDENTIALS)
-    monkeypatch.setattr("etcd_operator.commands.places.STALL_SECONDS", 0.5)
+    monkeypatch.setattr("etcd_operator.commands.flags.STALL_SECONDS", 0.5)
     bucket.faults = [closes()]
     printed.append(run("backup", *login, *to, *keys))
     assert {each.code for each in printed} == {0, 1}

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
 
 from etcd_operator import __version__
 from etcd_operator.archive import frames
@@ -28,29 +27,6 @@ from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.protocol import Store
 
 _BLOCK = 1 << 18
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where the snapshot comes from; IDs are hexadecimal."""
-
-    etcd_version: str
-    cluster_id: str
-    member_id: str
-    revision: int = 0  # which the member had before the snapshot began, 0 if that is unknown
-    has_quorum: bool = True  # as `Manifest.quorum`
-
-    @classmethod
-    def of(cls, source: Source) -> Self:
-        """The member that was chosen."""
-        status = source.status
-        return cls(
-            etcd_version=status.version,
-            cluster_id=status.cluster_id,
-            member_id=status.member_id,
-            revision=status.revision,
-            has_quorum=source.has_quorum,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +47,7 @@ def create(
     store: Store,
     name: str,
     snapshot: Iterable[bytes],
-    origin: Origin,
+    source: Source,
     *,
     time: datetime,
     options: Options | None = None,
@@ -83,13 +59,13 @@ def create(
     `SnapshotOld`, those of the store, and `ManifestMissing`.
     """
     check_free(store, name)
-    transfer = _Transfer(snapshot, origin.revision, options or Options(), on_progress)
+    transfer = _Transfer(snapshot, source.status.revision, options or Options(), on_progress)
     try:
         store.put(name, transfer.chunks())
     except StoreError:
         if not transfer.is_at(store, name):
             raise
-    manifest = transfer.manifest(origin, time)
+    manifest = transfer.manifest(source, time)
     try:
         _check_stored(store, name, manifest)
         _write_manifest(store, name, manifest)
@@ -154,16 +130,16 @@ class _Transfer:
         except StoreError:
             return False
 
-    def manifest(self, origin: Origin, time: datetime) -> Manifest:
+    def manifest(self, source: Source, time: datetime) -> Manifest:
         """What was stored."""
         summary = self._ended()
         size, sha256 = self._stored()
         key = self._options.key
         return Manifest(
             operator_version=__version__,
-            etcd_version=origin.etcd_version,
-            cluster_id=origin.cluster_id,
-            member_id=origin.member_id,
+            etcd_version=source.status.version,
+            cluster_id=source.status.cluster_id,
+            member_id=source.status.member_id,
             revision=summary.revision,
             keys=summary.keys,
             size=summary.size,
@@ -174,7 +150,7 @@ class _Transfer:
             compression=self._options.compression,
             encryption="AES-256-GCM" if key is not None else "",
             key_id=key.id if key is not None else "",
-            quorum=origin.has_quorum,
+            quorum=source.has_quorum,
             series=self._options.series,
         )
 

@@ -94,23 +94,8 @@ def encode(
 ) -> Iterator[bytes]:
     """The stored form of a snapshot that arrives in chunks of any size; an error of `chunks` passes through.
 
-    Without compression and key these are the chunks themselves. Holds some 3 MiB.
+    Holds some 3 MiB.
     """
-    return _encode(chunks, compression, key) if compression or key else iter(chunks)
-
-
-def decode(
-    chunks: Iterable[bytes], keys: KeyRing, *, compression: Compression, encryption: Cipher
-) -> Iterator[bytes]:
-    """The snapshot, from its stored form in chunks of any size; the manifest records how that was made.
-
-    What is yielded is authentic, but only an iteration that ends without an error was complete.
-    Raises `Damaged`, `WrongKey`, `UnknownFormat`.
-    """
-    return _decode(chunks, keys, compression, encryption) if compression or encryption else iter(chunks)
-
-
-def _encode(chunks: Iterable[bytes], compression: Compression, key: EncryptionKey | None) -> Iterator[bytes]:
     encryption: Cipher = "AES-256-GCM" if key else ""
     header = Header(
         compression=compression,
@@ -138,9 +123,14 @@ def _cut(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     yield bytes(buffer), True
 
 
-def _decode(
-    chunks: Iterable[bytes], keys: KeyRing, compression: Compression, encryption: Cipher
+def decode(
+    chunks: Iterable[bytes], keys: KeyRing, *, compression: Compression, encryption: Cipher
 ) -> Iterator[bytes]:
+    """The snapshot, from its stored form in chunks of any size; the manifest records how that was made.
+
+    What is yielded is authentic, but only an iteration that ends without an error was complete.
+    Raises `Damaged`, `WrongKey`, `UnknownFormat`.
+    """
     source = _Source(chunks)
     header = Header.parse(source.at_most(HEADER_SIZE))
     if (header.compression, header.encryption) != (compression, encryption):

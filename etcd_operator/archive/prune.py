@@ -23,15 +23,6 @@ from etcd_operator.storage.protocol import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PruneScope:
-    """Which backups are considered."""
-
-    prefix: str  # below which they are; "" for all
-    series: str = ""
-    is_wanted: Callable[[str], bool] = lambda _name: True  # by the name in the store
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What is stored of a series."""
 
@@ -40,9 +31,25 @@ class Found:
     bare: tuple[tuple[str, Manifest], ...] = ()  # manifests without objects, by the names of these
 
 
-def find(store: Store, scope: PruneScope, policy: Policy, *, keep: Collection[str], now: datetime) -> Found:
-    """What is to be removed. keep: names in the store. Changes nothing. Raises the store's errors."""
-    found = list(_of_series(store, scope))
+def find(
+    store: Store,
+    prefix: str,
+    policy: Policy,
+    *,
+    series: str,
+    keep: Collection[str],
+    now: datetime,
+    is_wanted: Callable[[str], bool] = lambda _name: True,
+) -> Found:
+    """What is to be removed of a series below a prefix ("" for all). Raises the store's errors.
+
+    keep, is_wanted: by names in the store.
+    """
+    found = [
+        (entry, entry.manifest)
+        for entry in entries(store, prefix, is_wanted)
+        if entry.manifest is not None and entry.manifest.series == series
+    ]
     backups = [backup for entry, manifest in found if (backup := _complete(entry, manifest)) is not None]
     old = surplus(backups, policy, keep=keep, now=now)
     return Found(
@@ -82,12 +89,6 @@ def remove(store: Store, name: str) -> None:
     """Remove object and manifest. Raises the store's errors."""
     store.delete(name)
     store.delete(manifest_name(name))
-
-
-def _of_series(store: Store, scope: PruneScope) -> Iterator[tuple[Entry, Manifest]]:
-    for entry in entries(store, scope.prefix, scope.is_wanted):
-        if entry.manifest is not None and entry.manifest.series == scope.series:
-            yield entry, entry.manifest
 
 
 def _complete(entry: Entry, manifest: Manifest) -> StoredBackup | None:

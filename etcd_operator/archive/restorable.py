@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import msgspec
+
 from etcd_operator.archive import frames
 from etcd_operator.archive.catalog import load
 from etcd_operator.archive.database import DatabaseScan, is_whole
@@ -29,8 +31,7 @@ class Check(StrEnum):
     NONE = "none"  # neither: only the structure of the database was checked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A plain snapshot that was checked."""
 
     etcd_version: str  # of the member that sent it; without a manifest as the database has it, or empty

@@ -24,7 +24,6 @@ from etcd_operator.etcd.values import AlarmKind, Answered, MemberReply, NoAnswer
 IN_STEP = 5000
 """Log entries that a follower may lag behind; etcd itself refuses clients when applying lags further."""
 
-
 PATIENCE = 5.0
 """Seconds that a member may take to answer."""
 

@@ -24,6 +24,8 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
 
+import msgspec
+
 from etcd_operator.archive.database import DatabaseScan
 from etcd_operator.archive.errors import BackupError, NotRestorable, ProgramFailed
 from etcd_operator.archive.manifest import Manifest
@@ -83,15 +85,14 @@ _RESERVE = 256 << 20
 """Bytes that a member needs beside its database, most of them for its log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """What the restored etcd served. `has_compared_hash` is false if etcdutl is older than 3.6."""
+class Trial(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the restored etcd served."""
 
     etcd_version: str
     revision: int
     keys: int
-    hash: int
-    has_compared_hash: bool
+    hash: int = msgspec.field(name="hashKV")
+    has_compared_hash: bool = msgspec.field(name="hashKVCompared")  # false if etcdutl is older than 3.6
     seconds: float
 
 
@@ -153,7 +154,7 @@ def trial(
         keys=manifest.keys,
         hash=served,
         has_compared_hash=expected is not None,
-        seconds=time.monotonic() - begin,
+        seconds=round(time.monotonic() - begin, 3),
     )
 
 

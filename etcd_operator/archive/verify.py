@@ -91,6 +91,8 @@ def _read(store: Store, name: str, manifest: Manifest) -> Iterator[bytes]:
 
 
 def _unframed(chunks: Iterable[bytes], manifest: Manifest, keys: KeyRing) -> Iterator[bytes]:
+    if not manifest.is_framed:
+        return iter(chunks)
     if manifest.encryption:
         keys.find(manifest.key_id)
     return frames.decode(chunks, keys, compression=manifest.compression, encryption=manifest.encryption)

@@ -13,10 +13,7 @@
 
 What they share:
 
-    endpoints    flags that name a cluster
-    members      flags that name the members of a new cluster
-    flags        flags that name encryption keys, and the folder of etcd and etcdutl
-    places       URLs of backups, and names of new ones
+    flags        arguments: where backups are stored, encryption keys, the folder of etcd and etcdutl
     outcome      exit codes, output for people and for programs, signals as exceptions
     progress     progress for people, and for the operator
 

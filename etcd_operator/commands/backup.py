@@ -3,12 +3,16 @@
 import argparse
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from etcd_operator.commands import endpoints, flags, outcome, progress
+from etcd_operator.commands import flags, outcome, progress
+from etcd_operator.commands.flags import PLACES, Place, new_name, open_place
 from etcd_operator.commands.outcome import Outcome, UsageError
-from etcd_operator.commands.places import PLACES, Place, new_name, open_place
 from etcd_operator.formats import bytes_text, counted
 from etcd_operator.storage.urls import STALL_SECONDS
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from etcd_operator.archive.create import Options
     from etcd_operator.archive.manifest import Manifest
     from etcd_operator.archive.source import Source
+    from etcd_operator.etcd.channel import Channels, TlsCredentials
 
 HELP = "store a backup of an etcd cluster"
 DESCRIPTION = """\
@@ -32,6 +37,10 @@ Examples:
       --to /var/backups/ --encryption-keys /etc/backup-keys
 """
 
+_ENDPOINT = re.compile(
+    r"(?:(?P<scheme>https?)://)?(?P<address>(?:\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):[0-9]{1,5})/?"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
@@ -41,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="where to store the backup; if the URL ends with /, the name is made from the time",
     )
-    endpoints.add_arguments(parser)
+    _add_cluster(parser)
     parser.add_argument("--compress", action="store_true", help="compress with zstd")
     flags.add_keys(
         parser,
@@ -59,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a name in the manifest: `prune --series NAME` counts and removes only backups that have it",
     )
-    outcome.add_arguments_with_report(parser)
+    outcome.add_arguments(parser, with_report=True)
 
 
 @outcome.concluded
@@ -69,7 +78,7 @@ def run(options: argparse.Namespace) -> Outcome:
 
     begin = time.monotonic()
     how, place = _how(options), open_place(options.to)
-    with endpoints.connected(options) as cluster:
+    with _connected(options) as cluster:
         chosen = source.choose(
             cluster.channels, cluster.endpoints, token=cluster.token, without_quorum=options.without_quorum
         )
@@ -80,7 +89,7 @@ def run(options: argparse.Namespace) -> Outcome:
 
 
 def _create(
-    options: argparse.Namespace, place: Place, how: "Options", cluster: endpoints.Cluster, chosen: "Source"
+    options: argparse.Namespace, place: Place, how: "Options", cluster: "_Cluster", chosen: "Source"
 ) -> "tuple[str, Manifest]":
     from etcd_operator.archive import create, source
 
@@ -93,7 +102,7 @@ def _create(
             place.store,
             name,
             snapshot,
-            create.Origin.of(chosen),
+            chosen,
             time=now,
             options=how,
             on_progress=on_progress,
@@ -122,3 +131,106 @@ def _outcome(name: str, endpoint: str, manifest: "Manifest", seconds: float) -> 
         f"{bytes_text(manifest.size)}{stored}, from {endpoint} in {seconds:.1f} s"
     )
     return Outcome(text=text, document=document)
+
+
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    """The flags that name a cluster, its certificates and a user."""
+    group = parser.add_argument_group("cluster")
+    group.add_argument(
+        "--endpoints",
+        required=True,
+        metavar="HOST:PORT,...",
+        help="client addresses of all members of one cluster; the source is chosen among them",
+    )
+    group.add_argument("--cacert", type=Path, metavar="FILE", help="CA that signed etcd's certificates (PEM)")
+    group.add_argument("--cert", type=Path, metavar="FILE", help="client certificate (PEM)")
+    group.add_argument("--key", type=Path, metavar="FILE", help="key of the client certificate (PEM)")
+    group.add_argument(
+        "--tls-server-name",
+        metavar="NAME",
+        help="host name in etcd's certificates, if it differs from the host in --endpoints",
+    )
+    group.add_argument("--user", metavar="NAME", help="etcd user; a backup requires the role root")
+    group.add_argument("--password-file", type=Path, metavar="FILE", help="file with the user's password")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cluster:
+    """Connections to the endpoints, and the token of the user."""
+
+    channels: "Channels"
+    endpoints: list[str]
+    token: str | None
+
+
+@contextmanager
+def _connected(options: argparse.Namespace) -> Iterator[_Cluster]:
+    """Connect as the flags request. Raises `UsageError`, and `SourceError` if the login fails."""
+    from etcd_operator.archive.source import log_in
+    from etcd_operator.etcd.channel import Channels
+
+    endpoints, credentials = _endpoints(options), _credentials(options)
+    user, password = options.user, _password(options)
+    channels = Channels(credentials)
+    try:
+        token = log_in(channels, endpoints, user, password) if user else None
+        yield _Cluster(channels=channels, endpoints=endpoints, token=token)
+    finally:
+        channels.close()
+
+
+def _endpoints(options: argparse.Namespace) -> list[str]:
+    found = []
+    for text in options.endpoints.split(","):
+        if "@" in text:
+            raise UsageError("--endpoints takes no credentials: pass --user and --password-file")
+        match = _ENDPOINT.fullmatch(text.strip())
+        if match is None:
+            raise UsageError(f"--endpoints: {text.strip()!r} is not HOST:PORT, like 127.0.0.1:2379")
+        if match["scheme"] == "https" and options.cacert is None:
+            raise UsageError(f"--endpoints: {text.strip()} uses TLS: pass --cacert with etcd's CA")
+        if match["scheme"] == "http" and options.cacert is not None:
+            raise UsageError(f"--endpoints: {text.strip()} uses no TLS: write https:// or remove --cacert")
+        found.append(match["address"])
+    return list(dict.fromkeys(found))
+
+
+def _credentials(options: argparse.Namespace) -> "TlsCredentials | None":
+    if options.cacert is None:
+        if options.cert is not None or options.key is not None or options.tls_server_name:
+            raise UsageError("--cert, --key and --tls-server-name need --cacert with etcd's CA")
+        return None
+    if (options.cert is None) != (options.key is None):
+        raise UsageError("--cert and --key belong together: pass both")
+    from etcd_operator.etcd.channel import TlsCredentials
+
+    return TlsCredentials(
+        ca=_pem("--cacert", options.cacert, b"CERTIFICATE"),
+        certificate=_pem("--cert", options.cert, b"CERTIFICATE") if options.cert else None,
+        key=_pem("--key", options.key, b"PRIVATE KEY") if options.key else None,
+        server_name=options.tls_server_name,
+    )
+
+
+def _pem(flag: str, path: Path, kind: bytes) -> bytes:
+    data = _read(flag, path)
+    if kind + b"-----" not in data:
+        raise UsageError(f"{flag}: {path} has no {kind.decode().lower()} in PEM format")
+    return data
+
+
+def _password(options: argparse.Namespace) -> str:
+    if bool(options.user) != bool(options.password_file):
+        raise UsageError("--user and --password-file belong together: pass both")
+    if not options.user:
+        return ""
+    if ":" in options.user:
+        raise UsageError("--user takes a name only: put the password in a file, and pass --password-file")
+    return _read("--password-file", options.password_file).decode(errors="replace").rstrip("\r\n")
+
+
+def _read(flag: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{flag}: cannot read {path}: {error.strerror}") from error

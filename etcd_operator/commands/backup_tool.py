@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from etcd_operator.commands import outcome
+from etcd_operator.commands import flags, outcome
 from etcd_operator.errors import OperatorError
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
 
@@ -49,12 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=BACKUP_TOOL_PORT,
         help=f"port of the HTTP API (default: {BACKUP_TOOL_PORT})",
     )
-    parser.add_argument(
-        "--log-format",
-        choices=("auto", "json", "console"),
-        default="auto",
-        help="auto is console on a terminal, else json",
-    )
+    flags.add_log_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:

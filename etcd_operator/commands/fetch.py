@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from etcd_operator.commands import flags, outcome, progress
+from etcd_operator.commands.flags import PLACES, open_backup
 from etcd_operator.commands.outcome import Outcome
-from etcd_operator.commands.places import PLACES, open_backup
 from etcd_operator.formats import bytes_text
 
 HELP = "copy a backup to a file, for etcdutl snapshot restore"

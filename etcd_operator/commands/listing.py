@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from etcd_operator.commands import outcome
+from etcd_operator.commands.flags import PLACES, open_folder
 from etcd_operator.commands.outcome import Outcome
-from etcd_operator.commands.places import PLACES, open_folder
 from etcd_operator.formats import bytes_text
 
 if TYPE_CHECKING:

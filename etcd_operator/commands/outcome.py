@@ -45,18 +45,13 @@ class Outcome:
     report: Mapping[str, Any] | None = None
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of the output."""
+def add_arguments(parser: argparse.ArgumentParser, *, with_report: bool = False) -> None:
+    """The flags of the output. with_report: for a command that a program runs without reading its output."""
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
-
-
-def add_arguments_with_report(parser: argparse.ArgumentParser) -> None:
-    """The same, and the flag of commands that a program runs and does not read the output of."""
-    add_arguments(parser)
-    parser.add_argument(
-        "--report", type=Path, metavar="FILE", help="write the document of --json to this file, too"
-    )
+    if with_report:
+        text = "write the document of --json to this file, too"
+        parser.add_argument("--report", type=Path, metavar="FILE", help=text)
 
 
 def concluded(work: Callable[[argparse.Namespace], Outcome]) -> Callable[[argparse.Namespace], int]:

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from etcd_operator.commands import outcome, progress
+from etcd_operator.commands.flags import PLACES, open_place
 from etcd_operator.commands.outcome import Outcome, UsageError
-from etcd_operator.commands.places import PLACES, Place, open_place
 from etcd_operator.formats import DURATION_HELP, bytes_text, counted, seconds_of
 
 if TYPE_CHECKING:
-    from etcd_operator.archive.prune import Found, PruneScope
+    from etcd_operator.archive.prune import Found
     from etcd_operator.archive.retention import Policy, StoredBackup
 
 HELP = "remove old backups"
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="never remove this backup, named as in the list; may be repeated, and need not exist",
     )
     parser.add_argument("--dry-run", action="store_true", help="only show what would be removed")
-    outcome.add_arguments_with_report(parser)
+    outcome.add_arguments(parser, with_report=True)
 
 
 @outcome.concluded
@@ -73,8 +73,16 @@ def run(options: argparse.Namespace) -> Outcome:
     policy = _policy(options)
     place = open_place(options.url)
     below = f"{place.name}/" if place.name else ""
-    keep = {below + name for name in options.keep}
-    found = prune.find(place.store, _scope(options, place, below), policy, keep=keep, now=datetime.now(UTC))
+    pattern = options.match or "*"
+    found = prune.find(
+        place.store,
+        place.name,
+        policy,
+        series=options.series,
+        keep={below + name for name in options.keep},
+        now=datetime.now(UTC),
+        is_wanted=lambda name: fnmatch.fnmatchcase(name.removeprefix(below), pattern),
+    )
     if options.dry_run:
         return _outcome(found, found.surplus, below, is_dry=True)
     total = sum(backup.manifest.stored_size for backup in found.surplus)
@@ -96,17 +104,6 @@ def _policy(options: argparse.Namespace) -> "Policy":
         return Policy(max_count=options.max_count, max_age=seconds_of(options.max_age))
     except ValueError as error:
         raise UsageError(f"--max-age: {error}") from error
-
-
-def _scope(options: argparse.Namespace, place: Place, below: str) -> "PruneScope":
-    from etcd_operator.archive.prune import PruneScope
-
-    pattern = options.match or "*"
-    return PruneScope(
-        prefix=place.name,
-        series=options.series,
-        is_wanted=lambda name: fnmatch.fnmatchcase(name.removeprefix(below), pattern),
-    )
 
 
 def _outcome(found: "Found", removed: "Sequence[StoredBackup]", below: str, *, is_dry: bool) -> Outcome:

@@ -3,12 +3,14 @@
 import argparse
 import re
 import time
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from etcd_operator.commands import flags, members, outcome, progress
+from etcd_operator.commands import flags, outcome, progress
+from etcd_operator.commands.flags import PLACES, open_backup
 from etcd_operator.commands.outcome import Outcome, UsageError
-from etcd_operator.commands.places import PLACES, open_backup
 from etcd_operator.commands.progress import served
 from etcd_operator.formats import counted
 
@@ -40,6 +42,8 @@ _CHECKED = {
     "none": "it has neither a manifest nor etcd's hash, so only its structure was checked",
 }
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_DEFAULT_NAME = "default"
+_DEFAULT_URL = "http://localhost:2380"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,8 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     flags.add_programs(parser, "etcdutl")
     flags.add_keys(parser)
-    members.add_arguments(parser)
-    outcome.add_arguments_with_report(parser)
+    _add_members(parser)
+    outcome.add_arguments(parser, with_report=True)
 
 
 @outcome.concluded
@@ -94,7 +98,7 @@ def run(options: argparse.Namespace) -> Outcome:
         raise UsageError("pass --data-dir DIR, or --check to change nothing")
     if options.check:
         return _check(options)
-    member = members.of(options)
+    member = member_of(options)
     is_done = (options.skip_existing and is_filled(options.data_dir)) or (
         options.skip_restored and is_restored(options.data_dir, member)
     )
@@ -130,6 +134,8 @@ def run(options: argparse.Namespace) -> Outcome:
 
 def _check(options: argparse.Namespace) -> Outcome:
     """Read everything, write nothing."""
+    import msgspec
+
     from etcd_operator.archive.restorable import find
 
     ring = flags.keys(options)
@@ -138,19 +144,8 @@ def _check(options: argparse.Namespace) -> Outcome:
     with served(options.progress_port, progress.of(options, "checking", source.size)) as shown:
         found = source.check(ring, on_progress=shown)
     contents = f"revision {found.revision}, {counted(found.keys, 'key')}, {_CHECKED[found.check]}"
-    document = {"name": source.name, "snapshot": _document(found)}
+    document = {"name": source.name, "snapshot": msgspec.to_builtins(found)}
     return Outcome(text=f"{source.name} can be restored: {contents}", document=document)
-
-
-def _document(found: "Snapshot") -> dict[str, object]:
-    return {
-        "etcdVersion": found.etcd_version,
-        "revision": found.revision,
-        "keys": found.keys,
-        "size": found.size,
-        "sha256": found.sha256,
-        "check": str(found.check),
-    }
 
 
 def _outcome(
@@ -171,7 +166,7 @@ def _outcome(
         "initialClusterToken": member.token,
         "revisionBump": member.revision_bump,
         "etcdutlVersion": tool.version,
-        "snapshot": _document(found),
+        "snapshot": msgspec.to_builtins(found),
         "seconds": round(seconds, 3),
     }
     if source.manifest is not None:
@@ -188,3 +183,92 @@ def _versions(found: "Snapshot") -> str:
     if not found.etcd_version:
         return "of its version"
     return minors_that_start_on(found.etcd_version)
+
+
+def _add_members(parser: argparse.ArgumentParser) -> None:
+    """The flags that name the members of the new cluster; they are those of etcd."""
+    group = parser.add_argument_group("the new cluster")
+    group.add_argument("--name", default=_DEFAULT_NAME, help="name of this member (default: %(default)s)")
+    group.add_argument(
+        "--initial-cluster",
+        metavar="NAME=URL,...",
+        help="peer URLs of all members, the same for each of them (default: this member alone)",
+    )
+    group.add_argument(
+        "--initial-cluster-token",
+        metavar="TOKEN",
+        help="token of the new cluster: the same for each member, never used before (default for a single "
+        "member: a random one)",
+    )
+    group.add_argument(
+        "--initial-advertise-peer-urls",
+        metavar="URL,...",
+        help=f"peer URLs of this member (default: those in --initial-cluster, or {_DEFAULT_URL})",
+    )
+    group.add_argument(
+        "--bump-revision",
+        type=int,
+        metavar="N",
+        help="number to add to revisions: the same for each member, and larger than the number of writes "
+        "since the backup (default: 1000000000)",
+    )
+
+
+def member_of(options: argparse.Namespace) -> "NewMember":
+    """The member that the flags describe. Raises `UsageError`."""
+    from etcd_operator.api.recoveries import REVISION_BUMP
+    from etcd_operator.archive.restore import NewMember
+
+    advertised = _urls(options.initial_advertise_peer_urls)
+    if options.initial_cluster is None:
+        members = {options.name: advertised or (_DEFAULT_URL,)}
+    else:
+        members = _members(options.initial_cluster)
+    _check_members(options.name, members, advertised)
+    if options.bump_revision is not None and options.bump_revision < 1:
+        raise UsageError("--bump-revision has to be 1 or more: clients would miss changes")
+    if options.initial_cluster_token is None and len(members) > 1:
+        raise UsageError(
+            "--initial-cluster has several members: pass the same new --initial-cluster-token for each"
+        )
+    return NewMember(
+        name=options.name,
+        initial_cluster=members,
+        token=options.initial_cluster_token or uuid.uuid4().hex,
+        revision_bump=REVISION_BUMP if options.bump_revision is None else options.bump_revision,
+    )
+
+
+def _check_members(name: str, members: dict[str, tuple[str, ...]], advertised: tuple[str, ...]) -> None:
+    if name not in members:
+        raise UsageError(f"--initial-cluster does not have the member {name}: add it, or correct --name")
+    if advertised and set(advertised) != set(members[name]):
+        raise UsageError(
+            f"--initial-advertise-peer-urls are not those of {name} in --initial-cluster: correct one of them"
+        )
+
+
+def _members(text: str) -> dict[str, tuple[str, ...]]:
+    members: dict[str, tuple[str, ...]] = {}
+    for word in text.split(","):
+        name, equals, url = word.partition("=")
+        if not name or not equals:
+            raise UsageError(f"--initial-cluster: {word!r} is not NAME=URL, like m0=http://10.0.0.1:2380")
+        members[name] = (*members.get(name, ()), _url(url, "--initial-cluster"))
+    return members
+
+
+def _urls(text: str | None) -> tuple[str, ...]:
+    flag = "--initial-advertise-peer-urls"
+    return tuple(_url(url, flag) for url in text.split(",")) if text is not None else ()
+
+
+def _url(text: str, flag: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port is not None
+    except ValueError:
+        is_valid = False
+    if not is_valid or parts.path:
+        raise UsageError(f"{flag}: {text!r} is not a peer URL, like http://10.0.0.1:2380")
+    return text

@@ -74,7 +74,7 @@ def _run(settings: "Settings") -> int:
     from etcd_operator.app import LAST_SECONDS, Operator
     from etcd_operator.kube.own_pod import claim
     from etcd_operator.observability.logs import configure
-    from etcd_operator.process.lifetime import end_in
+    from etcd_operator.process.signals import end_in
 
     form: Any = settings.log_format
     configure(level=settings.log_level.upper(), form=form)

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sha256", default="", help="SHA-256 of the stored backup")
     parser.add_argument("--etcd-version", required=True, help="version of etcd that is to start on the data")
     parser.add_argument("--file", required=True, type=Path, help="the file to be written")
-    outcome.add_arguments_with_report(parser)
+    outcome.add_arguments(parser, with_report=True)
 
 
 @outcome.concluded

@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from etcd_operator.commands import outcome
+from etcd_operator.commands import flags, outcome
 from etcd_operator.pods.contract import METRICS_PORT, READER_PORT, READER_TOKEN_VARIABLE
 
 HELP = "serve the data of a member without a quorum (runs in pods of members, where the operator adds it)"
@@ -32,10 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=int, default=READER_PORT, help=f"port of the HTTP API (default: {READER_PORT})"
     )
-    formats = ("auto", "json", "console")
-    parser.add_argument(
-        "--log-format", choices=formats, default="auto", help="auto is console on a terminal, else json"
-    )
+    flags.add_log_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:

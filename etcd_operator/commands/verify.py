@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etcd_operator.commands import flags, outcome, progress
+from etcd_operator.commands.flags import PLACES, open_backup
 from etcd_operator.commands.outcome import Outcome, UsageError
-from etcd_operator.commands.places import PLACES, open_backup
 from etcd_operator.formats import counted
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where to restore (default: the folder for temporary files)",
     )
     flags.add_keys(parser)
-    outcome.add_arguments_with_report(parser)
+    outcome.add_arguments(parser, with_report=True)
 
 
 @outcome.concluded
@@ -90,14 +90,7 @@ def _outcome(name: str, manifest: "Manifest", trial: "Trial | None", seconds: fl
     document["manifest"] = msgspec.to_builtins(manifest)
     text = f"verified {name}: revision {manifest.revision}, {counted(manifest.keys, 'key')}, all hashes match"
     if trial is not None:
-        document["restore"] = {
-            "etcdVersion": trial.etcd_version,
-            "revision": trial.revision,
-            "keys": trial.keys,
-            "hashKV": trial.hash,
-            "hashKVCompared": trial.has_compared_hash,
-            "seconds": round(trial.seconds, 3),
-        }
+        document["restore"] = msgspec.to_builtins(trial)
         text += f"; restored, and served by etcd {trial.etcd_version} at revision {trial.revision}"
         if not trial.has_compared_hash:
             text += " (HashKV not compared: that requires etcdutl 3.6 or newer)"

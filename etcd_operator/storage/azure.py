@@ -5,13 +5,13 @@ Blocks of an upload that failed are invisible, and the service removes them afte
 
 import os
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from etcd_operator.storage.azure_errors import translated
+from etcd_operator.storage import failures
 from etcd_operator.storage.errors import (
     AccessDenied,
     MissingSDK,
@@ -21,28 +21,24 @@ from etcd_operator.storage.errors import (
     StoreError,
     Unreachable,
 )
-from etcd_operator.storage.parts import (
-    PAGE_OBJECTS,
-    PART_BYTES,
-    Body,
-    Page,
-    Part,
-    cut,
-    transfer,
-)
+from etcd_operator.storage.parts import PAGE_OBJECTS, PART_BYTES, Body, Page, Part, cut, transfer
 from etcd_operator.storage.protocol import Stored, check_name
-from etcd_operator.storage.retries import Attempts, quiet
+from etcd_operator.storage.retries import Attempts, Transient, quiet, reason
 from etcd_operator.storage.service import BlockService
+
+if TYPE_CHECKING:
+    from azure.core.exceptions import AzureError, HttpResponseError
 
 _WRITER_ID = "etcd_operator_upload"
 _AFTERMATH_SECONDS = 10.0
+_NO_CONTAINER = ("ContainerNotFound", "ContainerBeingDeleted", "ContainerDisabled")
 
 
 class Azure(BlockService):
     """The objects of one container. Implements `Store`."""
 
     def __init__(self, container: str, *, stall: float) -> None:
-        super().__init__("azblob", container, translated, stall=stall)
+        super().__init__("azblob", container, _translated, stall=stall)
         self._client = connect(container, self._attempts)
 
     def put(self, name: str, chunks: Iterable[bytes]) -> None:
@@ -186,3 +182,60 @@ def _identity() -> Any:
             "Workload identity needs the Python package azure-identity. Install etcd-operator[azure]."
         ) from error
     return DefaultAzureCredential()
+
+
+@contextmanager
+def _translated(subject: str, stall: float) -> Iterator[None]:
+    """Exceptions of the SDK as `StoreError`, or as `Transient`; `subject` is the URL of the object.
+
+    Causes are cut off: they contain URLs, and those of a shared access signature are credentials.
+    """
+    from azure.core import exceptions
+
+    try:
+        yield
+    except (exceptions.IncompleteReadError, exceptions.DecodeError) as error:
+        raise failures.broken(subject, reason(error), stall) from None
+    except exceptions.HttpResponseError as error:
+        raise _answered(error, subject, stall) from None
+    except exceptions.AzureError as error:
+        raise _unanswered(error, subject, stall) from None
+    except OSError as error:
+        raise failures.broken(subject, reason(error), stall) from None
+
+
+def _answered(error: "HttpResponseError", subject: str, stall: float) -> StoreError | Transient:
+    status, code = error.status_code or 0, _code(error)
+    answer = f"{status} {code}".strip()
+    if code in _NO_CONTAINER:
+        return failures.bucket_missing(subject)
+    if status == 0:  # the credential itself failed
+        return _no_credentials(subject)
+    if status in (409, 412) and code in ("BlobAlreadyExists", "ConditionNotMet", ""):
+        return failures.name_taken(subject)
+    return failures.of_status(status, subject, answer, stall)
+
+
+def _code(error: "HttpResponseError") -> str:
+    """The code of the service: messages repeat parts of the request."""
+    code = getattr(error, "error_code", None) or ""
+    return str(getattr(code, "value", code))
+
+
+def _no_credentials(subject: str) -> AccessDenied:
+    return AccessDenied(
+        f"No usable credentials for {subject} were found. Set AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or "
+        "AZURE_STORAGE_CONNECTION_STRING, or use workload identity."
+    )
+
+
+def _unanswered(error: "AzureError", subject: str, stall: float) -> StoreError | Transient:
+    from azure.core import exceptions
+
+    if failures.is_untrusted(error):
+        return failures.untrusted(subject, "Set REQUESTS_CA_BUNDLE to the file of its CA.")
+    if isinstance(error, exceptions.ServiceResponseError):
+        return failures.broken(subject, reason(error), stall)
+    if isinstance(error, exceptions.ServiceRequestError):
+        return failures.unreachable(subject, reason(error), stall)
+    return failures.refused(subject, type(error).__name__)

@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 from etcd_operator.storage import failures
 from etcd_operator.storage.errors import AccessDenied, NameTaken, ObjectMissing
-from etcd_operator.storage.parts import Page, blocks, paged
+from etcd_operator.storage.parts import Page
 from etcd_operator.storage.protocol import Stored, check_name, check_prefix
 from etcd_operator.storage.retries import Attempts
 
 Result = TypeVar("Result")
+BLOCK_BYTES = 4 * 1024 * 1024
 Translated = Callable[[str, float], AbstractContextManager[None]]
 
 
@@ -64,14 +65,18 @@ class BlockService(Service, ABC):
     def read(self, name: str, offset: int = 0) -> Iterator[bytes]:
         """See `Store.read`."""
         found, version = self._look_up(check_name(name))
-        block = partial(self._block, name, version)
-        yield from blocks(lambda begin, end: self._run(name, partial(block, begin, end)), offset, found.size)
+        for begin in range(offset, found.size, BLOCK_BYTES):
+            end = min(begin + BLOCK_BYTES, found.size)
+            yield self._run(name, partial(self._block, name, version, begin, end))
 
     def list(self, prefix: str) -> Iterator[Stored]:
         """See `Store.list`."""
-        below = check_prefix(prefix)
-        items = paged(lambda token: self._run(prefix, partial(self._page, below, token)))
-        yield from filter(None, map(self._stored, items))
+        below, token = check_prefix(prefix), None
+        while True:
+            page, token = self._run(prefix, partial(self._page, below, token))
+            yield from filter(None, map(self._stored, page))
+            if not token:
+                return
 
     def stat(self, name: str) -> Stored | None:
         """See `Store.stat`."""

@@ -38,13 +38,12 @@ def open_store(url: str, *, stall: float = STALL_SECONDS) -> tuple[Store, str]:
     parts = _split(url)
     if parts.scheme in ("", "file"):
         return _directory(parts)
-    if parts.scheme == "s3":
-        return _s3(parts, stall)
-    if parts.scheme == "gs":
-        return _gcs(parts, stall)
-    if parts.scheme == "azblob":
-        return _azure(parts, stall)
-    raise InvalidURL(f"No store has URLs that start with {parts.scheme}://. Use file, s3, gs or azblob.")
+    if parts.scheme not in ("s3", "gs", "azblob"):
+        raise InvalidURL(f"No store has URLs that start with {parts.scheme}://. Use file, s3, gs or azblob.")
+    if parts.query and parts.scheme != "s3":
+        raise InvalidURL(f"A URL that starts with {parts.scheme}:// must not have options after '?'.")
+    bucket, name = _bucket(parts)
+    return _service(bucket, parts, stall), name
 
 
 def _split(url: str) -> SplitResult:
@@ -79,33 +78,19 @@ def _directory(parts: SplitResult) -> tuple[Store, str]:
     return Directory(root), name
 
 
-def _s3(parts: SplitResult, stall: float) -> tuple[Store, str]:
-    from etcd_operator.storage.s3 import S3
-    from etcd_operator.storage.s3_client import parse_options
+def _service(bucket: str, parts: SplitResult, stall: float) -> Store:
+    if parts.scheme == "s3":
+        from etcd_operator.storage.s3 import S3
+        from etcd_operator.storage.s3_client import parse_options
 
-    bucket, name = _bucket(parts)
-    return S3(bucket, parse_options(_query(parts)), stall=stall), name
+        return S3(bucket, parse_options(_query(parts)), stall=stall)
+    if parts.scheme == "gs":
+        from etcd_operator.storage.gcs import GCS
 
-
-def _gcs(parts: SplitResult, stall: float) -> tuple[Store, str]:
-    from etcd_operator.storage.gcs import GCS
-
-    bucket, name = _bucket(_plain(parts))
-    return GCS(bucket, stall=stall), name
-
-
-def _azure(parts: SplitResult, stall: float) -> tuple[Store, str]:
+        return GCS(bucket, stall=stall)
     from etcd_operator.storage.azure import Azure
 
-    container, name = _bucket(_plain(parts))
-    return Azure(container, stall=stall), name
-
-
-def _plain(parts: SplitResult) -> SplitResult:
-    """Refuses a query."""
-    if parts.query:
-        raise InvalidURL(f"A URL that starts with {parts.scheme}:// must not have options after '?'.")
-    return parts
+    return Azure(bucket, stall=stall)
 
 
 def _bucket(parts: SplitResult) -> tuple[str, str]:

@@ -14,8 +14,6 @@ RING = KeyRing([KEY])
 
 Form = tuple[Compression, Cipher]
 FRAMED: list[Form] = [("zstd", ""), ("", "AES-256-GCM"), ("zstd", "AES-256-GCM")]
-FORMS: list[Form] = [("", ""), *FRAMED]
-each_form = pytest.mark.parametrize("form", FORMS, ids="-".join)
 each_framed = pytest.mark.parametrize("form", FRAMED, ids="-".join)
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from etcd_operator.archive.create import Options, Origin, create
+from etcd_operator.archive.create import Options, create
 from etcd_operator.archive.manifest import Manifest
+from etcd_operator.archive.source import Source
 from etcd_operator.etcd.values import Status
 from etcd_operator.formats import hex_id
 from etcd_operator.storage.directory import Directory
@@ -16,7 +17,12 @@ from etcd_operator.storage.protocol import Store, Stored
 
 PAGE = 4096
 NOW = datetime(2026, 11, 22, 14, 0, 0, tzinfo=UTC)
-ORIGIN = Origin(etcd_version="3.6.16", cluster_id="c0ffee", member_id="1001")
+
+
+def source(version: str = "3.6.16", *, cluster_id: str = "c0ffee", revision: int = 0) -> Source:
+    """The member that sends a snapshot."""
+    status = replace(STATUS, version=version, cluster_id=cluster_id, member_id="1001", revision=revision)
+    return Source(endpoint="etcd:2379", status=status, has_quorum=True)
 
 
 def snapshot(keys: int = 5, *, value: int = 3000, fill: bytes = b"v", begin: int = 2) -> bytes:
@@ -52,19 +58,18 @@ def folder(path: Path) -> Directory:
 def stored(store: Store, name: str, data: bytes | None = None, options: Options | None = None) -> Manifest:
     """A backup of `data`, stored."""
     data = snapshot() if data is None else data
-    return create(store, name, chunks(data), ORIGIN, time=NOW, options=options)
+    return create(store, name, chunks(data), source(), time=NOW, options=options)
 
 
 def counted(
     store: Store, name: str, revision: int, *, series: str = "", minutes: float = 0.0, cluster: int = 0xC0FFEE
 ) -> Manifest:
     """A backup whose snapshot has this revision, taken `minutes` after `NOW`."""
-    origin = replace(ORIGIN, cluster_id=hex_id(cluster))
     return create(
         store,
         name,
         chunks(snapshot(1, begin=revision)),
-        origin,
+        source(cluster_id=hex_id(cluster)),
         time=NOW + timedelta(minutes=minutes),
         options=Options(series=series),
     )

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from etcd_operator.archive.keys import EncryptionKey, KeyRing
 from etcd_operator.archive.manifest import SUFFIX
 from etcd_operator.archive.verify import verify
 from etcd_operator.storage.errors import NameTaken, StoreError, StoreFull, Unreachable
-from unit.archive.samples import NOW, ORIGIN, FaultyStore, chunks, folder, snapshot, stored
+from unit.archive.samples import NOW, FaultyStore, chunks, folder, snapshot, source, stored
 
 NAME = "a/one.db"
 KEY = EncryptionKey(bytes(range(32)))
@@ -69,7 +68,7 @@ def test_what_is_stored_can_be_read_back(tmp_path: Path, options: Options) -> No
 def test_progress_counts_plain_bytes(tmp_path: Path) -> None:
     data = snapshot(3, value=1 << 20)
     seen: list[int] = []
-    create(folder(tmp_path), NAME, chunks(data), ORIGIN, time=NOW, on_progress=seen.append)
+    create(folder(tmp_path), NAME, chunks(data), source(), time=NOW, on_progress=seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == len(data)
 
@@ -106,7 +105,7 @@ def test_an_end_at_any_chunk_leaves_nothing(tmp_path: Path, at: int, options: Op
             yield chunk
 
     with pytest.raises(KeyboardInterrupt):
-        create(folder(tmp_path), NAME, broken(), ORIGIN, time=NOW, options=options)
+        create(folder(tmp_path), NAME, broken(), source(), time=NOW, options=options)
     assert files(tmp_path) == []
 
 
@@ -133,7 +132,7 @@ def test_the_second_of_two_writers_of_one_name_loses(tmp_path: Path) -> None:
         yield from chunks(snapshot())
 
     with pytest.raises(NameTaken):
-        create(store, NAME, meanwhile(), ORIGIN, time=NOW)
+        create(store, NAME, meanwhile(), source(), time=NOW)
     assert verify(store, NAME, KeyRing()).keys == 9
 
 
@@ -148,12 +147,12 @@ def test_two_writers_of_the_same_bytes_leave_one_backup_and_bad_advice_to_nobody
         if (method, name) == ("put", first):
             store.before = lambda *_: None
             if first == NAME:
-                create(store.inner, NAME, chunks(snapshot()), ORIGIN, time=NOW - timedelta(seconds=1))
+                create(store.inner, NAME, chunks(snapshot()), source(), time=NOW - timedelta(seconds=1))
             else:
                 manifest = (tmp_path / "twin" / "one.db.manifest.json").read_bytes()
                 (tmp_path / (NAME + SUFFIX)).write_bytes(manifest)
 
-    create(folder(tmp_path / "twin"), "one.db", chunks(snapshot()), ORIGIN, time=NOW - timedelta(seconds=1))
+    create(folder(tmp_path / "twin"), "one.db", chunks(snapshot()), source(), time=NOW - timedelta(seconds=1))
     store.before = overtaken
     with pytest.raises(NameTaken) as raised:
         stored(store, NAME)
@@ -166,13 +165,13 @@ def test_a_snapshot_older_than_its_source_is_not_stored(tmp_path: Path, options:
     """The address of a Service may lead to another member, which lags behind."""
     old, store = chunks(snapshot(5)), folder(tmp_path)
     with pytest.raises(SnapshotOld, match=r"ends at revision 6, but its source had 7 before: "):
-        create(store, NAME, old, replace(ORIGIN, revision=7), time=NOW, options=options)
+        create(store, NAME, old, source(revision=7), time=NOW, options=options)
     assert files(tmp_path) == []
 
 
 @pytest.mark.parametrize(("keys", "revision"), [(5, 6), (0, 1)])
 def test_a_snapshot_as_old_as_its_source_is_stored(tmp_path: Path, keys: int, revision: int) -> None:
-    origin, store, data = replace(ORIGIN, revision=revision), folder(tmp_path), snapshot(keys)
+    origin, store, data = source(revision=revision), folder(tmp_path), snapshot(keys)
     create(store, NAME, chunks(data), origin, time=NOW)
     manifest = verify(store, NAME, KeyRing())
     assert (manifest.keys, manifest.sha256) == (keys, hashlib.sha256(data).hexdigest())

@@ -4,6 +4,7 @@ import hashlib
 import struct
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -113,6 +114,14 @@ def test_version_and_compaction_are_read() -> None:
     )
     summary = scanned(database.file())
     assert (summary.cluster_version, summary.compacted, summary.revision) == ("3.6.0", 77, 4)
+
+
+@pytest.mark.parametrize(
+    ("last_entry", "compacted", "etcd"), [(6, 0, 6), (6, 4, 6), (6, 9, 9), (0, 0, 1), (0, 3, 3)]
+)
+def test_a_compaction_may_have_removed_the_last_entry(last_entry: int, compacted: int, etcd: int) -> None:
+    summary = scanned(Database(buckets={b"key": entries(7)}).file())
+    assert replace(summary, revision=last_entry, compacted=compacted).etcd_revision == etcd
 
 
 # Free pages

@@ -12,12 +12,11 @@ from etcd_operator.archive import frames
 from etcd_operator.archive.errors import Damaged, WrongKey
 from etcd_operator.archive.keys import KeyRing
 from unit.archive.containers import (
-    FORMS,
+    FRAMED,
     KEY,
     OTHER,
     RING,
     Form,
-    each_form,
     each_framed,
     noise,
     parts,
@@ -26,7 +25,7 @@ from unit.archive.containers import (
 )
 
 
-@each_form
+@each_framed
 @pytest.mark.parametrize(
     "size", [0, 1, frames.FRAME_SIZE - 1, frames.FRAME_SIZE, frames.FRAME_SIZE + 1, 3_000_000]
 )
@@ -36,13 +35,9 @@ def test_every_byte_comes_back(form: Form, size: int, make: type[bytes]) -> None
     assert restored(stored(data, form), form) == data
 
 
-@given(st.binary(max_size=3000), st.sampled_from(FORMS), st.integers(1, 3000), st.integers(1, 3000))
+@given(st.binary(max_size=3000), st.sampled_from(FRAMED), st.integers(1, 3000), st.integers(1, 3000))
 def test_the_sizes_of_chunks_do_not_matter(data: bytes, form: Form, first: int, second: int) -> None:
     assert restored(stored(data, form, chunk=first), form, chunk=second) == data
-
-
-def test_a_plain_backup_is_the_bare_snapshot() -> None:
-    assert stored(b"snapshot", ("", "")) == b"snapshot"
 
 
 def test_compression_makes_it_smaller() -> None:

@@ -14,7 +14,7 @@ import pytest
 from e2e.support.keys import KeyClient
 from etcd_operator.archive import catalog, source
 from etcd_operator.archive.catalog import State
-from etcd_operator.archive.create import Origin, create
+from etcd_operator.archive.create import create
 from etcd_operator.archive.errors import SourceError
 from etcd_operator.archive.keys import KeyRing
 from etcd_operator.archive.manifest import Manifest
@@ -53,11 +53,8 @@ class Setup:
         try:
             chosen = source.choose(channels, self.members.endpoints)
             chunks = source.read(channels, chosen, stall=STALL)
-            origin = Origin(
-                etcd_version="3.6.16", cluster_id="1", member_id="1", revision=chosen.status.revision
-            )
             faulty = _with_fault(chunks, lambda: fault(chosen))
-            return create(self.store, name, faulty, origin, time=datetime.now(UTC))
+            return create(self.store, name, faulty, chosen, time=datetime.now(UTC))
         finally:
             channels.close()
 

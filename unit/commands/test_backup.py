@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from etcd_operator.archive.manifest import SUFFIX
-from etcd_operator.commands.places import open_place
+from etcd_operator.commands.flags import open_place
 from etcd_operator.controllers.shared.decide.job_report import read
 from unit.archive.samples import snapshot
 from unit.commands.cases import CASES, Case

@@ -82,7 +82,7 @@ def test_a_bucket_that_takes_nothing(
     where = (lambda r: "partNumber" in r.query) if size == "large" else is_write
     bucket.server.faults = [Fault(where=where, applied=False, **how)]
     with monkeypatch.context() as brief:
-        brief.setattr("etcd_operator.commands.places.STALL_SECONDS", 1.0)
+        brief.setattr("etcd_operator.commands.flags.STALL_SECONDS", 1.0)
         ran = run("backup", "--endpoints", endpoint, "--to", bucket.url("one.db"), "--json")
     assert (ran.code, ran.document["reason"]) == (1, reason)
     assert ran.err == f"etcd-operator: {ran.document['error']}\n"
@@ -102,7 +102,7 @@ def test_a_bucket_that_takes_no_manifest(
         Fault(where=lambda r: is_write(r) and r.path.endswith(".json"), applied=False, **how)
     ]
     with monkeypatch.context() as brief:
-        brief.setattr("etcd_operator.commands.places.STALL_SECONDS", 1.0)
+        brief.setattr("etcd_operator.commands.flags.STALL_SECONDS", 1.0)
         ran = run("backup", "--endpoints", endpoint, "--to", bucket.url("one.db"), "--json")
     assert (ran.code, ran.document["reason"]) == (1, "ManifestMissing")
     assert "Delete it, and run the backup again" in ran.document["error"]

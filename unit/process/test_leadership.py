@@ -1,13 +1,17 @@
 """A process that loses its Lease and leads again; its electors are real, and their API server is a fake."""
 
+import threading
 from collections.abc import Iterator
+from unittest.mock import Mock, patch
 
 import pytest
 import urllib3
 
+from etcd_operator.controllers.shared.groups import Group
 from etcd_operator.kube.lease import Elector
 from etcd_operator.kube.lease_lock import Candidate
-from etcd_operator.process.leadership import Leadership
+from etcd_operator.process import leadership
+from etcd_operator.process.leadership import Leadership, LeaderThreads
 from unit.fakes.apiserver import ApiServer, Cut, no_fault
 from unit.kube.electors import KEY, Bench
 from unit.waiting import eventually
@@ -80,3 +84,33 @@ def test_a_process_that_leads_again_does_so_in_an_epoch_of_its_own(bench: Bench)
 def _moves(bench: Bench) -> bool:
     bench.clock.advance(0.5)
     return True
+
+
+def group(check: threading.Event) -> Group:
+    return Group(name="group", informers=(), controllers=(), others=(), checks=(check.set,))
+
+
+def test_the_checks_of_all_groups_run_as_soon_as_this_process_leads() -> None:
+    checks = (threading.Event(), threading.Event())
+    ended, leads, asked, crashed = threading.Event(), threading.Event(), threading.Semaphore(0), Mock()
+
+    def may_act() -> bool:
+        asked.release()
+        return leads.is_set()
+
+    with patch.object(leadership, "QUORUM_CHECK_SECONDS", 0.01):
+        threads = LeaderThreads(
+            [group(check) for check in checks],
+            defined=threading.Event(),
+            ended=ended,
+            may_act=may_act,
+            on_crash=crashed,
+        )
+        threads.start()
+        assert all(asked.acquire(timeout=30) for _ in range(2))  # so one round has ended
+        assert not any(check.is_set() for check in checks)
+        leads.set()
+        assert all(check.wait(30) for check in checks)
+        ended.set()
+        assert threads.stop(lambda most: most) == []
+    assert not crashed.called

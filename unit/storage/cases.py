@@ -20,7 +20,7 @@ from unit.storage.server import Request, Server, Where, serving
 
 PART = 256 * 1024
 SECRET = "planted-secret"
-_PUTTING = ("s3_upload", "gcs_upload", "azure")
+_PUTTING = ("s3", "gcs", "azure")
 
 
 @dataclass(kw_only=True)
@@ -181,7 +181,7 @@ class Cases:
         case.reset()
         for module in _PUTTING:
             self._monkeypatch.setattr(f"etcd_operator.storage.{module}.PART_BYTES", case.part)
-        self._monkeypatch.setattr("etcd_operator.storage.parts.BLOCK_BYTES", case.part // 2)
+        self._monkeypatch.setattr("etcd_operator.storage.service.BLOCK_BYTES", case.part // 2)
         if case.server is not None:
             case.server.faults, case.server.seen = [], []
         return case

@@ -31,7 +31,7 @@ def fake(server: Server) -> FakeGCS:
 
 
 def test_the_rest_of_a_part_is_sent_again(case: Case, fake: FakeGCS, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("etcd_operator.storage.gcs_upload.PART_BYTES", 4 * PART)
+    monkeypatch.setattr("etcd_operator.storage.gcs.PART_BYTES", 4 * PART)
     fake.persist = PART
     case.store.put("a", [LARGE * 3])
     assert b"".join(case.store.read("a")) == LARGE * 3

@@ -6,7 +6,7 @@ import pytest
 
 from etcd_operator.archive.catalog import State, entries
 from etcd_operator.archive.manifest import SUFFIX, manifest_name
-from etcd_operator.archive.prune import PruneScope, carry_out, find
+from etcd_operator.archive.prune import carry_out, find
 from etcd_operator.archive.retention import Policy
 from etcd_operator.storage.errors import AccessDenied, BucketMissing, StoreError, Unreachable
 from etcd_operator.storage.protocol import Store
@@ -32,13 +32,7 @@ def whole(*names: str) -> dict[str, State]:
 
 def pruned(store: Store, count: int = 2, *, prefix: str = "a", keep: tuple[str, ...] = ()) -> list[str]:
     """The names that were removed."""
-    found = find(
-        store,
-        PruneScope(prefix=prefix, series=OURS),
-        Policy(max_count=count),
-        keep=keep,
-        now=datetime.now(UTC),
-    )
+    found = find(store, prefix, Policy(max_count=count), series=OURS, keep=keep, now=datetime.now(UTC))
     return [backup.name for backup in carry_out(store, found)]
 
 
@@ -149,8 +143,7 @@ def test_a_store_that_is_gone_is_not_asked_again_and_again(case: Case, error: St
 def test_what_somebody_else_removed_or_stored_meanwhile_is_left_alone(case: Case) -> None:
     store = case.store
     several(store)
-    now = datetime.now(UTC)
-    found = find(store, PruneScope(prefix="a", series=OURS), Policy(max_count=1), keep=(), now=now)
+    found = find(store, "a", Policy(max_count=1), series=OURS, keep=(), now=datetime.now(UTC))
     for name in ("a/b-9.db", "a/b-10.db"):
         store.delete(name)
         store.delete(manifest_name(name))
@@ -164,8 +157,7 @@ def test_a_manifest_whose_object_is_there_again_is_kept(case: Case) -> None:
     counted(store, "a/b-9.db", 9, series=OURS)
     data = b"".join(store.read("a/b-9.db"))
     store.delete("a/b-9.db")
-    now = datetime.now(UTC)
-    found = find(store, PruneScope(prefix="a", series=OURS), Policy(max_count=1), keep=(), now=now)
+    found = find(store, "a", Policy(max_count=1), series=OURS, keep=(), now=datetime.now(UTC))
     assert [name for name, _ in found.bare] == ["a/b-9.db"]
     store.put("a/b-9.db", [data])
     carry_out(store, found)

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from etcd_operator.archive import source
-from etcd_operator.archive.create import Origin, create
+from etcd_operator.archive.create import create
 from etcd_operator.archive.errors import NotReachable
 from etcd_operator.archive.manifest import manifest_name
 from etcd_operator.archive.prune import remove
@@ -125,7 +125,7 @@ class Runner:
         now, status = self.clock.now(), chosen.status
         snapshot = self._stoppable(source.read(channels, chosen, stall=STALL_SECONDS))
         with spooled(snapshot, self.scratch) as spool:
-            name = Name(status.version, spool.revision)
+            name = Name(status.version, spool.summary.etcd_revision)
             taken = _of_path(before, f"{self.folder}/{name}")
             if taken is not None and taken.manifest.cluster_id == status.cluster_id:
                 return False
@@ -140,7 +140,7 @@ class Runner:
 
     def _create(self, store: Store, name: Name, spool: Spool, now: datetime, chosen: source.Source) -> None:
         chunks = self._stoppable(spool.chunks())
-        create(store, f"{self.folder}/{name}", chunks, Origin.of(chosen), time=now)
+        create(store, f"{self.folder}/{name}", chunks, chosen, time=now)
 
     def _stoppable(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         for chunk in chunks:

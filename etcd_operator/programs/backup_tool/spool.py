@@ -29,11 +29,6 @@ class Spool:
     file: BinaryIO
     summary: DatabaseSummary
 
-    @property
-    def revision(self) -> int:
-        """etcd's revision at the moment of the snapshot."""
-        return self.summary.etcd_revision
-
     def chunks(self) -> Iterator[bytes]:
         """The snapshot from its beginning. Raises `ScratchFailed`."""
         try:

@@ -10,7 +10,7 @@ from etcd_operator.api.improbable import CLUSTER_LABEL, TOKEN_LABEL
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import UID_LABEL, RestoreSpec
 from etcd_operator.cli import _parser
-from etcd_operator.commands import members, outcome
+from etcd_operator.commands import outcome, restore
 from etcd_operator.controllers.etcd_restore.decide import spec as specs
 from etcd_operator.controllers.etcd_restore.decide.spec import access
 from etcd_operator.controllers.etcd_restore.manifests import restore_job, restored
@@ -96,7 +96,7 @@ def test_the_command_understands_its_arguments() -> None:
     parsed = spec({"spec/encryption": {"secretName": "keys"}})
     (container,) = pod_of(job_of(parsed, 2))["containers"]
     options = _parser().parse_args(container["args"])
-    member = members.of(options)
+    member = restore.member_of(options)
     assert (options.command, options.url, member.name) == ("restore", "s3://my-bucket/one.db", "my-cluster-2")
     assert member.token == METADATA.uid
     assert member.initial_cluster == {

@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from etcd_operator.archive.create import Origin, create
+from etcd_operator.archive.create import create
 from etcd_operator.formats import hex_id
 from etcd_operator.programs.backup_tool.inventory import Name
 from etcd_operator.programs.backup_tool.process import Config, running
 from etcd_operator.programs.backup_tool.server import ApiServer
 from etcd_operator.programs.backup_tool.worker import Worker
 from etcd_operator.storage.directory import Directory
-from unit.archive.samples import chunks, snapshot
+from unit.archive.samples import chunks, snapshot, source
 
 FOLDER = "v1/default/c"
 TOKEN = "the-token-of-the-test"
@@ -35,9 +35,9 @@ def put(
 ) -> str:
     """A backup under the name that its revision gives it, taken `minutes` after `NOW`; its path."""
     path = f"{folder}/{Name(version, revision)}"
-    origin = Origin(etcd_version=version, cluster_id=hex_id(cluster), member_id="1")
+    member = source(version, cluster_id=hex_id(cluster))
     time = NOW + timedelta(minutes=minutes)
-    create(store, path, chunks(snapshot() if data is None else data), origin, time=time)
+    create(store, path, chunks(snapshot() if data is None else data), member, time=time)
     return path
 
 

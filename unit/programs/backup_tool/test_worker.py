@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from etcd_operator.archive.create import Origin
 from etcd_operator.archive.manifest import Manifest
 from etcd_operator.errors import OperatorError
 from etcd_operator.programs.backup_tool.inventory import Inventory, Name, ToolBackup
@@ -19,7 +18,6 @@ from unit.waiting import eventually
 
 INTERVAL = 600.0
 RUNNING = "c0ffee".zfill(16)
-ORIGIN = Origin(etcd_version="3.6.16", cluster_id="1", member_id="1")
 
 
 def of_revision(revision: int, clock: FakeClock, age: float = 0.0) -> ToolBackup:
