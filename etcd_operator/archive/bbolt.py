@@ -264,22 +264,15 @@ def _root(page: bytes) -> Root:
     record = Root()
     for name, value in elements(page):
         root, inline = bucket(value)
-        if name == b"key":
-            record = record._replace(key=root) if root else _with_inline_keys(record, inline)
-        elif not root and name in (b"meta", b"cluster"):
-            record = _with_facts(record, dict(elements(inline)))
+        if name == b"key" and root:
+            record = record._replace(key=root)
+        elif name == b"key":
+            keys = [key for key, _ in elements(inline)]
+            last = _REVISION.unpack_from(keys[-1])[0] if keys else 0
+            record = record._replace(key=0, entries=len(keys), last=last)
+        elif not root and name == b"cluster":
+            record = record._replace(version=dict(elements(inline)).get(b"clusterVersion", b""))
+        elif not root and name == b"meta":
+            compacted = dict(elements(inline)).get(b"finishedCompactRev", bytes(_REVISION.size))
+            record = record._replace(compacted=_REVISION.unpack_from(compacted)[0])
     return record
-
-
-def _with_inline_keys(record: Root, page: bytes) -> Root:
-    keys = [key for key, _ in elements(page)]
-    last = _REVISION.unpack_from(keys[-1])[0] if keys else 0
-    return record._replace(key=0, entries=len(keys), last=last)
-
-
-def _with_facts(record: Root, facts: dict[bytes, bytes]) -> Root:
-    version = facts.get(b"clusterVersion", record.version)
-    compacted = facts.get(b"finishedCompactRev")
-    if compacted is None:
-        return record._replace(version=version)
-    return record._replace(version=version, compacted=_REVISION.unpack_from(compacted)[0])

@@ -89,13 +89,13 @@ def choose(
             f"no quorum: {', '.join(ranked)} cannot confirm that it has the last writes. "
             "Wait until a majority of the members runs, or add --without-quorum to back up what is there"
         )
-    endpoint = max(ranked, key=lambda each: _progress_of(found.replies[each]))
+    endpoint = max(ranked, key=lambda each: (ranked[each].revision, ranked[each].raft_applied_index))
     client = EtcdClient(channels, endpoint, deadline=patience, token=token)
     return Source(endpoint=endpoint, status=_status(client), has_quorum=False)
 
 
-def rank(replies: Mapping[str, MemberReply]) -> list[str]:
-    """The endpoints that can be the source, best first; raises `SourceError` if there is none."""
+def rank(replies: Mapping[str, MemberReply]) -> dict[str, Status]:
+    """The members that can be the source by endpoint, best first; raises `SourceError` if there is none."""
     answers = {endpoint: reply.status for endpoint, reply in replies.items() if isinstance(reply, Answered)}
     if not answers:
         raise _nobody(replies)
@@ -111,7 +111,7 @@ def rank(replies: Mapping[str, MemberReply]) -> list[str]:
         is_spare = not status.is_leader and newest - status.raft_applied_index <= IN_STEP
         return (not is_spare, -status.revision, -status.raft_applied_index)
 
-    return sorted(able, key=order)
+    return {endpoint: able[endpoint] for endpoint in sorted(able, key=order)}
 
 
 def read(channels: Channels, source: Source, *, stall: float, token: str | None = None) -> Iterator[bytes]:
@@ -160,12 +160,6 @@ def _status(client: EtcdClient) -> Status:
         return client.status()
     except OperatorError as error:
         raise explain(client.endpoint, error) from error
-
-
-def _progress_of(reply: MemberReply) -> tuple[int, int]:
-    if not isinstance(reply, Answered):
-        return (0, 0)
-    return (reply.status.revision, reply.status.raft_applied_index)
 
 
 def _nobody(replies: Mapping[str, MemberReply]) -> SourceError:

@@ -11,7 +11,7 @@ from etcd_operator.commands.outcome import Outcome
 from etcd_operator.pods.contract import SEED_COMMAND_SKIP, SEED_COMMAND_VARIABLE, SEED_TOKEN_VARIABLE
 
 if TYPE_CHECKING:
-    from etcd_operator.programs.backup_tool.seed import Fetched, Request
+    from etcd_operator.programs.backup_tool.seed import Fetched
 
 HELP = "fetch the data for the first member of a recovered cluster (runs in pods that the operator creates)"
 DESCRIPTION = f"""\
@@ -58,15 +58,11 @@ def run(options: argparse.Namespace) -> Outcome:
         return Outcome(text="the data is restored already", document={"name": ""})
     import msgspec
 
-    from etcd_operator.programs.backup_tool.seed import Request
-
-    request = Request(etcd_version=options.etcd_version, name=options.name, sha256=options.sha256)
-    fetched = _from_tool(options, request) if options.tool else _from_store(options, request)
-    text = f"fetched {fetched.name}"
-    return Outcome(text=text, document=msgspec.to_builtins(fetched))
+    fetched = _from_tool(options) if options.tool else _from_store(options)
+    return Outcome(text=f"fetched {fetched.name}", document=msgspec.to_builtins(fetched))
 
 
-def _from_tool(options: argparse.Namespace, request: "Request") -> "Fetched":
+def _from_tool(options: argparse.Namespace) -> "Fetched":
     from etcd_operator.clock import Clock
     from etcd_operator.programs.backup_tool.seed import FromTool
 
@@ -79,7 +75,8 @@ def _from_tool(options: argparse.Namespace, request: "Request") -> "Fetched":
         )
     host = host.removeprefix("[").removesuffix("]")
     tool = FromTool(address=(host, int(port)), token=token, clock=Clock(), wait=time.sleep)
-    return tool.fetch(request, options.file)
+    wanted = {"etcd_version": options.etcd_version, "name": options.name, "sha256": options.sha256}
+    return tool.fetch(options.file, **wanted)
 
 
 def _token(file: Path | None) -> str:
@@ -91,7 +88,7 @@ def _token(file: Path | None) -> str:
         raise outcome.UsageError(f"{file}: {error.strerror}") from error
 
 
-def _from_store(options: argparse.Namespace, request: "Request") -> "Fetched":
+def _from_store(options: argparse.Namespace) -> "Fetched":
     from etcd_operator.clock import Clock
     from etcd_operator.programs.backup_tool.inventory import load
     from etcd_operator.programs.backup_tool.process import place
@@ -101,4 +98,5 @@ def _from_store(options: argparse.Namespace, request: "Request") -> "Fetched":
         raise outcome.UsageError("either --tool, or --from with / at its end and --folder")
     opened, folder = place(options.source, options.folder)
     store = opened()
-    return from_store(store, load(store, folder, now=Clock().now()), request, options.file)
+    found = load(store, folder, now=Clock().now())
+    return from_store(store, found, options.file, etcd_version=options.etcd_version)

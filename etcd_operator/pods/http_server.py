@@ -72,6 +72,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
+    def text(self, status: HTTPStatus, text: str, more: Headers = None) -> None:
+        """Send a line."""
+        self.respond(status, TEXT, text.encode() + b"\n", more)
+
     def respond(self, status: HTTPStatus, kind: str, body: bytes, more: Headers = None) -> None:
         """Send a whole response; to HEAD without its body."""
         self.head(status, kind, len(body), more)

@@ -55,32 +55,20 @@ def refused(subject: str, answer: str) -> StoreError:
 
 def busy(subject: str, answer: str, stall: float) -> Transient:
     """The store answers that it cannot serve now."""
-    return Transient(
-        Stalled(
-            f"{subject} made no progress for {stall:g} s: the store answered {one_line(answer)}. "
-            "Try again when it has recovered."
-        )
-    )
+    text = f"{subject} made no progress for {stall:g} s: the store answered {one_line(answer)}. "
+    return Transient(Stalled(text + "Try again when it has recovered."))
 
 
 def broken(subject: str, cause: str, stall: float) -> Transient:
     """A connection broke, or was silent for too long."""
-    return Transient(
-        Stalled(
-            f"{subject} made no progress for {stall:g} s: the connection broke or hung ({cause}). "
-            "Check the network and the store."
-        )
-    )
+    text = f"{subject} made no progress for {stall:g} s: the connection broke or hung ({cause}). "
+    return Transient(Stalled(text + "Check the network and the store."))
 
 
 def unreachable(subject: str, cause: str, stall: float) -> Transient:
     """No connection can be made."""
-    return Transient(
-        Unreachable(
-            f"The store of {subject} was not reachable for {stall:g} s: {cause}. "
-            "Check its address, the name service and the network."
-        )
-    )
+    text = f"The store of {subject} was not reachable for {stall:g} s: {cause}. "
+    return Transient(Unreachable(text + "Check its address, the name service and the network."))
 
 
 def untrusted(subject: str, advice: str) -> Unreachable:

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from etcd_operator.storage.errors import AccessDenied, BucketMissing, NameTaken, StoreError, StoreFull
 from etcd_operator.storage.protocol import PARTIAL_PREFIX
@@ -168,15 +167,10 @@ def _is_same(path: Path, target: Path) -> bool:
 
 def _remove_unlocked(path: Path) -> None:
     with path.open("rb") as file:
-        if not _is_locked(file):
-            path.unlink()
-
-
-def _is_locked(file: BinaryIO) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # a filesystem without locks
-        return False
-    return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        except OSError:  # a filesystem without locks
+            pass
+        path.unlink()

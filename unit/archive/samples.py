@@ -1,12 +1,11 @@
 """Small databases of etcd, made without etcd, and stores that fail on purpose."""
 
-import hashlib
-import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from etcd_operator.archive.catalog import State, entries
 from etcd_operator.archive.create import Options, create
 from etcd_operator.archive.manifest import Manifest
 from etcd_operator.archive.source import Source
@@ -14,8 +13,8 @@ from etcd_operator.etcd.values import Status
 from etcd_operator.formats import hex_id
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.protocol import Store, Stored
+from unit.archive.databases import Branch, Database, Leaf, revision
 
-PAGE = 4096
 NOW = datetime(2026, 11, 22, 14, 0, 0, tzinfo=UTC)
 
 
@@ -27,26 +26,26 @@ def source(version: str = "3.6.16", *, cluster_id: str = "c0ffee", revision: int
 
 def snapshot(keys: int = 5, *, value: int = 3000, fill: bytes = b"v", begin: int = 2) -> bytes:
     """A database with `keys` entries (at most 120), revisions from `begin` on, and etcd's hash behind it."""
-    pages: list[bytes] = []
-    leaves: list[tuple[bytes, int]] = []
-    first = 5 if keys else 4
-    for index in range(keys):
-        key = struct.pack(">Q", index + begin) + b"_" + bytes(8)
-        number = first + sum(len(page) for page in pages) // PAGE
-        pages.append(_leaf(number, [(0, key, fill * value)], PAGE))
-        leaves.append((key, number))
-    keys_root = _branch(4, leaves, PAGE) if keys else _leaf(4, [], PAGE)
-    root = _leaf(3, [(1, b"key", struct.pack("<QQ", 4, 0))], PAGE)
-    body = root + keys_root + b"".join(pages)
-    count = 3 + len(body) // PAGE
-    head = _meta(0, count, PAGE) + _meta(1, count, PAGE) + _page(2, 16, 0, b"", PAGE)
-    data = head + body
-    return data + hashlib.sha256(data).digest()
+    leaves = [Leaf([(revision(main), fill * value)]) for main in range(begin, begin + keys)]
+    root = Branch([(leaf.elements[0][0], leaf) for leaf in leaves]) if leaves else Leaf()
+    return Database(buckets={b"key": root}, stale=[Leaf()]).file()
 
 
 def chunks(data: bytes, size: int = 32 * 1024) -> Iterator[bytes]:
     """The bytes in pieces, as etcd sends them."""
     return (data[at : at + size] for at in range(0, len(data), size))
+
+
+def states(store: Store) -> dict[str, State]:
+    """What is stored, by name."""
+    return {entry.name: entry.state for entry in entries(store, "")}
+
+
+def flip(file: Path, at: int) -> None:
+    """Change one bit."""
+    content = bytearray(file.read_bytes())
+    content[at] ^= 1
+    file.write_bytes(content)
 
 
 def folder(path: Path) -> Directory:
@@ -104,40 +103,6 @@ class FaultyStore:
     def delete(self, name: str) -> None:
         self.before("delete", name)
         self.inner.delete(name)
-
-
-def _page(number: int, flags: int, count: int, body: bytes, page_size: int) -> bytes:
-    size = -(-(16 + len(body)) // page_size) * page_size
-    header = struct.pack("<QHHI", number, flags, count, size // page_size - 1)
-    return (header + body).ljust(size, b"\0")
-
-
-def _meta(number: int, pages: int, page_size: int) -> bytes:
-    fields = struct.pack("<IIIIQQQQQ", 0xED0CDAED, 2, page_size, 0, 3, 0, 2, pages, number + 1)
-    checksum = 0xCBF29CE484222325
-    for byte in fields:
-        checksum = (checksum ^ byte) * 0x100000001B3 % 2**64
-    return _page(number, 4, 0, fields + struct.pack("<Q", checksum), page_size)
-
-
-def _leaf(number: int, elements: list[tuple[int, bytes, bytes]], page_size: int) -> bytes:
-    headers, data = b"", b""
-    for index, (flags, key, value) in enumerate(elements):
-        position = 16 * (len(elements) - index) + len(data)
-        headers += struct.pack("<IIII", flags, position, len(key), len(value))
-        data += key + value
-    return _page(number, 2, len(elements), headers + data, page_size)
-
-
-def _branch(number: int, children: list[tuple[bytes, int]], page_size: int) -> bytes:
-    headers, data = b"", b""
-    for index, (key, child) in enumerate(children):
-        position = 16 * (len(children) - index) + len(data)
-        headers += struct.pack("<IIQ", position, len(key), child)
-        data += key
-    body = _page(number, 1, len(children), headers + data, page_size)
-    assert len(body) == page_size, "too many keys for one branch page"
-    return body
 
 
 STATUS = Status(

@@ -9,7 +9,7 @@ from etcd_operator.archive.catalog import State
 from etcd_operator.archive.errors import DamagedManifest, NotABackup, UnknownFormat
 from etcd_operator.archive.manifest import SUFFIX
 from etcd_operator.storage.errors import AccessDenied
-from unit.archive.samples import NOW, FaultyStore, folder, snapshot, stored
+from unit.archive.samples import FaultyStore, folder, snapshot, stored
 
 
 def listed(path: Path, prefix: str = "") -> dict[str, State]:
@@ -22,12 +22,6 @@ def test_backups_below_a_prefix_and_no_others(tmp_path: Path) -> None:
         stored(store, name)
     assert listed(tmp_path, "a") == {"a/one.db": State.COMPLETE, "a/b/two.db": State.COMPLETE}
     assert len(listed(tmp_path)) == 4
-
-
-def test_a_complete_backup_has_its_manifest_and_its_time(tmp_path: Path) -> None:
-    manifest = stored(folder(tmp_path), "one.db")
-    (entry,) = catalog.entries(folder(tmp_path), "")
-    assert (entry.manifest, entry.time, entry.problem) == (manifest, NOW, "")
 
 
 def test_what_only_looks_like_a_backup_is_listed_as_what_it_is(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from etcd_operator.archive.fetch import fetch
 from etcd_operator.archive.keys import EncryptionKey, KeyRing
 from etcd_operator.storage.errors import Unreachable
 from etcd_operator.storage.partial import write_all
-from unit.archive.samples import FaultyStore, folder, snapshot, stored
+from unit.archive.samples import FaultyStore, flip, folder, snapshot, stored
 
 KEYS = KeyRing([EncryptionKey(bytes(range(32)))])
 DATA = snapshot(3, value=1 << 20)
@@ -99,9 +98,7 @@ def test_a_part_that_is_damaged_on_disk_is_fetched_again(
 def test_a_damaged_object_leaves_no_file(store: Interrupted, target: Path, options: Options) -> None:
     stored(store.inner, "one", DATA, options)
     path = target.parent.parent / "store" / "one"
-    content = bytearray(path.read_bytes())
-    content[-40] ^= 1
-    path.write_bytes(content)
+    flip(path, -40)
     with pytest.raises(Damaged):
         fetch(store, "one", target, KEYS)
     assert not target.exists()
@@ -200,37 +197,6 @@ def test_without_hard_links_the_file_is_renamed(
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_without_hard_links_a_file_that_appears_meanwhile_is_not_replaced(
-    store: Interrupted, target: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError(errno.EPERM, "no links here")
-
-    def appear(_done: int) -> None:
-        target.write_text("mine")
-
-    stored(store.inner, "one")
-    monkeypatch.setattr(module.os, "link", refuse)  # type: ignore[attr-defined]
-    with pytest.raises(FetchError, match="was created meanwhile"):
-        fetch(store, "one", target, KEYS, on_progress=appear)
-    assert target.read_text() == "mine"
-
-
-def test_a_link_whose_reply_was_lost_is_a_success(
-    store: Interrupted, target: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    link = os.link
-
-    def repeated(source: Path, name: Path) -> None:
-        link(source, name)
-        link(source, name)
-
-    stored(store.inner, "one", DATA)
-    monkeypatch.setattr(module.os, "link", repeated)  # type: ignore[attr-defined]
-    fetch(store, "one", target, KEYS)
-    assert target.read_bytes() == DATA
-
-
 @pytest.mark.parametrize("kind", ["symbolic link", "hard link", "of another user"])
 def test_a_file_that_waits_for_the_data_gets_nothing(
     store: Interrupted, target: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -257,10 +223,3 @@ def test_a_part_that_others_may_read_becomes_private(store: Interrupted, target:
     target.with_name(f".snapshot.db.{manifest.stored_sha256[:16]}.partial").touch(0o666)
     fetch(store, "one", target, KEYS)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
-
-
-def test_a_folder_that_is_missing_is_one_sentence(store: Interrupted, target: Path) -> None:
-    stored(store.inner, "one")
-    shutil.rmtree(target.parent)
-    with pytest.raises(FetchError, match="No such file or directory"):
-        fetch(store, "one", target, KEYS)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_operator.archive import frames
-from etcd_operator.archive.errors import Damaged, WrongKey
+from etcd_operator.archive.errors import Damaged
 from etcd_operator.archive.keys import KeyRing
 from unit.archive.containers import (
     FRAMED,
@@ -65,13 +65,6 @@ def test_frames_of_one_object_are_not_alike() -> None:
     assert first[4:-16] != second[4:-16]
 
 
-def test_the_header_describes_how_the_object_was_made() -> None:
-    header = frames.Header.parse(stored(b"x", ("zstd", "AES-256-GCM"))[: frames.HEADER_SIZE])
-    assert (header.compression, header.encryption, header.key_id) == ("zstd", "AES-256-GCM", KEY.id)
-    header = frames.Header.parse(stored(b"x", ("zstd", "")))
-    assert (header.compression, header.encryption, header.key_id) == ("zstd", "", "")
-
-
 def test_an_error_of_the_source_passes_through() -> None:
     def failing() -> Iterator[bytes]:
         yield b"x" * 3_000_000
@@ -90,12 +83,6 @@ def test_an_error_of_the_source_passes_through() -> None:
 def test_any_key_of_the_ring_decrypts() -> None:
     out = stored(b"snapshot", ("", "AES-256-GCM"))
     assert restored(out, ("", "AES-256-GCM"), keys=KeyRing([OTHER, KEY, OTHER])) == b"snapshot"
-
-
-@pytest.mark.parametrize("ring", [KeyRing(), KeyRing([OTHER])])
-def test_a_missing_key_is_named(ring: KeyRing) -> None:
-    with pytest.raises(WrongKey, match=KEY.id):
-        restored(stored(b"snapshot", ("", "AES-256-GCM")), ("", "AES-256-GCM"), keys=ring)
 
 
 def test_an_object_that_names_another_key_is_damaged() -> None:

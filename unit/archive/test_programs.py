@@ -78,17 +78,6 @@ def test_a_program_that_does_not_run_is_named(tmp_path: Path) -> None:
         programs.find(tmp_path, "3.6.16")
 
 
-def test_the_programs_of_another_container(tmp_path: Path) -> None:
-    with pytest.raises(ProgramMissing, match="no container of this pod has /usr/local/bin/etcd and etcdutl"):
-        programs.folder_in_pod(tmp_path)
-    (tmp_path / "1" / "root").mkdir(parents=True)
-    there = tmp_path / "17" / "root" / "usr" / "local" / "bin"
-    there.mkdir(parents=True)
-    install(there)
-    assert programs.folder_in_pod(tmp_path) == there
-    assert programs.find_tool(there).path == there / "etcdutl"
-
-
 def test_variables_of_etcd_do_not_reach_the_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ETCD_DATA_DIR", "/somewhere")
     script = program(tmp_path / "show", 'echo "[$ETCD_DATA_DIR]"')
@@ -109,10 +98,12 @@ def test_a_program_that_hangs_is_ended(tmp_path: Path) -> None:
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
 
 
-def test_those_of_another_container_of_the_pod(tmp_path: Path) -> None:
+def test_the_programs_of_another_container_of_the_pod(tmp_path: Path) -> None:
     for process in ("1", "7", "12", "self"):
         (tmp_path / process).mkdir()
     (tmp_path / "1/root").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ProgramMissing, match="no container of this pod has /usr/local/bin/etcd and etcdutl"):
+        programs.folder_in_pod(tmp_path)
     install(tmp_path / "image/usr/local/bin")
     (tmp_path / "7/root").symlink_to(tmp_path / "7/root")  # the error of a link that must not be followed
     (tmp_path / "12/root").symlink_to(tmp_path / "image")
@@ -120,8 +111,4 @@ def test_those_of_another_container_of_the_pod(tmp_path: Path) -> None:
     assert folder == tmp_path / "12/root/usr/local/bin"
     found = programs.find(folder, "3.6.16")
     assert found.etcd == folder / "etcd", "not where the link seems to lead from here"
-
-
-def test_a_pod_without_them(tmp_path: Path) -> None:
-    with pytest.raises(ProgramMissing, match="no container of this pod has /usr/local/bin/etcd"):
-        programs.folder_in_pod(tmp_path)
+    assert programs.find_tool(folder).path == folder / "etcdutl"

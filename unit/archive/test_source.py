@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from etcd_operator.archive import source
-from etcd_operator.archive.errors import AccessRefused, NoQuorum, NotReachable, SourceError
+from etcd_operator.archive.errors import NoQuorum, NotReachable, SourceError
 from etcd_operator.errors import Unavailable
-from etcd_operator.etcd.channel import Channels, TlsCredentials
+from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.errors import PermissionDenied, Timeout
 from etcd_operator.etcd.values import Answered, MemberReply, NoAnswer, Refused
 from etcd_operator.formats import hex_id
@@ -120,41 +120,10 @@ def test_without_a_quorum_nothing_is_chosen_unless_wanted(fake: FakeEtcdCluster,
     assert (chosen.endpoint, chosen.has_quorum) == (fake.member("m0").endpoint, False)
 
 
-def test_nobody_at_the_address_is_one_sentence(fake: FakeEtcdCluster, channels: Channels) -> None:
-    gone = fake.member("m0").endpoint
-    fake.stop("m0")
-    with pytest.raises(NotReachable, match=f"no endpoint answers: {gone}: connection refused"):
-        source.choose(channels, [gone], patience=20.0)
-
-
-def test_an_endpoint_without_tls_is_named(fake: FakeEtcdCluster) -> None:
-    channels = Channels(TlsCredentials(ca=_authority()))
-    try:
-        with pytest.raises(NotReachable, match="it does not use TLS"):
-            source.choose(channels, endpoints(fake)[:1], patience=20.0)
-    finally:
-        channels.close()
-
-
-def _authority() -> bytes:
-    import trustme
-
-    return trustme.CA().cert_pem.bytes()
-
-
-def test_a_user_is_needed_where_etcd_wants_one(fake: FakeEtcdCluster, channels: Channels) -> None:
+def test_no_login_where_none_is_needed_and_without_an_answer(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
     assert source.log_in(channels, endpoints(fake), "root", "secret") is None
-    fake.users["root"] = "secret"
-    with pytest.raises(AccessRefused, match="requires a user: pass --user and --password-file"):
-        source.choose(channels, endpoints(fake), patience=20.0)
-    with pytest.raises(AccessRefused, match="etcd refuses user 'root' or its password: check --user"):
-        source.log_in(channels, endpoints(fake), "root", "wrong")
-    token = source.log_in(channels, endpoints(fake), "root", "secret")
-    chosen = source.choose(channels, endpoints(fake), token=token)
-    assert b"".join(source.read(channels, chosen, stall=5.0, token=token))
-
-
-def test_no_login_without_an_answer(fake: FakeEtcdCluster, channels: Channels) -> None:
     gone = fake.member("m0").endpoint
     fake.stop("m0")
     with pytest.raises(NotReachable, match=r"cannot log in as 'root': .*connection refused"):

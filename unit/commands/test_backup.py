@@ -7,12 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-import trustme
 
 from etcd_operator.archive.manifest import SUFFIX
 from etcd_operator.commands.flags import open_place
 from etcd_operator.controllers.shared.decide.job_report import read
-from unit.archive.samples import snapshot
+from unit.archive.samples import flip, snapshot
 from unit.commands.cases import CASES, Case
 from unit.commands.conftest import Run
 from unit.fakes.etcd.cluster import FakeEtcdCluster
@@ -153,52 +152,11 @@ def test_a_user_is_required(
     assert run(*words, *user).code == 0
 
 
-def test_tls_where_there_is_none(run: Run, endpoint: str, backups: Path, tmp_path: Path) -> None:
-    trustme.CA().cert_pem.write_to_path(tmp_path / "ca.pem")
-    words = ("--endpoints", f"https://{endpoint}", "--cacert", tmp_path / "ca.pem")
-    text = f"{endpoint}: it does not use TLS: use http:// and no --cacert"
-    fails(run, 1, text, "backup", *words, "--to", backups / "one.db")
-
-
-def test_a_name_that_is_taken(run: Run, endpoint: str, stored: Path) -> None:
-    text = "a backup named one.db exists already: choose another name"
-    fails(run, 1, text, "backup", "--endpoints", endpoint, "--to", stored)
-    stored.with_name(f"one.db{SUFFIX}").unlink()
-    text = "one.db exists already, without a manifest: it is a backup that was interrupted"
-    fails(run, 1, text, "backup", "--endpoints", endpoint, "--to", stored)
-
-
-def test_a_folder_that_is_missing(run: Run, endpoint: str, backups: Path) -> None:
-    to = backups / "missing" / "one.db"
-    fails(run, 1, "missing does not exist. Create it", "backup", "--endpoints", endpoint, "--to", to)
-
-
-def test_a_damaged_snapshot(run: Run, etcd: FakeEtcdCluster, endpoint: str, backups: Path) -> None:
-    etcd.damage = lambda _: snapshot()[:-32]
-    words = ("backup", "--endpoints", endpoint, "--to", backups / "one.db")
-    fails(run, 1, "the snapshot arrived damaged, run the backup again: ", *words)
-    assert list(backups.iterdir()) == []
-
-
-def test_no_such_backup(run: Run, backups: Path) -> None:
-    text = "there is no backup named one.db: see `etcd-operator list`"
-    fails(run, 1, text, "verify", backups / "one.db")
-    fails(run, 1, text, "fetch", backups / "one.db", backups / "s.db")
-
-
 def test_a_damaged_backup_has_its_own_exit_code(run: Run, stored: Path, tmp_path: Path) -> None:
-    content = bytearray(stored.read_bytes())
-    content[20_000] ^= 1
-    stored.write_bytes(content)
+    flip(stored, 20_000)
     fails(run, 3, "does not match", "verify", stored)
     fails(run, 3, "does not match", "fetch", stored, tmp_path / "s.db")
     assert not (tmp_path / "s.db").exists()
-
-
-def test_an_unknown_format(run: Run, stored: Path) -> None:
-    manifest = stored.with_name(f"one.db{SUFFIX}")
-    manifest.write_text(manifest.read_text().replace('"formatVersion": 1', '"formatVersion": 2'))
-    fails(run, 1, "the manifest has format 2, this operator reads format 1: use", "verify", stored)
 
 
 def test_a_backup_that_was_copied_elsewhere_is_one(run: Run, stored: Path, tmp_path: Path) -> None:
@@ -254,11 +212,6 @@ def test_a_folder_that_may_not_be_entered(backups: Path, monkeypatch: pytest.Mon
         patch.setattr(os, "stat", refused)
         place = open_place(str(to))
     assert (place.name, place.is_folder) == ("one.db", False)
-
-
-def test_a_path_that_is_too_long(run: Run, endpoint: str, backups: Path) -> None:
-    to = backups / ("a" * 300)
-    fails(run, 1, "a component is longer than 255 bytes", "backup", "--endpoints", endpoint, "--to", to)
 
 
 def test_the_report_for_who_runs_it(run: Run, endpoint: str, backups: Path, tmp_path: Path) -> None:

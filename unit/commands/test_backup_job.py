@@ -11,6 +11,7 @@ from etcd_operator.controllers.shared.decide.backup_spec import CLAIM_FOLDER
 from etcd_operator.controllers.shared.decide.job_report import read
 from etcd_operator.controllers.shared.decide.job_state import JobPod, JobState
 from etcd_operator.controllers.shared.manifests.command import REPORT_PATH
+from unit.archive.samples import flip
 from unit.commands.conftest import Run
 from unit.controllers.manifests.backups import ENDPOINTS, METADATA, backup_job_of, verification_job_of
 
@@ -89,14 +90,12 @@ def test_what_was_stored_is_verified_and_damage_is_found(run: Run, endpoint: str
     assert (good.verdict, good.reason) == (True, "HashesMatch"), good
     assert verified(run, backups, "ab" * 32).reason == "Replaced"
     file = backups / "one.db"
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(data)
+    flip(file, file.stat().st_size // 2)
     assert (verified(run, backups, stored.sha256).verdict, verified(run, backups, "").reason) == (
         False,
         "Damaged",
     )
-    file.write_bytes(data[:-1])
+    file.write_bytes(file.read_bytes()[:-1])
     assert verified(run, backups, stored.sha256).reason == "Damaged"
     file.unlink()
     assert verified(run, backups, stored.sha256).reason == "Damaged"

@@ -58,12 +58,6 @@ def test_a_port_that_is_taken_does_not_stop_the_command(capsys: pytest.CaptureFi
     assert "progress is not served at port" in capsys.readouterr().err
 
 
-def test_without_a_port_nothing_listens() -> None:
-    with served(0, shown()) as running:
-        running(1)
-    assert running.done == 1
-
-
 @pytest.mark.parametrize("total", [0, -1])
 def test_a_report_that_makes_no_sense_is_none(total: int) -> None:
     port = free_port()

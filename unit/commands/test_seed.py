@@ -56,9 +56,3 @@ def test_wrong_arguments_are_refused(tmp_path: Path, arguments: tuple[str, ...],
     code, report = run(tmp_path, *arguments)
     assert code == 2
     assert text in str(report["error"])
-
-
-def test_without_a_backup_the_report_shows_that(tmp_path: Path) -> None:
-    folder(tmp_path / "backups")
-    code, report = run(tmp_path, f"--from=file://{tmp_path}/backups/", f"--folder={FOLDER}")
-    assert (code, report["error"]) == (1, "there is no backup")

@@ -10,7 +10,7 @@ from etcd_operator.storage.errors import AccessDenied, MissingSDK
 from etcd_operator.storage.retries import Attempts
 from unit.storage.cases import PART, Case, Cases
 from unit.storage.fake_azure import FakeAzure, key
-from unit.storage.server import Server, answers_with
+from unit.storage.server import Server
 
 LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"
 
@@ -43,19 +43,6 @@ def test_blocks_of_two_writers_are_not_mixed(case: Case, server: Server) -> None
 def interrupted() -> Iterator[bytes]:
     yield bytes(len(LARGE))
     yield bytes(1 // 0)
-
-
-def test_the_commit_is_bound_to_a_name_that_is_free(case: Case, server: Server) -> None:
-    case.store.put("a", [b"x"])
-    (commit,) = filter(case.finishes, server.seen)
-    assert commit.headers["if-none-match"] == "*"
-
-
-def test_an_upload_that_may_only_write_needs_no_read(case: Case, server: Server) -> None:
-    server.faults = [answers_with(403, where=lambda r: r.method in ("GET", "HEAD"))]
-    case.store.put("a", [LARGE])
-    server.faults = []
-    assert b"".join(case.store.read("a")) == LARGE
 
 
 def test_folders_of_a_hierarchical_namespace_are_not_listed(case: Case, server: Server) -> None:

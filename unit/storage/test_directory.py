@@ -12,14 +12,12 @@ import pytest
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import (
     AccessDenied,
-    BucketMissing,
     InvalidURL,
     NameTaken,
     StoreError,
     StoreFull,
 )
 from etcd_operator.storage.partial import LEFTOVER_SECONDS
-from etcd_operator.storage.protocol import PARTIAL_PREFIX
 
 
 @pytest.fixture
@@ -40,41 +38,6 @@ def test_nothing_is_left_beside_an_object(store: Directory, tmp_path: Path) -> N
     assert files(tmp_path) == ["a/b/c.db"]
     assert (tmp_path / "a/b/c.db").read_bytes() == b"onetwo"
     assert (tmp_path / "a/b/c.db").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_file_that_is_being_written_is_neither_visible_nor_listed(store: Directory, tmp_path: Path) -> None:
-    def chunks() -> Iterator[bytes]:
-        yield b"one"
-        assert names(store) == []
-        assert store.stat("a.db") is None
-        assert [name.startswith(PARTIAL_PREFIX) for name in files(tmp_path)] == [True]
-
-    store.put("a.db", chunks())
-    assert names(store) == ["a.db"]
-
-
-def test_a_name_that_another_writer_took_meanwhile_is_not_replaced(store: Directory, tmp_path: Path) -> None:
-    def chunks() -> Iterator[bytes]:
-        yield b"first"
-        Directory(tmp_path).put("a.db", [b"second"])
-
-    with pytest.raises(NameTaken, match=r"a\.db exists already"):
-        store.put("a.db", chunks())
-    assert (tmp_path / "a.db").read_bytes() == b"second"
-    assert files(tmp_path) == ["a.db"]
-
-
-@pytest.mark.parametrize("name", ["../a", "/a", "a/../../b", "a//b", "a/", "", "a\0b", "a\nb", "x" * 256])
-def test_names_that_are_not_plain_paths_are_refused(store: Directory, name: str) -> None:
-    with pytest.raises(InvalidURL, match="Choose another name"):
-        store.put(name, [b"x"])
-    with pytest.raises(InvalidURL):
-        store.stat(name)
-
-
-def test_the_name_of_an_unfinished_file_is_refused(store: Directory) -> None:
-    with pytest.raises(InvalidURL, match="marks unfinished files"):
-        store.put(f"a/{PARTIAL_PREFIX}1", [b"x"])
 
 
 def test_a_symbolic_link_does_not_lead_out_of_the_root(tmp_path: Path) -> None:
@@ -185,22 +148,6 @@ def test_a_short_write_is_continued(
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:3]))
     store.put("a.db", [b"0123456789"])
     assert (tmp_path / "a.db").read_bytes() == b"0123456789"
-
-
-def test_a_missing_root_is_reported_by_every_operation(tmp_path: Path) -> None:
-    store = Directory(tmp_path / "none")
-    operations = (
-        lambda: store.put("a/b", [b"x"]),
-        lambda: list(store.read("a")),
-        lambda: list(store.list("")),
-        lambda: list(store.list("a")),
-        lambda: store.stat("a"),
-        lambda: store.delete("a"),
-    )
-    for operation in operations:
-        with pytest.raises(BucketMissing, match="none does not exist"):
-            operation()
-    assert not (tmp_path / "none").exists()
 
 
 def test_without_hard_links_a_rename_that_replaces_nothing_publishes(

@@ -99,19 +99,6 @@ def test_each_block_is_read_from_the_same_generation(case: Case, server: Server,
     assert {query["ifGenerationMatch"] for query in reads} == {query["generation"] for query in reads}
 
 
-def test_an_upload_that_may_only_write_needs_no_read(case: Case, server: Server) -> None:
-    server.faults = [answers_with(403, where=lambda r: r.method == "GET")]
-    case.store.put("a", [LARGE])
-    server.faults = []
-    assert b"".join(case.store.read("a")) == LARGE
-
-
-def test_every_upload_is_bound_to_a_name_that_is_free(case: Case, server: Server) -> None:
-    case.store.put("a", [b"x"])
-    (start,) = filter(case.starts, server.seen)
-    assert start.query["ifGenerationMatch"] == "0"
-
-
 def test_no_more_rights_are_needed_than_those_for_objects(case: Case, server: Server) -> None:
     case.store.put("a", [LARGE])
     assert b"".join(case.store.read("a")) == LARGE

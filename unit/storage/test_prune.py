@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from etcd_operator.archive.catalog import State, entries
+from etcd_operator.archive.catalog import State
 from etcd_operator.archive.manifest import SUFFIX, manifest_name
 from etcd_operator.archive.prune import carry_out, find
 from etcd_operator.archive.retention import Policy
 from etcd_operator.storage.errors import AccessDenied, BucketMissing, StoreError, Unreachable
 from etcd_operator.storage.protocol import Store
-from unit.archive.samples import FaultyStore, counted
+from unit.archive.samples import FaultyStore, counted, states
 from unit.storage.cases import KINDS, Case, Cases
 from unit.storage.real import REAL
 
@@ -20,10 +20,6 @@ OURS = "team/nightly/uid-1"
 @pytest.fixture(params=[*KINDS, *(pytest.param(kind, marks=pytest.mark.stores) for kind in REAL)])
 def case(request: pytest.FixtureRequest, cases: Cases) -> Case:
     return cases.fresh(request.param)
-
-
-def states(store: Store) -> dict[str, State]:
-    return {entry.name: entry.state for entry in entries(store, "")}
 
 
 def whole(*names: str) -> dict[str, State]:

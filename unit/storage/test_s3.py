@@ -38,15 +38,6 @@ def content(case: Case) -> bytes:
 
 
 @DATA
-def test_the_request_that_makes_an_object_visible_is_conditional(
-    case: Case, server: Server, data: bytes
-) -> None:
-    case.store.put("a", [data])
-    (request,) = filter(is_conditional, server.seen)
-    assert case.finishes(request)
-
-
-@DATA
 def test_a_store_without_conditions_is_used(case: Case, server: Server, data: bytes) -> None:
     server.faults = [answers_with(501, b"<Error><Code>NotImplemented</Code></Error>", where=is_conditional)]
     case.store.put("a", [data])
@@ -135,14 +126,6 @@ def test_a_bucket_that_refuses_the_digest_too_is_given_up(case: Case, server: Se
     with pytest.raises(StoreError, match="wants a digest for s3://bucket/a: 400 InvalidDigest"):
         case.store.put("a", [LARGE])
     assert server.faults[0].hits == 2
-
-
-@DATA
-def test_an_upload_that_may_only_write_needs_no_read(case: Case, server: Server, data: bytes) -> None:
-    server.faults = [answers_with(403, where=lambda r: r.method in ("GET", "HEAD"))]
-    case.store.put("a", [data])
-    server.faults = []
-    assert content(case) == data
 
 
 @DATA

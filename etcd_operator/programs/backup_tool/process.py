@@ -34,7 +34,6 @@ class Config:
     max_backups: int
     token_file: Path
     scratch: Path
-    host: str = ""
     port: int = 0
 
 
@@ -81,7 +80,7 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
         is_alive=thread.is_alive,
     )
     try:
-        server = ApiServer(api, host=config.host, port=config.port)
+        server = ApiServer(api, port=config.port)
     except OSError as error:
         raise OperatorError(f"cannot listen on port {config.port}: {error.strerror}") from error
     thread.start()

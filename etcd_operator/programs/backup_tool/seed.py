@@ -53,15 +53,6 @@ class Fetched(Value, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """Which backup. name, sha256: empty for the newest that is whole. etcd_version: to be started on it."""
-
-    etcd_version: str
-    name: str = ""
-    sha256: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FromTool:
     """A backup tool at (host, port). wait: for a number of seconds."""
 
@@ -70,16 +61,16 @@ class FromTool:
     clock: Clock
     wait: Callable[[float], None]
 
-    def fetch(self, request: Request, file: Path) -> Fetched:
-        """Raises `SeedError`, or its subclasses' errors, when that is in vain."""
-        chosen = Fetched(name=request.name, sha256=request.sha256) if request.name else self._newest(request)
+    def fetch(self, file: Path, *, etcd_version: str, name: str = "", sha256: str = "") -> Fetched:
+        """The backup of that name, or the newest that is whole. Raises `SeedError` when that is in vain."""
+        if name:
+            chosen = Fetched(name=name, sha256=sha256)
+        else:
+            chosen = self._patiently(lambda: self._newest(etcd_version))
         self._patiently(lambda: self._download(chosen, file))
         return chosen
 
-    def _newest(self, request: Request) -> Fetched:
-        return self._patiently(lambda: self._ask(request))
-
-    def _ask(self, request: Request) -> Fetched:
+    def _newest(self, etcd_version: str) -> Fetched:
         try:
             found = client.restorable(self.address, self.token, "")
         except TokenRefused as error:
@@ -91,7 +82,7 @@ class FromTool:
         newest = found.newest
         if newest is None:
             raise _none(found.damaged)
-        _check_version(newest.etcd_version, request)
+        _check_version(newest.etcd_version, etcd_version)
         return _fetched(newest, found.damaged)
 
     def _patiently(self, work: Callable[[], "Fetched"]) -> Fetched:
@@ -155,11 +146,11 @@ def _copied(response: http.client.HTTPResponse, target: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def from_store(store: Store, found: Inventory, request: Request, file: Path) -> Fetched:
+def from_store(store: Store, found: Inventory, file: Path, *, etcd_version: str) -> Fetched:
     """The newest backup that is whole. Raises `SeedError`, the errors of `fetch` and of the store."""
     damaged: list[str] = []
     for backup in found.backups:
-        _check_version(backup.manifest.etcd_version, request)
+        _check_version(backup.manifest.etcd_version, etcd_version)
         file.unlink(missing_ok=True)
         try:
             fetch(store, backup.path, file, KeyRing())
@@ -187,14 +178,14 @@ def _none(damaged: tuple[str, ...]) -> SeedError:
     return SeedError("there is no backup")
 
 
-def _check_version(backup: str, request: Request) -> None:
-    """Raise `SeedError` unless the version of etcd that was asked for may be started on this backup."""
+def _check_version(backup: str, etcd_version: str) -> None:
+    """Raise `SeedError` unless this version of etcd may be started on a backup of the other one."""
     try:
-        wanted, stored = str(parse_version(request.etcd_version)), str(parse_version(backup))
+        wanted, stored = str(parse_version(etcd_version)), str(parse_version(backup))
     except InvalidSpec as error:
         raise SeedError(f"{error}: set spec.version accordingly") from error
     if not starts_on(wanted, stored):
         raise SeedError(
             f"the newest backup is of etcd {backup}: use {minors_that_start_on(stored)}, not "
-            f"{request.etcd_version}: set spec.version accordingly"
+            f"{etcd_version}: set spec.version accordingly"
         )

@@ -34,7 +34,7 @@ import structlog
 
 from etcd_operator.archive.verify import require, stored
 from etcd_operator.errors import OperatorError
-from etcd_operator.pods.http_server import BYTES, JSON, TEXT, Handler, ListeningServer, listening_socket
+from etcd_operator.pods.http_server import BYTES, JSON, Handler, ListeningServer, listening_socket
 from etcd_operator.programs.backup_tool.inventory import ToolBackup
 from etcd_operator.programs.backup_tool.restorable_backups import BackupChecker
 from etcd_operator.programs.backup_tool.worker import Worker
@@ -85,8 +85,8 @@ class RequestRefused(Exception):
 class ApiServer(ListeningServer):
     """Serves the API at `:port` of all addresses from `start` until `stop`. Raises OSError if it cannot."""
 
-    def __init__(self, api: Api, *, host: str = "", port: int) -> None:
-        super().__init__(listening_socket(port, host=host, backlog=MOST_CLIENTS), _Handler)
+    def __init__(self, api: Api, *, port: int) -> None:
+        super().__init__(listening_socket(port, backlog=MOST_CLIENTS), _Handler)
         self.api = api
         self.downloads = threading.BoundedSemaphore(MOST_DOWNLOADS)
         self._lock = threading.Lock()
@@ -219,7 +219,7 @@ class _Handler(Handler):
             headers["WWW-Authenticate"] = "Bearer"
         if status is HTTPStatus.SERVICE_UNAVAILABLE:
             headers["Retry-After"] = "10"
-        self.respond(status, TEXT, text.encode() + b"\n", headers)
+        self.text(status, text, headers)
 
     def _document(self, value: msgspec.Struct) -> None:
         body = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"

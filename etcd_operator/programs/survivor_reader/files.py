@@ -96,8 +96,8 @@ class _StoredMember(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_learner: bool = False
 
 
-def listed_members(file: Path) -> tuple[ListedVoter, ...]:
-    """The members in the database. Raises `Damaged`, and OSError."""
+def read_database(file: Path) -> tuple[tuple[ListedVoter, ...], bool]:
+    """The members in the database, and whether users are required. Raises `Damaged`, and OSError."""
     with file.open("rb") as source:
         tree = _Tree(source.fileno())
         buckets = dict(tree.elements(tree.root))
@@ -106,18 +106,13 @@ def listed_members(file: Path) -> tuple[ListedVoter, ...]:
             found = [decode(text) for _, text in tree.bucket(buckets.get(b"members", b""))]
         except (msgspec.DecodeError, struct.error) as error:
             raise Damaged("the list of members in the database cannot be read") from error
-    return tuple(
+        auth = buckets.get(b"auth", b"")
+        requires_user = bool(auth) and dict(tree.bucket(auth)).get(b"authEnabled") == b"\x01"
+    members = (
         ListedVoter(id=hex_id(m.id), name=m.name, peer_urls=m.peer_urls, is_learner=m.is_learner)
         for m in found
     )
-
-
-def requires_user(file: Path) -> bool:
-    """Whether etcd's authentication is enabled in the database. Raises `Damaged`, and OSError."""
-    with file.open("rb") as source:
-        tree = _Tree(source.fileno())
-        auth = dict(tree.elements(tree.root)).get(b"auth", b"")
-        return bool(auth) and dict(tree.bucket(auth)).get(b"authEnabled") == b"\x01"
+    return tuple(members), requires_user
 
 
 class _Tree:

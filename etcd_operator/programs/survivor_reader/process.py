@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import structlog
 
-from etcd_operator.pods.http_server import BYTES, JSON, TEXT, Handler, ListeningServer, listening_socket
+from etcd_operator.pods.http_server import BYTES, JSON, Handler, ListeningServer, listening_socket
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER, SURVIVOR, SurvivorReport
 from etcd_operator.process.signals import set_on_signal
 from etcd_operator.programs.survivor_reader.reading import DataReader, NotReadable, Signature
@@ -120,7 +120,7 @@ class _Handler(Handler):
         given = self.headers.get("Authorization", "").encode("utf-8", "replace")
         url = urlsplit(self.path)
         if not hmac.compare_digest(expected, given):
-            self._text(HTTPStatus.UNAUTHORIZED, "the token of this reader is required")
+            self.text(HTTPStatus.UNAUTHORIZED, "the token of this reader is required")
             return
         self.server.asked_at = self.server.clock()
         if url.path == "/v1/survivor":
@@ -128,12 +128,12 @@ class _Handler(Handler):
         elif url.path == "/v1/backup" and parse_qs(url.query).get("name") == [SURVIVOR]:
             self._send()
         else:
-            self._text(HTTPStatus.NOT_FOUND, "not found")
+            self.text(HTTPStatus.NOT_FOUND, "not found")
 
     def _send(self) -> None:
         report = self.server.keeper.report()
         if report.problem:
-            self._text(HTTPStatus.SERVICE_UNAVAILABLE, report.problem)
+            self.text(HTTPStatus.SERVICE_UNAVAILABLE, report.problem)
             return
         digest = hashlib.sha256()
         with self.server.keeper.reader.database.open("rb") as source, suppress(ConnectionError, TimeoutError):
@@ -145,9 +145,6 @@ class _Handler(Handler):
                 self.wfile.write(block)
                 self.server.asked_at = self.server.clock()
             self.wfile.write(digest.digest())
-
-    def _text(self, status: HTTPStatus, text: str) -> None:
-        self.respond(status, TEXT, text.encode() + b"\n")
 
 
 def serve(reader: DataReader, token: str, *, port: int) -> int:

@@ -14,17 +14,18 @@ Whoever copies the database later compares its SHA-256 (docs/decisions/031).
 
 import hashlib
 import re
-import urllib.error
-import urllib.request
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from etcd_operator.archive.database import DatabaseScan
 from etcd_operator.archive.errors import Damaged
 from etcd_operator.formats import hex_id
+from etcd_operator.pods.http_client import call
 from etcd_operator.pods.reports import SurvivorReport
-from etcd_operator.programs.survivor_reader.files import listed_members, newest_log, read_log, requires_user
+from etcd_operator.programs.survivor_reader.files import newest_log, read_database, read_log
 
 QUIET = 1.0
 """Ten times as long as etcd waits at most before it writes what it has applied."""
@@ -126,8 +127,8 @@ class DataReader:
             raise NotReadable("its data has just changed", is_passing=True)
         before = Signature(files, page.received)
         revision, sha256 = self._scan()
-        members = listed_members(self.database)
-        if requires_user(self.database):
+        members, requires_user = read_database(self.database)
+        if requires_user:
             raise NotReadable("etcd's authentication is enabled, and the operator has no user")
         self.check(before)
         report = SurvivorReport(
@@ -189,9 +190,8 @@ def _parsed(text: str) -> _Page:
 
 def metrics_page(port: int) -> str:
     """Of the etcd in the same pod. Raises OSError."""
-    try:
-        with urllib.request.urlopen(f"http://localhost:{port}/metrics", timeout=PAGE_SECONDS) as page:
-            text: bytes = page.read(_LARGEST_PAGE)
-    except urllib.error.URLError as error:
-        raise OSError(str(error.reason)) from error
-    return text.decode("utf-8", "replace")
+    end = time.monotonic() + PAGE_SECONDS
+    status, page = call("GET /metrics", ("localhost", port), end=end, largest=_LARGEST_PAGE)
+    if status != HTTPStatus.OK:
+        raise OSError(f"it answers with {status}")
+    return page.decode("utf-8", "replace")

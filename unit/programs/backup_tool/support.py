@@ -93,7 +93,6 @@ def tool(
         max_backups=keep,
         token_file=token,
         scratch=root.parent,
-        host="127.0.0.1",
     )
     with running(config) as parts:
         yield parts

@@ -45,27 +45,6 @@ def test_other_names_are_left_alone(text: str) -> None:
     assert parse_name(text) is None
 
 
-def test_revisions_are_numbers_not_text(store: Directory) -> None:
-    for revision in (9, 100, 10, 0xFF, 0x1000):
-        put(store, revision)
-    put(store, 11, version="3.10.1")
-    assert revisions(load(store, FOLDER, now=NOW)) == [0x1000, 0xFF, 100, 11, 10, 9]
-
-
-def test_a_clock_that_was_set_back_changes_no_order_within_a_cluster(store: Directory) -> None:
-    put(store, 5, minutes=0)
-    put(store, 6, minutes=-60)
-    found = load(store, FOLDER, now=NOW)
-    assert revisions(found) == [6, 5]
-    assert [each.name.revision for each in found.surplus(1)] == [5]
-
-
-def test_a_recovered_cluster_comes_after_the_one_it_replaces(store: Directory) -> None:
-    put(store, 500, cluster=OLD, minutes=0)
-    put(store, 1_000_000_501, cluster=NEW, minutes=30)
-    assert revisions(load(store, FOLDER, now=NOW)) == [1_000_000_501, 500]
-
-
 def test_a_cluster_that_was_created_again_begins_with_small_revisions(store: Directory) -> None:
     put(store, 500, cluster=OLD, minutes=0)
     put(store, 400, cluster=OLD, minutes=-1)
@@ -76,13 +55,6 @@ def test_a_cluster_that_was_created_again_begins_with_small_revisions(store: Dir
     assert [each.name.revision for each in found.surplus(2)] == [400, 500]
     assert found.newest_of(hex_id(OLD)) is not None
     assert found.newest_of("0" * 16) is None
-
-
-def test_the_cluster_that_runs_is_the_newest_whatever_clocks_show(store: Directory) -> None:
-    put(store, 500, cluster=OLD, minutes=0)
-    put(store, 2, cluster=NEW, minutes=-60)
-    assert revisions(load(store, FOLDER, now=NOW)) == [500, 2]
-    assert revisions(load(store, FOLDER, now=NOW, running=hex_id(NEW))) == [2, 500]
 
 
 @pytest.mark.parametrize("hours", [3, 24 * 365 * 5])

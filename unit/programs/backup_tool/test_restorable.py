@@ -10,24 +10,24 @@ import pytest
 from etcd_operator.archive.source import Source
 from etcd_operator.formats import hex_id
 from etcd_operator.pods import client
-from etcd_operator.pods.client import NoReport, TokenRefused
+from etcd_operator.pods.client import NoReport
 from etcd_operator.pods.reports import RestorableBackups
 from etcd_operator.programs.backup_tool import restorable_backups
 from etcd_operator.programs.backup_tool.inventory import Inventory, find, load
 from etcd_operator.programs.backup_tool.restorable_backups import VALID_SECONDS, BackupChecker
-from etcd_operator.programs.backup_tool.seed import PATIENCE, FromTool, Request, SeedError, from_store
+from etcd_operator.programs.backup_tool.seed import PATIENCE, FromTool, SeedError, from_store
 from etcd_operator.programs.backup_tool.server import ApiServer
 from etcd_operator.programs.backup_tool.storing import Storing
 from etcd_operator.programs.backup_tool.worker import Worker
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import StoreError
-from unit.archive.samples import STATUS, FaultyStore, folder, snapshot
+from unit.archive.samples import STATUS, FaultyStore, flip, folder, snapshot
 from unit.fakes.clock import FakeClock
 from unit.programs.backup_tool.support import FOLDER, NOW, TOKEN, put, tool
 from unit.waiting import eventually
 
 OLD, NEW = 0xAAAA, 0xBBBB
-REQUEST = Request(etcd_version="3.6.16")
+VERSION = "3.6.16"
 SOURCE = Source(endpoint="m0", status=STATUS, has_quorum=True)
 
 
@@ -39,9 +39,7 @@ def store(tmp_path: Path) -> Directory:
 def damage(store: Directory, path: str) -> None:
     """Change one byte, not the size."""
     file = Path(store._root) / path
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(data)
+    flip(file, file.stat().st_size // 2)
 
 
 class Checker(BackupChecker):
@@ -224,61 +222,56 @@ def fetching(port: int, token: str = TOKEN, clock: FakeClock | None = None) -> F
     return FromTool(address=("127.0.0.1", port), token=token, clock=clock, wait=clock.advance)
 
 
-def test_the_tool_offers_it_to_who_has_the_token(port: int) -> None:
-    eventually(lambda: client.restorable(("127.0.0.1", port), TOKEN, "").is_checked)
-    assert revision(client.restorable(("127.0.0.1", port), TOKEN, "")) == 6
-    with pytest.raises(TokenRefused):
-        client.restorable(("127.0.0.1", port), "other", "")
-
-
 def test_a_seed_fetches_the_newest_and_one_by_name(port: int, tmp_path: Path) -> None:
-    fetched = fetching(port).fetch(REQUEST, tmp_path / "one.db")
+    fetched = fetching(port).fetch(tmp_path / "one.db", etcd_version=VERSION)
     assert (fetched.revision, (tmp_path / "one.db").read_bytes()) == (6, snapshot(5))
-    named = Request(etcd_version="3.6.16", name=fetched.name, sha256=fetched.sha256)
+    named = {"etcd_version": VERSION, "name": fetched.name, "sha256": fetched.sha256}
     (tmp_path / "two.db").write_bytes(b"left by a process that was killed")
-    assert fetching(port).fetch(named, tmp_path / "two.db").name == fetched.name
+    assert fetching(port).fetch(tmp_path / "two.db", **named).name == fetched.name
     assert (tmp_path / "two.db").read_bytes() == snapshot(5)
 
 
 @pytest.mark.parametrize(
     ("wanted", "text"),
     [
-        (Request(etcd_version="3.6.16", name="3.6.16_0000000000000001_etcd.backup", sha256="ab"), "404"),
-        (Request(etcd_version="3.6.16", name="3.6.16_0000000000000006_etcd.backup", sha256="ab"), "replaced"),
-        (Request(etcd_version="3.5.35"), "3.6 or 3.7"),
+        ({"etcd_version": VERSION, "name": "3.6.16_0000000000000001_etcd.backup", "sha256": "ab"}, "404"),
+        (
+            {"etcd_version": VERSION, "name": "3.6.16_0000000000000006_etcd.backup", "sha256": "ab"},
+            "replaced",
+        ),
+        ({"etcd_version": "3.5.35"}, "3.6 or 3.7"),
     ],
 )
 def test_a_seed_fetches_nothing_else_than_it_should(
-    port: int, tmp_path: Path, wanted: Request, text: str
+    port: int, tmp_path: Path, wanted: dict[str, str], text: str
 ) -> None:
     with pytest.raises(SeedError, match=text):
-        fetching(port).fetch(wanted, tmp_path / "one.db")
+        fetching(port).fetch(tmp_path / "one.db", **{"etcd_version": VERSION, **wanted})
     assert not (tmp_path / "one.db").exists()
 
 
 def test_a_seed_with_another_token_ends(port: int, tmp_path: Path) -> None:
     with pytest.raises(SeedError, match="refuses the token"):
-        fetching(port, "other").fetch(REQUEST, tmp_path / "one.db")
+        fetching(port, "other").fetch(tmp_path / "one.db", etcd_version=VERSION)
 
 
 def test_a_tool_that_is_not_there_is_asked_for_a_while(tmp_path: Path) -> None:
     clock = FakeClock()
     with pytest.raises(SeedError, match="does not answer"):
-        fetching(1, clock=clock).fetch(REQUEST, tmp_path / "one.db")
+        fetching(1, clock=clock).fetch(tmp_path / "one.db", etcd_version=VERSION)
     assert clock.monotonic() >= PATIENCE
-    named = Request(etcd_version="3.6.16", name="x", sha256="ab")
     with pytest.raises(SeedError, match="does not answer"):
-        fetching(1).fetch(named, tmp_path / "one.db")
+        fetching(1).fetch(tmp_path / "one.db", etcd_version=VERSION, name="x", sha256="ab")
 
 
 def test_a_download_that_is_cut_off_is_not_taken_for_a_whole_one(
     store: Directory, port: int, tmp_path: Path
 ) -> None:
-    fetched = fetching(port).fetch(REQUEST, tmp_path / "one.db")
+    fetched = fetching(port).fetch(tmp_path / "one.db", etcd_version=VERSION)
     damage(store, f"{FOLDER}/{fetched.name}")
-    named = Request(etcd_version="3.6.16", name=fetched.name, sha256=fetched.sha256)
+    named = {"etcd_version": VERSION, "name": fetched.name, "sha256": fetched.sha256}
     with pytest.raises(SeedError, match="does not answer"):
-        fetching(port).fetch(named, tmp_path / "two.db")
+        fetching(port).fetch(tmp_path / "two.db", **named)
     assert not (tmp_path / "two.db").exists()
 
 
@@ -286,7 +279,7 @@ def test_a_tool_without_backups_reports_so(store: Directory, port: int, tmp_path
     for path in (tmp_path / "backups" / FOLDER).iterdir():
         path.unlink()
     with pytest.raises(SeedError, match="there is no backup"):
-        fetching(port).fetch(REQUEST, tmp_path / "one.db")
+        fetching(port).fetch(tmp_path / "one.db", etcd_version=VERSION)
     with pytest.raises(NoReport):
         client.restorable(("127.0.0.1", 1), TOKEN, "")
 
@@ -299,17 +292,17 @@ def test_the_newest_whole_backup_is_fetched_from_a_folder(store: Directory, tmp_
     damage(store, put(store, 6, minutes=1))
     target = tmp_path / "one.db"
     target.write_bytes(b"of an earlier try")
-    fetched = from_store(store, load(store, FOLDER, now=NOW), REQUEST, target)
+    fetched = from_store(store, load(store, FOLDER, now=NOW), target, etcd_version=VERSION)
     assert (fetched.revision, fetched.damaged) == (5, ("3.6.16_0000000000000006_etcd.backup",))
     assert target.read_bytes() == snapshot()
 
 
 def test_where_nothing_is_whole_that_is_the_reason(store: Directory, tmp_path: Path) -> None:
     with pytest.raises(SeedError, match="there is no backup"):
-        from_store(store, load(store, FOLDER, now=NOW), REQUEST, tmp_path / "one.db")
+        from_store(store, load(store, FOLDER, now=NOW), tmp_path / "one.db", etcd_version=VERSION)
     damage(store, put(store, 6))
     with pytest.raises(SeedError, match="no backup is intact"):
-        from_store(store, load(store, FOLDER, now=NOW), REQUEST, tmp_path / "one.db")
+        from_store(store, load(store, FOLDER, now=NOW), tmp_path / "one.db", etcd_version=VERSION)
 
 
 def test_a_backup_of_a_later_etcd_is_not_passed_over_for_an_older_one(
@@ -318,4 +311,4 @@ def test_a_backup_of_a_later_etcd_is_not_passed_over_for_an_older_one(
     put(store, 5)
     put(store, 6, minutes=1, version="3.7.3")
     with pytest.raises(SeedError, match=r"set spec\.version"):
-        from_store(store, load(store, FOLDER, now=NOW), REQUEST, tmp_path / "one.db")
+        from_store(store, load(store, FOLDER, now=NOW), tmp_path / "one.db", etcd_version=VERSION)

@@ -13,7 +13,7 @@ from etcd_operator.programs.backup_tool import server
 from etcd_operator.programs.backup_tool.server import ApiServer
 from etcd_operator.programs.backup_tool.worker import Worker
 from etcd_operator.storage.directory import Directory
-from unit.archive.samples import snapshot
+from unit.archive.samples import flip, snapshot
 from unit.programs.backup_tool.support import FOLDER, TOKEN, put, request, tool
 from unit.waiting import eventually
 
@@ -68,12 +68,10 @@ def test_a_token_that_was_changed_is_used_and_an_empty_one_opens_nothing(port: i
 
 def test_what_differs_from_its_manifest_never_arrives_whole(port: int, root: Path) -> None:
     (path,) = (each for each in (root / FOLDER).iterdir() if not each.name.endswith(".json"))
-    damaged = bytearray(path.read_bytes())
-    damaged[5000] ^= 1
-    path.write_bytes(damaged)
+    flip(path, 5000)
     answer = request(port, f"/v1/backup?name={NAME}")
     assert not answer.is_whole
-    path.write_bytes(damaged[:-1])
+    path.write_bytes(path.read_bytes()[:-1])
     assert request(port, f"/v1/backup?name={NAME}").status == 404
 
 

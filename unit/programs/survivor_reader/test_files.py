@@ -6,7 +6,7 @@ import pytest
 
 from etcd_operator.archive.errors import Damaged
 from etcd_operator.pods.reports import ListedVoter
-from etcd_operator.programs.survivor_reader.files import LogState, listed_members, newest_log, read_log
+from etcd_operator.programs.survivor_reader.files import LogState, newest_log, read_database, read_log
 from unit.programs.survivor_reader.files import METADATA, STATE, database, log, message, record
 
 
@@ -62,10 +62,11 @@ def test_the_newest_file_is_the_last_one(tmp_path: Path) -> None:
 def test_the_members_are_those_in_the_database(tmp_path: Path, layout: str) -> None:
     file = tmp_path / "db"
     file.write_bytes(database(layout))
-    assert listed_members(file) == (
+    members = (
         ListedVoter(id="a1", peer_urls=("http://a:2380",), name="a"),
         ListedVoter(id="b2", peer_urls=("http://b:2380",), is_learner=True),
     )
+    assert read_database(file) == (members, False)
 
 
 def test_what_is_no_list_of_members_is_refused(tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ def test_what_is_no_list_of_members_is_refused(tmp_path: Path) -> None:
     ):
         file.write_bytes(content)
         with pytest.raises(Damaged):
-            listed_members(file)
+            read_database(file)
 
 
 def without_list(content: bytes) -> bytes:

@@ -11,7 +11,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.pods import client
 from etcd_operator.pods.client import NoReport, TokenRefused
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER, SURVIVOR, ListedVoter, SurvivorReport
-from etcd_operator.programs.backup_tool.seed import FromTool, Request, SeedError
+from etcd_operator.programs.backup_tool.seed import FromTool, SeedError
 from etcd_operator.programs.survivor_reader import process
 from etcd_operator.programs.survivor_reader.process import Keeper, Server, serve
 from etcd_operator.programs.survivor_reader.reading import HEARTBEAT, QUIET, DataReader, NotReadable
@@ -167,7 +167,7 @@ class Served:
             raise NoReport("it would be asked again")
 
         tool = FromTool(address=self.address, token="secret", clock=Clock(), wait=give_up)
-        tool.fetch(Request(etcd_version="3.6.16", name=SURVIVOR, sha256=sha256), file)
+        tool.fetch(file, etcd_version="3.6.16", name=SURVIVOR, sha256=sha256)
 
 
 @pytest.fixture
