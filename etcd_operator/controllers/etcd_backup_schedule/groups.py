@@ -8,10 +8,12 @@ from typing import Any
 from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.controllers.etcd_backup_schedule.caches import schedule_caches
 from etcd_operator.controllers.etcd_backup_schedule.health import HealthReconciler
-from etcd_operator.controllers.etcd_backup_schedule.metrics import ScheduleMetricsReporter
 from etcd_operator.controllers.etcd_backup_schedule.observe import ScheduleObserver
 from etcd_operator.controllers.etcd_backup_schedule.pruner import Pruner
-from etcd_operator.controllers.etcd_backup_schedule.reconciler import ScheduleReconciler
+from etcd_operator.controllers.etcd_backup_schedule.reconciler import (
+    ScheduleMetricsReporter,
+    ScheduleReconciler,
+)
 from etcd_operator.controllers.shared.caches import Caches, CacheSource
 from etcd_operator.controllers.shared.groups import Group, Wiring
 from etcd_operator.controllers.shared.job_reader import JobReader

@@ -4,13 +4,12 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from etcd_operator.api.backup_schedules import SCHEDULED_ANNOTATION, EtcdBackupSchedule, ScheduleSpec
-from etcd_operator.api.backups import COMPLETE, VERIFIED, BackupStatus, EtcdBackup
+from etcd_operator.api.backup_schedules import EtcdBackupSchedule, ScheduleSpec
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_backup_schedule.caches import ScheduleCaches
 from etcd_operator.controllers.etcd_backup_schedule.decide.cron import Cron
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import checked, described
-from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
+from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduleState
 from etcd_operator.controllers.etcd_backup_schedule.pruner import observe_prune
 from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.objects import Objects
@@ -54,37 +53,9 @@ class ScheduleObserver:
             is_deleting=metadata.is_deleting,
             known=previous.schedule if previous.observed_generation else None,
             since=moment(previous.since),
-            backups=tuple(map(scheduled_backup, self.caches.backups_of(metadata.uid))),
+            backups=self.caches.backups_of(metadata.uid),
         )
         return (_with_spec(state, spec) if spec is not None else state), spec
-
-
-def scheduled_backup(backup: EtcdBackup) -> ScheduledBackup:
-    """What a schedule reads of one of its EtcdBackups."""
-    metadata, status = backup.metadata, backup.status
-    conditions = {each.type: each for each in status.conditions}
-    verdict, verification = conditions.get(COMPLETE), status.verification
-    return ScheduledBackup(
-        name=metadata.name,
-        uid=metadata.uid,
-        created=metadata.creation_timestamp,
-        due=moment(metadata.annotations.get(SCHEDULED_ANNOTATION, "")),
-        phase=status.phase,
-        is_deleting=metadata.is_deleting,
-        url=status.url,
-        completed_at=status.completion_time,
-        reason=verdict.reason if verdict is not None else "",
-        message=verdict.message if verdict is not None else "",
-        verdict=conditions.get(VERIFIED),
-        is_verifying=verification is not None and not verification.completion_time,
-        size=status.size,
-        took=_took(status),
-    )
-
-
-def _took(status: BackupStatus) -> float | None:
-    begun, ended = moment(status.start_time), moment(status.completion_time)
-    return (ended - begun).total_seconds() if begun is not None and ended is not None else None
 
 
 def _parsed(schedule: EtcdBackupSchedule) -> tuple[ScheduleSpec | None, Cron | None, str]:

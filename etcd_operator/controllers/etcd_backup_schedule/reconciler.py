@@ -5,20 +5,24 @@ the same object; and if the status is never written, the next pass knows from th
 over. Caches may be behind: right before it is created, the schedule and its EtcdBackups are read live.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from etcd_operator.api.backup_schedules import (
-    SCHEDULE_LABEL,
-    EtcdBackupSchedule,
-    ScheduleStatus,
-)
+from etcd_operator.api.backup_schedules import KIND, SCHEDULE_LABEL, EtcdBackupSchedule, ScheduleStatus
 from etcd_operator.api.backups import COMPLETED, EtcdBackup
 from etcd_operator.api.meta import Condition, condition_of
+from etcd_operator.controllers.etcd_backup_schedule.caches import cluster_of
+from etcd_operator.controllers.etcd_backup_schedule.decide.health import judge
+from etcd_operator.controllers.etcd_backup_schedule.decide.metrics import (
+    ScheduleMemory,
+    remembered,
+    schedule_metrics,
+)
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import INVALID, SchedulePlan, plan
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import FAILED_REASON, PRUNED_REASON
-from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
+from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduleState, is_active
 from etcd_operator.controllers.etcd_backup_schedule.decide.status import (
     PRUNED,
     VERIFIED,
@@ -27,8 +31,7 @@ from etcd_operator.controllers.etcd_backup_schedule.decide.status import (
     to_be_reported,
 )
 from etcd_operator.controllers.etcd_backup_schedule.manifests import scheduled_backup as render
-from etcd_operator.controllers.etcd_backup_schedule.metrics import ScheduleMetricsReporter
-from etcd_operator.controllers.etcd_backup_schedule.observe import ScheduleObserver, scheduled_backup
+from etcd_operator.controllers.etcd_backup_schedule.observe import ScheduleObserver
 from etcd_operator.controllers.etcd_backup_schedule.pruner import Pruner
 from etcd_operator.controllers.etcd_backup_schedule.readers import being_read
 from etcd_operator.controllers.shared.decide.holds import BEHIND
@@ -40,6 +43,38 @@ from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.events import EventType
 from etcd_operator.kube.views import Written
+from etcd_operator.object_metrics import OnMetrics
+
+
+@dataclass(eq=False, kw_only=True)
+class ScheduleMetricsReporter:
+    """Passes on the metrics of each schedule. Only passes over a key call this with it."""
+
+    on_metrics: OnMetrics
+    _kept: dict[Key, ScheduleMemory] = field(default_factory=dict)
+
+    def observed(
+        self,
+        schedule: EtcdBackupSchedule,
+        state: ScheduleState,
+        ended: Iterable[EtcdBackup],
+        wanted: ScheduleStatus,
+    ) -> None:
+        """A pass found `state`, and is about to write `wanted`, which reports what has `ended`."""
+        metadata, cluster = schedule.metadata, cluster_of(schedule)
+        key = metadata.key
+        kept = remembered(self._kept.get(key), metadata.uid, state, ended, wanted)
+        self._kept[key] = kept
+        name = cluster.name if cluster is not None else ""
+        template = schedule.spec.get("backupTemplate")
+        is_verified = isinstance(template, dict) and bool(template.get("verify"))
+        shown = schedule_metrics(kept, name, state, wanted, judge(state, wanted), is_verified=is_verified)
+        self.on_metrics(KIND, key, shown)
+
+    def forget(self, key: Key) -> None:
+        """The schedule is deleted."""
+        self._kept.pop(key, None)
+        self.on_metrics(KIND, key, None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +130,8 @@ class _Pass:
         """But for those whose names a restore under way reads; they go when it has ended."""
         read = {each.name for each in being_read(self.objects)} if made.surplus else set()
         for backup in made.surplus:
-            if backup.name not in read:
-                self.objects.remove(resources.BACKUPS, backup)
+            if backup.metadata.name not in read:
+                self.objects.remove(resources.BACKUPS, backup.metadata)
 
     def _start(self, made: SchedulePlan, due: datetime) -> Result | None:
         """Create the EtcdBackup; how the pass ends if that was not possible."""
@@ -118,7 +153,7 @@ class _Pass:
             and not found.metadata.is_deleting
             and found.metadata.generation == metadata.generation
             and found.status.since == previous.since
-            and not any(scheduled_backup(backup).is_active for backup in self._live_backups())
+            and not any(is_active(backup) for backup in self._live_backups())
         )
 
     def _live_backups(self) -> tuple[EtcdBackup, ...]:
@@ -157,8 +192,8 @@ class _Pass:
                 self._record_end(backup)
             self._record_events(previous, wanted, made)
 
-    def _record_end(self, backup: ScheduledBackup) -> None:
-        if backup.phase == COMPLETED:
+    def _record_end(self, backup: EtcdBackup) -> None:
+        if backup.status.phase == COMPLETED:
             self._event("Normal", "BackupCompleted", described(backup))
         else:
             self._event("Warning", "BackupFailed", described(backup))

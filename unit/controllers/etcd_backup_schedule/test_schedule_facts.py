@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.backups import EtcdBackup
-from etcd_operator.controllers.etcd_backup_schedule.observe import scheduled_backup
+from etcd_operator.controllers.etcd_backup_schedule.decide.state import due_of
 
 DUE = datetime(2026, 11, 22, 3, 30, tzinfo=UTC)
 
@@ -31,4 +31,4 @@ def test_the_time_of_an_annotation_that_anybody_may_have_changed(
     annotation: str, due: datetime | None
 ) -> None:
     annotations = {"etcd.improbable.io/scheduled-time": annotation} if annotation else {}
-    assert scheduled_backup(stored(metadata={"annotations": annotations})).due == due
+    assert due_of(stored(metadata={"annotations": annotations})) == due

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from etcd_operator.api.backup_schedules import ScheduleStatus
-from etcd_operator.api.backups import COMPLETED, FAILED
+from etcd_operator.api.backups import COMPLETED, FAILED, BackupStatus, EtcdBackup
 from etcd_operator.controllers.etcd_backup_schedule.decide.health import Verdict, last_success
-from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
+from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduleState
 from etcd_operator.formats import moment
 from etcd_operator.object_metrics import HEALTH, BackupMetrics
 
@@ -32,7 +32,7 @@ def remembered(
     kept: ScheduleMemory | None,
     uid: str,
     state: ScheduleState,
-    ended: Iterable[ScheduledBackup],
+    ended: Iterable[EtcdBackup],
     wanted: ScheduleStatus,
 ) -> ScheduleMemory:
     """What is to be remembered after a pass that writes `wanted`, perhaps not for the first time.
@@ -45,7 +45,7 @@ def remembered(
     newest = _newest(state, wanted.last_successful_time)
     if newest is not None:
         size = newest.size or None
-        return replace(kept, success=newest.completed_at, took=newest.took, size=size)
+        return replace(kept, success=newest.completion_time, took=_took(newest), size=size)
     if kept.success != wanted.last_successful_time:
         return replace(kept, success=wanted.last_successful_time, took=None, size=None)
     return kept
@@ -74,14 +74,20 @@ def schedule_metrics(
     )
 
 
-def _counted(kept: ScheduleMemory, state: ScheduleState, ended: Iterable[ScheduledBackup]) -> ScheduleMemory:
-    failed = {each.uid for each in ended if each.phase == FAILED}
-    existing = {each.uid for each in state.backups}
+def _counted(kept: ScheduleMemory, state: ScheduleState, ended: Iterable[EtcdBackup]) -> ScheduleMemory:
+    failed = {each.metadata.uid for each in ended if each.status.phase == FAILED}
+    existing = {each.metadata.uid for each in state.backups}
     failures = kept.failures + len(failed - kept.counted)
     return replace(kept, failures=failures, counted=kept.counted & existing | failed)
 
 
-def _newest(state: ScheduleState, completed_at: str) -> ScheduledBackup | None:
-    """The EtcdBackup that is the last success."""
-    found = (each for each in state.backups if each.phase == COMPLETED and each.completed_at == completed_at)
-    return next(found, None)
+def _newest(state: ScheduleState, completed_at: str) -> BackupStatus | None:
+    """The status of the EtcdBackup that is the last success."""
+    completed = (each.status for each in state.backups if each.status.phase == COMPLETED)
+    return next((each for each in completed if each.completion_time == completed_at), None)
+
+
+def _took(status: BackupStatus) -> float | None:
+    """Seconds from its acceptance to its end."""
+    begun, ended = moment(status.start_time), moment(status.completion_time)
+    return (ended - begun).total_seconds() if begun is not None and ended is not None else None

@@ -11,11 +11,17 @@ nothing waits for a date that was a mistake.
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from etcd_operator.api.backups import COMPLETED, FAILED
+from etcd_operator.api.backups import COMPLETED, FAILED, EtcdBackup
 from etcd_operator.controllers.etcd_backup_schedule.decide.cron import Cron
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import UNCHANGED, PrunePlan, plan_prune
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import backup_name
-from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
+from etcd_operator.controllers.etcd_backup_schedule.decide.state import (
+    ScheduleState,
+    due_of,
+    in_order,
+    is_active,
+    is_verifying,
+)
 from etcd_operator.formats import timestamp
 
 AHEAD = timedelta(hours=2)
@@ -45,7 +51,7 @@ class SchedulePlan:
     recorded: datetime | None = None  # a time whose EtcdBackup exists, and is not yet in the status
     start: datetime | None = None  # a time whose EtcdBackup is to be created
     warning: tuple[str, str] | None = None  # reason and message of an Event
-    surplus: tuple[ScheduledBackup, ...] = ()  # to be deleted
+    surplus: tuple[EtcdBackup, ...] = ()  # to be deleted
     prune: PrunePlan = UNCHANGED  # what is done about what is stored
     requeue_after: float | None = None  # seconds until the next pass at the latest; None for an event
 
@@ -78,20 +84,20 @@ def counted_from(state: ScheduleState) -> datetime:
 
 def recorded(state: ScheduleState, since: datetime) -> datetime | None:
     """The last time after `since` whose EtcdBackup exists: the write of the status after it has failed."""
-    created = (backup.due for backup in state.backups if backup.due is not None)
-    return max((due for due in created if since < due <= state.now), default=None)
+    created = map(due_of, state.backups)
+    return max((due for due in created if due is not None and since < due <= state.now), default=None)
 
 
-def surplus(state: ScheduleState) -> tuple[ScheduledBackup, ...]:
+def surplus(state: ScheduleState) -> tuple[EtcdBackup, ...]:
     """The EtcdBackups that have ended and are more than are kept, the oldest first."""
     completed = _oldest(state, COMPLETED, but=state.successful_kept)
     return completed + _oldest(state, FAILED, but=state.failed_kept)
 
 
-def _oldest(state: ScheduleState, phase: str, *, but: int) -> tuple[ScheduledBackup, ...]:
-    ended = [backup for backup in state.backups if backup.phase == phase and not backup.is_deleting]
-    ended = [backup for backup in ended if not backup.is_verifying]  # its Job would be deleted with it
-    ended.sort(key=lambda backup: (backup.created, backup.name))
+def _oldest(state: ScheduleState, phase: str, *, but: int) -> tuple[EtcdBackup, ...]:
+    kept = [each for each in state.backups if each.status.phase == phase and not each.metadata.is_deleting]
+    # The Job of a verification would be deleted with its EtcdBackup.
+    ended = sorted((each for each in kept if not is_verifying(each)), key=in_order)
     return tuple(ended[: max(0, len(ended) - but)])
 
 
@@ -162,7 +168,7 @@ def _wait(state: ScheduleState, times: Cron, first: datetime, late: float) -> Sc
 
 def _is_held_up(state: ScheduleState, times: Cron) -> bool:
     """Whether an EtcdBackup has not ended although two times have come since its own: it may hang."""
-    begun = [each.due for each in state.backups if each.is_active and each.due is not None]
+    begun = [due for due in map(due_of, filter(is_active, state.backups)) if due is not None]
     return bool(begun) and times.next_after(times.next_after(min(begun))) <= state.now
 
 

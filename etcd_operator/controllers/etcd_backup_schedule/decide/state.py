@@ -3,46 +3,37 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from etcd_operator.api.backup_schedules import FAILED_KEPT, SUCCESSFUL_KEPT
-from etcd_operator.api.backups import COMPLETED, FAILED
-from etcd_operator.api.meta import Condition
+from etcd_operator.api.backup_schedules import FAILED_KEPT, SCHEDULED_ANNOTATION, SUCCESSFUL_KEPT
+from etcd_operator.api.backups import COMPLETED, FAILED, EtcdBackup
 from etcd_operator.controllers.etcd_backup_schedule.decide.cron import Cron
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import NO_RETENTION, PruneState
+from etcd_operator.formats import moment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduledBackup:
-    """An EtcdBackup that the schedule owns."""
+def due_of(backup: EtcdBackup) -> datetime | None:
+    """The time of the schedule for which it was created; None if anybody has changed the annotation."""
+    return moment(backup.metadata.annotations.get(SCHEDULED_ANNOTATION, ""))
 
-    name: str
-    uid: str
-    created: str = ""  # its creationTimestamp
-    due: datetime | None = None  # the time of the schedule; None if it is not known
-    phase: str = ""
-    is_deleting: bool = False
-    url: str = ""
-    completed_at: str = ""
-    reason: str = ""  # of its condition Complete
-    message: str = ""  # of its condition Complete
-    verdict: Condition | None = None  # its condition Verified, if it has one
-    is_verifying: bool = False  # it is stored, and its verification has not ended
-    size: int = 0  # of the snapshot in bytes; 0 if it is not known
-    took: float | None = None  # seconds from its acceptance to its end
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether its phase is final."""
-        return self.phase in (COMPLETED, FAILED)
+def has_ended(backup: EtcdBackup) -> bool:
+    """Whether its phase is final."""
+    return backup.status.phase in (COMPLETED, FAILED)
 
-    @property
-    def is_active(self) -> bool:
-        """Whether the next one waits for it. A deletion may hang, for example on somebody's finalizer."""
-        return (self.is_verifying or not self.has_ended) and not self.is_deleting
 
-    @property
-    def is_verified(self) -> bool:
-        """Whether it was shown to be whole, at the level that was asked for."""
-        return self.verdict is not None and self.verdict.status == "True"
+def is_verifying(backup: EtcdBackup) -> bool:
+    """Whether it is stored, and its verification has not ended."""
+    verification = backup.status.verification
+    return verification is not None and not verification.completion_time
+
+
+def is_active(backup: EtcdBackup) -> bool:
+    """Whether the next one waits for it. A deletion may hang, for example on somebody's finalizer."""
+    return (is_verifying(backup) or not has_ended(backup)) and not backup.metadata.is_deleting
+
+
+def in_order(backup: EtcdBackup) -> tuple[str, str]:
+    """Sorts the oldest first, not by the time of the schedule: clocks may have been wrong."""
+    return backup.metadata.creation_timestamp, backup.metadata.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +54,10 @@ class ScheduleState:
     is_verified: bool = False  # its backups are to be verified
     successful_kept: int = SUCCESSFUL_KEPT
     failed_kept: int = FAILED_KEPT
-    backups: tuple[ScheduledBackup, ...] = ()
+    backups: tuple[EtcdBackup, ...] = ()
     prune: PruneState = NO_RETENTION  # what is known of the removal of old backups
 
     @property
     def active(self) -> tuple[str, ...]:
         """The names of the EtcdBackups that the next one waits for."""
-        return tuple(sorted(backup.name for backup in self.backups if backup.is_active))
+        return tuple(sorted(backup.metadata.name for backup in self.backups if is_active(backup)))

@@ -12,12 +12,18 @@ from datetime import datetime
 import msgspec
 
 from etcd_operator.api.backup_schedules import LastBackup, LastPrune, ScheduleStatus
-from etcd_operator.api.backups import BACKING_UP, COMPLETED, FAILED
+from etcd_operator.api.backups import BACKING_UP, COMPLETE, COMPLETED, FAILED, BackupStatus, EtcdBackup
+from etcd_operator.api.backups import VERIFIED as BACKUP_VERIFIED
 from etcd_operator.api.meta import Condition, condition, condition_of, merge_conditions
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import AHEAD, SchedulePlan
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import PrunePlan
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import backup_name
-from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
+from etcd_operator.controllers.etcd_backup_schedule.decide.state import (
+    ScheduleState,
+    due_of,
+    has_ended,
+    in_order,
+)
 from etcd_operator.formats import timestamp
 
 READY, SUCCEEDED, VERIFIED, PRUNED = "Ready", "LastBackupSucceeded", "LastBackupVerified", "Pruned"
@@ -58,36 +64,36 @@ def status(
     success = _newest(state, previous.last_successful_time)
     if success is not None:
         written = msgspec.structs.replace(
-            written, last_successful_time=success.completed_at, last_successful_url=success.url
+            written,
+            last_successful_time=success.completion_time,
+            last_successful_url=success.url,
         )
     verified = _newest(state, previous.last_verified_time, is_verified=True)
     if verified is not None:
         written = msgspec.structs.replace(
-            written, last_verified_time=verified.completed_at, last_verified_url=verified.url
+            written, last_verified_time=verified.completion_time, last_verified_url=verified.url
         )
     return written
 
 
 def to_be_reported(
     previous: ScheduleStatus, state: ScheduleState, plan: SchedulePlan
-) -> tuple[ScheduledBackup, ...]:
+) -> tuple[EtcdBackup, ...]:
     """The EtcdBackups that have ended, and that the next write of the status reports; the last one last."""
     last = previous.last_backup
     pending = last.name if last is not None and not _is_final(last) else ""
     found = (
         each
         for each in state.backups
-        if each.has_ended and (each.name == pending or _is_new(each, state, plan))
+        if has_ended(each) and (each.metadata.name == pending or _is_new(each, state, plan))
     )
-    return tuple(sorted(found, key=lambda each: (each.created, each.name)))
+    return tuple(sorted(found, key=in_order))
 
 
-def _is_new(backup: ScheduledBackup, state: ScheduleState, plan: SchedulePlan) -> bool:
+def _is_new(backup: EtcdBackup, state: ScheduleState, plan: SchedulePlan) -> bool:
     """Whether the write moves `since` past its time: no earlier one has reported it."""
-    until = plan.start or plan.since
-    if backup.due is None or until is None:
-        return False
-    return (state.since or state.created) < backup.due <= until
+    due, until = due_of(backup), plan.start or plan.since
+    return due is not None and until is not None and (state.since or state.created) < due <= until
 
 
 def _is_final(last: LastBackup) -> bool:
@@ -109,19 +115,21 @@ def _last(previous: ScheduleStatus, state: ScheduleState, created: datetime | No
     name = backup_name(state.name, created) if created is not None else ""
     last = LastBackup(name=name, phase=BACKING_UP) if name else previous.last_backup
     for backup in state.backups:
-        if last is not None and backup.name == last.name and (backup.has_ended or not _is_final(last)):
-            return LastBackup(name=last.name, phase=backup.phase or BACKING_UP, url=backup.url)
+        is_last = last is not None and backup.metadata.name == last.name
+        if last is not None and is_last and (has_ended(backup) or not _is_final(last)):
+            found = backup.status
+            return LastBackup(name=last.name, phase=found.phase or BACKING_UP, url=found.url)
     return last
 
 
-def _last_ended(previous: ScheduleStatus, state: ScheduleState, plan: SchedulePlan) -> ScheduledBackup | None:
+def _last_ended(previous: ScheduleStatus, state: ScheduleState, plan: SchedulePlan) -> EtcdBackup | None:
     """The last EtcdBackup that has ended, which need not be the last one; None if its object is gone."""
     reported = to_be_reported(previous, state, plan)
     if reported:
         return reported[-1]
     last = previous.last_backup
-    same = (each for each in state.backups if last is not None and each.name == last.name)
-    return next((each for each in same if each.has_ended), None)
+    same = (each for each in state.backups if last is not None and each.metadata.name == last.name)
+    return next(filter(has_ended, same), None)
 
 
 def _ready(plan: SchedulePlan, generation: int) -> Condition:
@@ -130,32 +138,34 @@ def _ready(plan: SchedulePlan, generation: int) -> Condition:
     )
 
 
-def _succeeded(previous: ScheduleStatus, last: ScheduledBackup | None, generation: int) -> Condition:
+def _succeeded(previous: ScheduleStatus, last: EtcdBackup | None, generation: int) -> Condition:
     """From the last EtcdBackup that has ended; one whose object is gone was reported before."""
     if last is None:
         return condition_of(previous.conditions, SUCCEEDED) or NEVER
+    verdict = condition_of(last.status.conditions, COMPLETE)
     return condition(
         SUCCEEDED,
-        holds=last.phase == COMPLETED,
-        reason=last.reason or last.phase,
+        holds=last.status.phase == COMPLETED,
+        reason=verdict.reason if verdict is not None else last.status.phase,
         message=described(last),
         generation=generation,
     )
 
 
-def described(ended: ScheduledBackup) -> str:
+def described(ended: EtcdBackup) -> str:
     """What came of an EtcdBackup that has ended, for the condition and the Event."""
-    return f"EtcdBackup {ended.name}: {ended.message}"
+    verdict = condition_of(ended.status.conditions, COMPLETE)
+    return f"EtcdBackup {ended.metadata.name}: {verdict.message if verdict is not None else ''}"
 
 
 def _verified(previous: ScheduleStatus, state: ScheduleState, generation: int) -> Condition:
     """From the newest EtcdBackup whose verification has ended; those of deleted ones were reported before."""
-    newest_first = sorted(state.backups, key=lambda backup: (backup.created, backup.name), reverse=True)
-    for backup in newest_first:
-        if backup.verdict is not None and backup.verdict.status != "Unknown":
-            message = f"EtcdBackup {backup.name}: {backup.verdict.message}"
+    for backup in sorted(state.backups, key=in_order, reverse=True):
+        verdict = condition_of(backup.status.conditions, BACKUP_VERIFIED)
+        if verdict is not None and verdict.status != "Unknown":
+            message = f"EtcdBackup {backup.metadata.name}: {verdict.message}"
             return msgspec.structs.replace(
-                backup.verdict, type=VERIFIED, message=message, observed_generation=generation
+                verdict, type=VERIFIED, message=message, observed_generation=generation
             )
     return condition_of(previous.conditions, VERIFIED) or NEVER_VERIFIED
 
@@ -190,16 +200,22 @@ def _last_prune(previous: LastPrune | None, plan: PrunePlan, now: str) -> LastPr
     )
 
 
-def _newest(state: ScheduleState, recorded: str, *, is_verified: bool = False) -> ScheduledBackup | None:
+def _newest(state: ScheduleState, recorded: str, *, is_verified: bool = False) -> BackupStatus | None:
     """The last EtcdBackup that is completed (and verified), unless a later one was deleted since.
 
     recorded: when the one in the status was completed. Not one of a clock that was far ahead, see `plan`.
     """
     latest = timestamp(state.now + AHEAD)
-    completed = [backup for backup in state.backups if backup.phase == COMPLETED]
-    completed = [backup for backup in completed if backup.is_verified or not is_verified]
-    completed = [backup for backup in completed if backup.completed_at <= latest]
-    if not completed:
+    found = [backup.status for backup in sorted(state.backups, key=in_order)]
+    found = [each for each in found if each.phase == COMPLETED and each.completion_time <= latest]
+    found = [each for each in found if not is_verified or _is_verified(each)]
+    if not found:
         return None
-    last = max(completed, key=lambda backup: (backup.created, backup.name))
-    return last if last.completed_at > recorded or recorded > latest else None
+    last = found[-1]
+    return last if last.completion_time > recorded or recorded > latest else None
+
+
+def _is_verified(status: BackupStatus) -> bool:
+    """Whether it was shown to be whole, at the level that was asked for."""
+    verdict = condition_of(status.conditions, BACKUP_VERIFIED)
+    return verdict is not None and verdict.status == "True"

@@ -1,9 +1,9 @@
 """Which EtcdBackups of a schedule are kept, and for which of them the next one waits."""
 
-from dataclasses import replace
-
 import pytest
 
+from etcd_operator.controllers.etcd_backup_schedule.decide.state import due_of
+from etcd_operator.formats import timestamp
 from unit.controllers.etcd_backup_schedule.decide.schedules import at, planned, state, taken
 
 
@@ -29,11 +29,11 @@ def test_only_the_last_that_ended_are_kept(successful: int, failed: int, expecte
         taken("7 01:00", "BackingUp"),
     )
     made = planned(state(backups=backups, successful_kept=successful, failed_kept=failed))
-    assert [backup.due for backup in made.surplus] == [at(each) for each in expected]
+    assert [due_of(backup) for backup in made.surplus] == [at(each) for each in expected]
 
 
 def test_the_oldest_is_the_one_that_was_created_first() -> None:
     """Not the one with the earliest time of the schedule: the operator's clock may have been wrong."""
-    mistaken = replace(taken("29 01:00"), created=taken("20 01:00").created)
+    mistaken = taken("29 01:00", created=timestamp(at("20 01:00")))
     made = planned(state(backups=(taken("21 01:00"), taken("22 01:00"), mistaken), successful_kept=2))
     assert made.surplus == (mistaken,)

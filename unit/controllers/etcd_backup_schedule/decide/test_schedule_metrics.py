@@ -44,7 +44,7 @@ def test_each_failed_backup_is_counted_once() -> None:
         kept = remembered(kept, "uid", state(backups=existing), ended, NONE)
         assert kept.failures == count, (existing, ended)
     assert kept is not None
-    assert kept.counted == {two.uid}, "those that were deleted are forgotten"
+    assert kept.counted == {two.metadata.uid}, "those that were deleted are forgotten"
 
 
 def test_several_that_failed_between_two_passes_are_all_counted() -> None:

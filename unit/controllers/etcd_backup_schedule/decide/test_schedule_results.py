@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.backup_schedules import LastBackup, ScheduleStatus
-from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduledBackup, ScheduleState
+from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduleState
 from etcd_operator.controllers.etcd_backup_schedule.decide.status import status, to_be_reported
 from unit.controllers.etcd_backup_schedule.decide.schedules import planned, state, taken
 
@@ -16,7 +17,7 @@ FINAL = ScheduleStatus(last_backup=LastBackup(name="s-20261122-1200", phase="Fai
 def reported(given: ScheduleState, previous: ScheduleStatus = PENDING) -> list[str]:
     """The times of the EtcdBackups that a pass over this state reports."""
     ended = to_be_reported(previous, given, planned(given))
-    return [each.name.removeprefix("s-20261122-") for each in ended]
+    return [each.metadata.name.removeprefix("s-20261122-") for each in ended]
 
 
 def succeeded(found: ScheduleStatus) -> tuple[str, str]:
@@ -41,8 +42,8 @@ def succeeded(found: ScheduleStatus) -> tuple[str, str]:
         ("22 14:30", (taken("22 13:00"), taken("22 14:00", "Failed")), FINAL, ["1300", "1400"]),
         ("22 15:00:05", (taken("22 13:00"), taken("22 14:00", "Failed")), FINAL, ["1300", "1400"]),
         ("22 12:30", (taken("22 13:00"),), FINAL, []),
-        ("22 13:30", (replace(taken("22 13:00"), due=None),), FINAL, []),
-        ("22 13:30", (replace(taken("22 12:00"), due=None),), PENDING, ["1200"]),
+        ("22 13:30", (taken("22 13:00", known_for=""),), FINAL, []),
+        ("22 13:30", (taken("22 12:00", known_for=""),), PENDING, ["1200"]),
     ],
     ids=[
         "it runs",
@@ -64,7 +65,7 @@ def succeeded(found: ScheduleStatus) -> tuple[str, str]:
     ],
 )
 def test_what_is_reported(
-    now: str, backups: tuple[ScheduledBackup, ...], previous: ScheduleStatus, expected: list[str]
+    now: str, backups: tuple[EtcdBackup, ...], previous: ScheduleStatus, expected: list[str]
 ) -> None:
     given = state(now, backups=backups)
     assert reported(given, previous) == expected

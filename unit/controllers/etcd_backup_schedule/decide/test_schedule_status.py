@@ -183,7 +183,7 @@ def test_the_last_verified_backup_is_not_the_last_success() -> None:
     )
     assert found.last_verified_url == "s3://b/s-20261122-1100"
     assert after(state("22 12:31", backups=both[1:]), found) == found, "its object may be deleted"
-    both = (both[0], replace(both[1], verdict=PROVEN))
+    both = (both[0], taken("22 12:00", verdict=PROVEN))
     assert after(state("22 12:32", backups=both), found).last_verified_url == "s3://b/s-20261122-1200"
 
 
@@ -211,12 +211,14 @@ def test_the_next_backup_waits_until_the_one_before_is_verified() -> None:
     verifying = taken("22 12:00", verdict=WAITS, is_verifying=True)
     waits = planned(state("22 13:00:01", backups=(verifying,)))
     assert (waits.reason, waits.start) == ("Waiting", None)
-    assert planned(state("22 13:00:01", backups=(replace(verifying, is_verifying=False),))).start
-    assert planned(state("22 13:00:01", backups=(replace(verifying, is_deleting=True),))).start
+    assert planned(state("22 13:00:01", backups=(taken("22 12:00", verdict=WAITS),))).start
+    assert planned(
+        state("22 13:00:01", backups=(taken("22 12:00", verdict=WAITS, is_verifying=True, is_deleting=True),))
+    ).start
 
 
 def test_what_is_being_verified_is_not_deleted() -> None:
     verifying = taken("22 12:00", verdict=WAITS, is_verifying=True)
     assert planned(state("22 12:30", backups=(verifying,), successful_kept=0)).surplus == ()
-    ended = replace(verifying, is_verifying=False)
+    ended = taken("22 12:00", verdict=WAITS)
     assert planned(state("22 12:30", backups=(ended,), successful_kept=0)).surplus == (ended,)

@@ -1,6 +1,5 @@
 """What is done for one EtcdBackupSchedule: every decision as a table."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -101,7 +100,7 @@ PLANS: dict[str, tuple[ScheduleState, Due]] = {
         Due("BackingUp", start="22 14:00", since="22 13:00", following="22 15:00"),
     ),
     "times in the future prove nothing": (
-        state("22 13:10", backups=(taken("22 18:00"), replace(taken("22 13:00"), due=None))),
+        state("22 13:10", backups=(taken("22 18:00"), taken("22 13:00", known_for=""))),
         Due("BackingUp", start="22 13:00", following="22 14:00"),
     ),
 }
@@ -129,9 +128,9 @@ def test_a_backup_that_holds_up_a_whole_time_of_the_schedule_is_reported(deadlin
     )
     skipped = planned(state("22 14:00:31", since="22 13:00", deadline=30, backups=(RUNS,)))
     assert (skipped.is_ready, skipped.reason) == (False, "BackingUp")
-    goes = replace(RUNS, is_deleting=True)
+    goes = taken("22 12:00", "BackingUp", is_deleting=True)
     assert planned(state("22 14:00", deadline=deadline, backups=(goes,))).is_ready
-    unknown = replace(RUNS, due=None)
+    unknown = taken("22 12:00", "BackingUp", known_for="")
     assert planned(state("22 14:00", deadline=deadline, backups=(unknown,))).is_ready
 
 
@@ -174,7 +173,7 @@ def test_nothing_is_done_for_a_schedule_that_is_being_deleted() -> None:
             "EtcdBackup s-20261122-1200 has not ended; the next backup is due at 2026-11-22T15:00:00Z",
             (
                 "BackupSkipped",
-                f"skipped the backups due from {ONE} to {TWO}: EtcdBackup {RUNS.name} had not ended {WITHIN}",
+                f"skipped the backups due from {ONE} to {TWO}: EtcdBackup s-20261122-1200 had not ended {WITHIN}",
             ),
         ),
         (state(is_suspended=True), "no backup is started while spec.suspend is true", None),
