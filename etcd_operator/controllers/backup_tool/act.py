@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from etcd_operator.api.coreos_backup import CLEANUP_FINALIZER
-from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.backup_tool.caches import ToolCaches
 from etcd_operator.controllers.backup_tool.decide.plan import Act, ToolAction
 from etcd_operator.controllers.backup_tool.manifests import backup_tool as render
@@ -72,7 +72,9 @@ class ToolActor:
 
     def _grow_claim(self, action: ToolAction) -> None:
         request = {"storage": render.storage(self._tool.policy)}
-        self.objects.merge(resources.CLAIMS, _seen(action), {"spec": {"resources": {"requests": request}}})
+        if action.about is not None:
+            change = {"spec": {"resources": {"requests": request}}}
+            self.objects.merge(resources.CLAIMS, action.about, change)
 
     def _create_secret(self, _: ToolAction) -> None:
         body = render.secret(self._tool.cluster, new_token())
@@ -99,8 +101,9 @@ class ToolActor:
         self.event("Normal", "PVCCreated", f"created PersistentVolumeClaim {name}")
 
     def _change_replica_set(self, action: ToolAction) -> None:
-        found = self.caches.replica_sets.store.get(Key(self.objects.namespace, action.name))
-        if found is not None and found.metadata.uid == action.uid:
+        key = self.objects.key(render.tool_name(self.observed.desired.name))
+        found = self.caches.replica_sets.store.get(key)
+        if found is not None and action.about is not None and found.metadata.uid == action.about.uid:
             one_pod = {"op": "add", "path": "/spec/replicas", "value": 1}
             body = render.replica_set(self._tool)
             self.objects.change_template(resources.REPLICA_SETS, found.metadata, body, one_pod)
@@ -135,8 +138,5 @@ class ToolActor:
             self.objects.remove(resources.SERVICES, found.metadata)
 
     def _remove(self, resource: Resource, action: ToolAction) -> None:
-        self.objects.remove(resource, _seen(action))
-
-
-def _seen(action: ToolAction) -> ObjectMeta:
-    return ObjectMeta(name=action.name, uid=action.uid)
+        if action.about is not None:
+            self.objects.remove(resource, action.about)

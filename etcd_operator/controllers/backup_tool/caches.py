@@ -34,10 +34,6 @@ class ToolCaches:
         """The Services of clusters, those of their tools among them."""
         return self.of_clusters.services
 
-    def written(self) -> tuple[Informer[Any], ...]:
-        """The informers of what is written, beside the clusters; Secrets are not watched."""
-        return self.of_clusters.pods, self.services, *self.own()
-
     def own(self) -> tuple[Informer[Any], ...]:
         """The informers that nobody else has."""
         return self.replica_sets, self.claims

@@ -14,7 +14,6 @@ from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.shared.caches import Caches, CacheSource
 from etcd_operator.controllers.shared.groups import Group, Later, Wiring
 from etcd_operator.controllers.shared.inquiries import Ask, PodServer
-from etcd_operator.controllers.shared.storage_class import class_name
 from etcd_operator.keys import Key
 from etcd_operator.pods.reports import ToolReport
 
@@ -42,7 +41,8 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
         for name, ask in (("backup-tools", wiring.ask_tool), ("backup-cleanups", wiring.clean_up_tool))
     )
     return ToolReconciler(
-        passes=wiring.passes(caches.clusters, *caches.written(), reports_unreadable=False),
+        wiring=wiring,
+        passes=wiring.passes(*caches.others(), *caches.own(), reports_unreadable=False),
         caches=caches,
         observer=ToolObserver(
             caches=caches,
@@ -53,9 +53,6 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
         inquiries=inquiries,
         cleanups=cleanups,
         waits=wiring.waits(),
-        clock=wiring.clock,
-        on_metrics=wiring.on_metrics,
-        storage_class=class_name(wiring.pv_provisioner) if wiring.pv_provisioner else "",
     )
 
 

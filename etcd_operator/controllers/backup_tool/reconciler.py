@@ -9,7 +9,6 @@ from functools import partial
 
 from etcd_operator.api.coreos import EtcdCluster
 from etcd_operator.api.coreos_backup import BackupPolicy
-from etcd_operator.clock import Clock
 from etcd_operator.controllers.backup_tool.act import ToolActor
 from etcd_operator.controllers.backup_tool.caches import ToolCaches
 from etcd_operator.controllers.backup_tool.decide.health import (
@@ -24,15 +23,16 @@ from etcd_operator.controllers.backup_tool.decide.state import CleanupState, Too
 from etcd_operator.controllers.backup_tool.observe import ObservedTool, ToolObserver
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 from etcd_operator.controllers.shared.failures import attempt, is_waited_for, reason_of
+from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.inquiries import Inquiries, LastAnswer, PodServer
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.passes import Passes, write_health
+from etcd_operator.controllers.shared.storage_class import class_name
 from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.engine.controller import Result
 from etcd_operator.formats import instant, timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.object_metrics import OnMetrics
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
 from etcd_operator.pods.reports import ToolReport
 
@@ -50,15 +50,13 @@ FASTEST_QUESTIONS = 1.0
 class ToolReconciler:
     """Looks after the backup tools."""
 
+    wiring: Wiring
     passes: Passes[EtcdCluster]
     caches: ToolCaches
     observer: ToolObserver
     inquiries: Inquiries[ToolReport]
     cleanups: Inquiries[ToolReport]  # they ask tools to remove all backups
     waits: Waits
-    clock: Clock
-    on_metrics: OnMetrics
-    storage_class: str  # of new claims; empty for the default one
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
@@ -76,7 +74,7 @@ class ToolReconciler:
         self.inquiries.forget(key)
         self.cleanups.forget(key)
         self.observer.tokens.forget(key)
-        self.on_metrics(KIND, key, None)
+        self.wiring.on_metrics(KIND, key, None)
 
     def _carry_out(self, key: Key, observed: ObservedTool, objects: Objects) -> Result:
         failure = observed.problem or attempt(lambda: self._act(observed, objects))
@@ -91,7 +89,7 @@ class ToolReconciler:
 
     def _delete(self, key: Key, observed: ObservedTool, objects: Objects) -> Result:
         """Remove what is stored if that is wanted; the status of a cluster that goes is not written."""
-        self.on_metrics(KIND, key, None)
+        self.wiring.on_metrics(KIND, key, None)
         if not observed.state.has_finalizer:
             return Result()
         answer = self.cleanups.last_answer(key, observed.desired.uid)
@@ -114,7 +112,7 @@ class ToolReconciler:
             objects=objects,
             caches=self.caches,
             tokens=self.observer.tokens,
-            storage_class=self.storage_class,
+            storage_class=class_name(self.wiring.pv_provisioner) if self.wiring.pv_provisioner else "",
             event=partial(self.passes.event, observed.cluster),
             clean_up=lambda: self._clean_up(observed),
         )
@@ -169,7 +167,7 @@ class ToolReconciler:
         known = cluster.status.backup
         if known is None or not known.time:
             return None
-        return max(0.0, (self.clock.now() - instant(known.time)).total_seconds())
+        return max(0.0, (self.wiring.clock.now() - instant(known.time)).total_seconds())
 
     def _write(self, observed: ObservedTool, facts: ToolFacts, objects: Objects) -> None:
         """Write our part of the status if it is new. Raises Conflict on an outdated cache."""
@@ -178,11 +176,11 @@ class ToolReconciler:
         generation = cluster.metadata.generation
         wanted = condition(state, facts, before.conditions, generation=generation)
         backup = stored(before.backup, facts.report) if wanted is not None else None
-        now = self.clock.now()
+        now = self.wiring.clock.now()
         shown = (
             tool_metrics(cluster.metadata.name, facts, backup, wanted, now) if wanted is not None else None
         )
-        self.on_metrics(KIND, cluster.metadata.key, shown)
+        self.wiring.on_metrics(KIND, cluster.metadata.key, shown)
         write_health(self.passes, cluster, wanted, timestamp(now), objects, backup=backup)
 
 

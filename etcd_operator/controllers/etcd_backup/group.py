@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from etcd_operator.api.backups import UID_LABEL, EtcdBackup
-from etcd_operator.controllers.etcd_backup.observe import BackupObserver
+from etcd_operator.controllers.etcd_backup.observe import BackupObserver, Sources
 from etcd_operator.controllers.etcd_backup.reconciler import BackupReconciler
-from etcd_operator.controllers.etcd_backup.source import Sources
 from etcd_operator.controllers.shared.caches import CacheSource
 from etcd_operator.controllers.shared.groups import Group, Wiring
 from etcd_operator.controllers.shared.job_reader import JobReader
@@ -24,10 +23,8 @@ def backup_caches(source: CacheSource) -> JobCaches[EtcdBackup]:
 
 def backup_group(wiring: Wiring, caches: JobCaches[EtcdBackup], clusters: tuple[Informer[Any], ...]) -> Group:
     """The group, wired but not started. clusters: the caches of EtcdClusters of both groups."""
-    waits = wiring.waits()
-    observer = BackupObserver(
-        jobs=JobReader(caches=caches, waits=waits), sources=Sources(clusters=clusters), waits=waits
-    )
+    jobs = JobReader(caches=caches, waits=wiring.waits())
+    observer = BackupObserver(jobs=jobs, sources=Sources(clusters=clusters))
     passes = wiring.passes(*caches.all())
     reconciler = BackupReconciler(wiring=wiring, passes=passes, observer=observer)
     controller = wiring.new_controller("improbable-backup", reconciler.reconcile)

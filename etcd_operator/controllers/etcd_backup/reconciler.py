@@ -39,16 +39,16 @@ class BackupReconciler:
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
-        return self.passes.over(key, self._pass, self.observer.waits.forget)
+        return self.passes.over(key, self._pass, self.observer.jobs.forget)
 
     def _pass(self, backup: EtcdBackup, objects: Objects) -> Result:
         key = backup.metadata.key
-        observed = self.observer.observe(key, backup, objects)
+        observed = self.observer.observe(backup, objects)
         made = plan(observed.state) or verification.plan(observed.state)
         if made is not None:
             return self._carry_out(observed, made, objects)
         self.passes.failures.passed(key)
-        self.observer.waits.forget(key)
+        self.observer.jobs.forget(key)
         return Result()
 
     def _carry_out(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> Result:
@@ -62,7 +62,7 @@ class BackupReconciler:
                 self._write(observed, made, objects)
             case _:
                 assert_never(made.act)
-        self.passes.failures.passed(observed.key)
+        self.passes.failures.passed(observed.backup.metadata.key)
         return Result(requeue_after=made.requeue_after)
 
     def _create_job(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> Result:
@@ -73,18 +73,18 @@ class BackupReconciler:
             self._make(observed, objects)
         except OperatorError as error:
             return self.passes.failed(
-                observed.key,
+                observed.backup.metadata.key,
                 error,
                 lambda reason, message: self._write(
                     observed, replace(made, reason=reason, message=message), objects
                 ),
             )
-        self.passes.failures.passed(observed.key)
+        self.passes.failures.passed(observed.backup.metadata.key)
         return Result(requeue_after=made.requeue_after)
 
     def _is_still_wanted(self, observed: ObservedBackup, objects: Objects) -> bool:
         """Whether the API server shows the same: caches may be behind what another operator did."""
-        name, uid = observed.key.name, observed.backup.metadata.uid
+        name, uid = observed.backup.metadata.name, observed.backup.metadata.uid
         found = objects.find(resources.BACKUPS, name, EtcdBackup)
         if found is None or found.metadata.uid != uid or found.metadata.is_deleting:
             return False

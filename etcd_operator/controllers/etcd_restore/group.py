@@ -18,7 +18,6 @@ def restore_caches(source: CacheSource) -> JobCaches[EtcdRestore]:
 
 def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
     """The group, wired but not started."""
-    waits = wiring.waits()
     answered = Later()
     inquiries = wiring.inquiries(
         "restore-progress",
@@ -26,12 +25,12 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
         ask=lambda pod: wiring.ask_progress(pod.address),
     )
     progress = ProgressReader(inquiries=inquiries)
-    jobs = JobReader(caches=caches, waits=waits, progress=progress.of)
+    jobs = JobReader(caches=caches, waits=wiring.waits(), progress=progress.of)
     reconciler = RestoreReconciler(
         wiring=wiring,
         caches=caches,
         passes=wiring.passes(*caches.all()),
-        observer=RestoreObserver(jobs=jobs, waits=waits, progress=progress),
+        observer=RestoreObserver(jobs=jobs, progress=progress),
         metrics=RestoreMetricsReporter(
             clock=wiring.clock, on_metrics=wiring.on_metrics, on_end=wiring.on_restore_end
         ),

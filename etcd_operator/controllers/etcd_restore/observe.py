@@ -26,7 +26,6 @@ from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
 from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.manifests.restoring_job import PROGRESS_PORT, RestoredMember
 from etcd_operator.controllers.shared.objects import Objects
-from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.decoding import parsed
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
@@ -38,7 +37,6 @@ from etcd_operator.pods.reports import Progress
 class ObservedRestore:
     """An EtcdRestore as stored, and its state."""
 
-    key: Key
     restore: EtcdRestore
     spec: RestoreSpec | None  # None for an invalid one
     state: RestoreState
@@ -86,15 +84,14 @@ class RestoreObserver:
     """Observes EtcdRestores."""
 
     jobs: JobReader
-    waits: Waits
     progress: ProgressReader
 
     def forget(self, key: Key) -> None:
         """The restore has ended."""
-        self.waits.forget(key)
+        self.jobs.forget(key)
         self.progress.forget(key)
 
-    def observe(self, key: Key, restore: EtcdRestore, objects: Objects) -> ObservedRestore:
+    def observe(self, restore: EtcdRestore, objects: Objects) -> ObservedRestore:
         """The observed state of one EtcdRestore. objects: reads live. Raises the errors of `Client`."""
         spec, wrong = parsed(restore.spec, RestoreSpec, specs.problem)
         status, metadata = restore.status, restore.metadata
@@ -107,13 +104,14 @@ class RestoreObserver:
             failure=status.failure,
         )
         if spec is None or state.is_final:
-            return ObservedRestore(key=key, restore=restore, spec=spec, state=state, claims={})
-        return self._observed(key, restore, spec, state, objects)
+            return ObservedRestore(restore=restore, spec=spec, state=state, claims={})
+        return self._observed(restore, spec, state, objects)
 
     def _observed(
-        self, key: Key, restore: EtcdRestore, spec: RestoreSpec, state: RestoreState, objects: Objects
+        self, restore: EtcdRestore, spec: RestoreSpec, state: RestoreState, objects: Objects
     ) -> ObservedRestore:
         metadata, status, template = restore.metadata, restore.status, spec.cluster_template
+        key = metadata.key
         members = restored.members(metadata, template)
         claims = _claims(objects, template.cluster_name, members)
         source, access = source_of(spec, status, objects)
@@ -124,14 +122,14 @@ class RestoreObserver:
         }
         others = [each for name, each in claims.items() if name not in ours]
         going = [each for each in others if each.is_deleting or _is_of_former(each, metadata)]
-        states = tuple(self._member(key, metadata, m, ours.get(m.name), objects) for m in members)
+        states = tuple(self._member(metadata, m, ours.get(m.name), objects) for m in members)
         state = replace(
             state,
             cluster_name=template.cluster_name,
             template_version=specs.template_version(spec),
             storage=specs.storage(spec),
             source=source,
-            waited=self.waits.seconds(key, f"{metadata.uid} for its backup"),
+            waited=self.jobs.waits.seconds(key, f"{metadata.uid} for its backup"),
             cluster=_cluster(objects, template.cluster_name, metadata.uid),
             in_the_way=_names(each for each in others if each not in going),
             going=_names(going),
@@ -139,7 +137,7 @@ class RestoreObserver:
             members=self._in_turn(key, states),
         )
         return ObservedRestore(
-            key=key, restore=restore, spec=spec, state=state, access=access, members=members, claims=ours
+            restore=restore, spec=spec, state=state, access=access, members=members, claims=ours
         )
 
     def _in_turn(self, key: Key, members: tuple[MemberState, ...]) -> tuple[MemberState, ...]:
@@ -155,7 +153,6 @@ class RestoreObserver:
 
     def _member(
         self,
-        key: Key,
         metadata: ObjectMeta,
         member: RestoredMember,
         claim: ObjectMeta | None,
@@ -166,7 +163,7 @@ class RestoreObserver:
             name=member.name,
             claim=_claim_state(claim, member),
             claim_uid=claim.uid if claim is not None else "",
-            job=self.jobs.read(key, metadata.uid, name, objects),
+            job=self.jobs.read(metadata.key, metadata.uid, name, objects),
         )
 
 

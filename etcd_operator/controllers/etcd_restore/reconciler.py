@@ -59,7 +59,7 @@ class RestoreReconciler:
         if restore is None:
             return self._deleted(key)
         self.metrics.begun(restore)
-        observed = self.observer.observe(key, restore, objects)
+        observed = self.observer.observe(restore, objects)
         made = plan(observed.state)
         if made is None:
             return self._ended(restore)
@@ -105,13 +105,13 @@ class RestoreReconciler:
             raise
         except OperatorError as error:
             return self.passes.failed(
-                observed.key,
+                observed.restore.metadata.key,
                 error,
                 lambda reason, message: self._rewrite(
                     observed, replace(made, reason=reason, message=message)
                 ),
             )
-        self.passes.failures.passed(observed.key)
+        self.passes.failures.passed(observed.restore.metadata.key)
         return Result(requeue_after=made.requeue_after)
 
     def _act(self, observed: ObservedRestore, act: Act, objects: Objects) -> None:
@@ -216,8 +216,8 @@ class RestoreReconciler:
 
     def _rewrite(self, observed: ObservedRestore, made: RestorePlan) -> None:
         """Write the status once more in this pass: on what the first write has left."""
-        objects = self.passes.writes.of(observed.key)
-        found = objects.find(resources.RESTORES, observed.key.name, EtcdRestore)
+        objects = self.passes.writes.of(observed.restore.metadata.key)
+        found = objects.find(resources.RESTORES, observed.restore.metadata.key.name, EtcdRestore)
         if found is not None and found.metadata.uid == observed.restore.metadata.uid:
             self._write(replace(observed, restore=found), made, objects)
 

@@ -9,7 +9,7 @@ import pytest
 from etcd_operator.api.backups import BackupSource
 from etcd_operator.api.improbable import EtcdCluster
 from etcd_operator.controllers.etcd_backup.decide.state import SourceCluster
-from etcd_operator.controllers.etcd_backup.source import Sources
+from etcd_operator.controllers.etcd_backup.observe import Sources
 from etcd_operator.controllers.shared.decide.job_state import JobPod
 from etcd_operator.controllers.shared.job_reader import pod_state
 from etcd_operator.kube.store import Store

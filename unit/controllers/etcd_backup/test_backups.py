@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import pytest
 
-from etcd_operator.controllers.etcd_backup.source import Sources
+from etcd_operator.controllers.etcd_backup.observe import Sources
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.faults import no_fault
 from unit.fakes.apiserver.kinds import JOBS, PODS, SECRETS

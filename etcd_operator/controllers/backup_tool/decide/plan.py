@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.controllers.backup_tool.decide.state import ToolState
+from etcd_operator.controllers.backup_tool.decide.state import (
+    ToolClaimState,
+    ToolPodState,
+    ToolReplicaSetState,
+    ToolState,
+)
 
 
 class Act(Enum):
@@ -36,13 +41,12 @@ CLEANUP_SECONDS = 60.0
 """How long a store may keep a cluster from being deleted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ToolAction:
     """One write."""
 
     act: Act
-    name: str = ""  # of the object that it rests on; empty for what is created
-    uid: str = ""  # of the same object
+    about: ToolClaimState | ToolReplicaSetState | ToolPodState | None = None  # the object that it rests on
 
 
 def plan(state: ToolState) -> tuple[ToolAction, ...]:
@@ -58,35 +62,35 @@ def plan(state: ToolState) -> tuple[ToolAction, ...]:
 
 def _finalizer(state: ToolState) -> Iterator[ToolAction]:
     if state.is_cleanup_wanted and not state.has_finalizer:
-        yield ToolAction(act=Act.ADD_FINALIZER)
+        yield ToolAction(Act.ADD_FINALIZER)
     elif state.has_finalizer and not state.is_cleanup_wanted:
-        yield ToolAction(act=Act.REMOVE_FINALIZER)
+        yield ToolAction(Act.REMOVE_FINALIZER)
 
 
 def _deleted(state: ToolState) -> Iterator[ToolAction]:
     """Remove what is stored, if that is wanted, and let the cluster go."""
     if state.is_cleanup_wanted and not state.size and not state.cleanup.is_done:
         is_over = state.cleanup.waited >= CLEANUP_SECONDS
-        yield ToolAction(act=Act.GIVE_UP if is_over else Act.CLEAN_UP)
+        yield ToolAction(Act.GIVE_UP if is_over else Act.CLEAN_UP)
         return
     if state.is_cleanup_wanted and state.size:
-        yield ToolAction(act=Act.DELETE_CLAIM)
-    yield ToolAction(act=Act.REMOVE_FINALIZER)
+        yield ToolAction(Act.DELETE_CLAIM)
+    yield ToolAction(Act.REMOVE_FINALIZER)
 
 
 def _removed(state: ToolState) -> Iterator[ToolAction]:
     found = state.replica_set
     if found is not None and not found.is_terminating:
-        yield ToolAction(act=Act.REMOVE_REPLICA_SET, name=found.name, uid=found.uid)
+        yield ToolAction(Act.REMOVE_REPLICA_SET, found)
     if state.has_service:
-        yield ToolAction(act=Act.REMOVE_SERVICE)
+        yield ToolAction(Act.REMOVE_SERVICE)
 
 
 def _made(state: ToolState) -> Iterator[ToolAction]:
     if not state.has_secret:
-        yield ToolAction(act=Act.CREATE_SECRET)
+        yield ToolAction(Act.CREATE_SECRET)
     if not state.has_service:
-        yield ToolAction(act=Act.CREATE_SERVICE)
+        yield ToolAction(Act.CREATE_SERVICE)
     if state.size:
         yield from _claim(state)
     yield from _replica_set(state)
@@ -100,26 +104,26 @@ def _growth(state: ToolState) -> Iterator[ToolAction]:
     if claim is None or claim.is_terminating or claim.size is None:
         return
     if claim.size < state.size:
-        yield ToolAction(act=Act.GROW_CLAIM, name=claim.name, uid=claim.uid)
+        yield ToolAction(Act.GROW_CLAIM, claim)
 
 
 def _claim(state: ToolState) -> Iterator[ToolAction]:
     claim = state.claim
     if claim is None:
-        yield ToolAction(act=Act.CREATE_CLAIM)
+        yield ToolAction(Act.CREATE_CLAIM)
     elif claim.is_terminating:
         # Somebody deleted it: it goes when no pod uses it, and is made anew.
         for pod in state.pods:
             if pod.is_ready and not pod.is_terminating:
-                yield ToolAction(act=Act.DELETE_POD, name=pod.name, uid=pod.uid)
+                yield ToolAction(Act.DELETE_POD, pod)
 
 
 def _replica_set(state: ToolState) -> Iterator[ToolAction]:
     found = state.replica_set
     if found is None:
-        yield ToolAction(act=Act.CREATE_REPLICA_SET)
+        yield ToolAction(Act.CREATE_REPLICA_SET)
     elif not found.is_terminating and (found.template != state.template or found.replicas != 1):
-        yield ToolAction(act=Act.CHANGE_REPLICA_SET, name=found.name, uid=found.uid)
+        yield ToolAction(Act.CHANGE_REPLICA_SET, found)
 
 
 def _outdated_pods(state: ToolState) -> Iterator[ToolAction]:
@@ -129,4 +133,4 @@ def _outdated_pods(state: ToolState) -> Iterator[ToolAction]:
         return
     for pod in state.pods:
         if pod.template != state.template and not pod.is_terminating:
-            yield ToolAction(act=Act.DELETE_POD, name=pod.name, uid=pod.uid)
+            yield ToolAction(Act.DELETE_POD, pod)

@@ -9,6 +9,7 @@ from etcd_operator.controllers.etcd_backup_schedule.decide.state import Schedule
 from unit.controllers.etcd_backup_schedule.decide.schedules import at, planned, state, taken
 
 RUNS = taken("22 12:00", "BackingUp")
+PREVIOUS = "EtcdBackup s-20261122-1200"
 ONE, TWO, FOUR = (f"2026-11-22T{hour}:00:00Z" for hour in (13, 14, 16))
 WITHIN = "within spec.startingDeadlineSeconds"
 
@@ -173,7 +174,7 @@ def test_nothing_is_done_for_a_schedule_that_is_being_deleted() -> None:
             "EtcdBackup s-20261122-1200 has not ended; the next backup is due at 2026-11-22T15:00:00Z",
             (
                 "BackupSkipped",
-                f"skipped the backups due from {ONE} to {TWO}: EtcdBackup s-20261122-1200 had not ended {WITHIN}",
+                f"skipped the backups due from {ONE} to {TWO}: {PREVIOUS} had not ended {WITHIN}",
             ),
         ),
         (state(is_suspended=True), "no backup is started while spec.suspend is true", None),

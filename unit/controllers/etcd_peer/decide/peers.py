@@ -3,7 +3,7 @@
 from typing import Any
 
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts
-from etcd_operator.controllers.etcd_peer.decide.actions import AnnotateStarted
+from etcd_operator.controllers.etcd_peer.decide.plan import AnnotateStarted
 from etcd_operator.controllers.etcd_peer.decide.state import InitialPeer, PeerState
 from unit.controllers.etcd_cluster.decide.builders import claim
 

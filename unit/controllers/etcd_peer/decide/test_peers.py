@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, PeerFinding
-from etcd_operator.controllers.etcd_peer.decide.actions import Act, PeerAction, PeerPlan
-from etcd_operator.controllers.etcd_peer.decide.plan import RULES, plan
+from etcd_operator.controllers.etcd_peer.decide.plan import RULES, Act, PeerAction, PeerPlan, plan
 from etcd_operator.controllers.etcd_peer.decide.state import Awaited, InitialPeer, PeerState
 from unit.controllers.etcd_cluster.decide.builders import claim
 from unit.controllers.etcd_peer.decide.peers import STARTED, initial, joining, other, running, unstarted

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, PeerFinding, PodProblem
-from etcd_operator.controllers.etcd_peer.decide.actions import Act, CleanUp, Disown, PeerAction, PeerPlan
-from etcd_operator.controllers.etcd_peer.decide.plan import plan
+from etcd_operator.controllers.etcd_peer.decide.plan import Act, CleanUp, Disown, PeerAction, PeerPlan, plan
 from etcd_operator.controllers.etcd_peer.decide.state import Awaited, PeerState
 from unit.controllers.etcd_peer.decide.peers import KEPT, initial, joining, other, running
 
