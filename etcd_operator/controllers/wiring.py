@@ -1,6 +1,7 @@
 """How the caches and controllers of each group are wired."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -90,22 +91,10 @@ def _improbable(
             clock=wiring.clock,
         ),
     )
-    reconciler = parts.reconciler(wiring)
-    quorums = quorum_check(wiring, reconciler.prober, to_cluster)
-    clusters = wiring.new_controller("improbable-cluster", reconciler.reconcile)
+    group = _cluster_group(wiring, "improbable-cluster", parts, other, to_cluster, answered)
     peer_controller = wiring.new_controller("improbable-peer", peer_reconciler.reconcile)
-    to_cluster.target, answered.target = clusters.enqueue, clusters.resume
-    caches.wake(clusters.enqueue, clusters.restart)
     peer_reconciler.wake(peer_controller.enqueue)
-    return ClusterGroup(
-        name=improbable.GROUP,
-        informers=tuple(caches.all()),
-        others=(other.clusters,),
-        controllers=(clusters, peer_controller),
-        checks=(quorums.check,),
-        closing=(quorums.stop, reconciler.prober.stop, readings.inquiries.stop),
-        prober=reconciler.prober,
-    )
+    return replace(group, controllers=(*group.controllers, peer_controller))
 
 
 def _peer_reconciler(
@@ -169,18 +158,26 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         conflicting_cluster=_conflicting_cluster(other, or_equal=True),
         tool_backups_of=tool_backups,
     )
-    reconciler = parts.reconciler(wiring)
+    group = _cluster_group(wiring, "coreos-cluster", parts, other, to_cluster, answered)
+    return replace(group, closing=(*group.closing, tool_backups.inquiries.stop))
+
+
+def _cluster_group(
+    wiring: Wiring, name: str, parts: Parts[Any], other: Caches[Any], to_cluster: Later, answered: Later
+) -> ClusterGroup:
+    """The group with a controller of clusters. name: of that controller."""
+    reconciler, caches = parts.reconciler(wiring), parts.caches
     quorums = quorum_check(wiring, reconciler.prober, to_cluster)
-    clusters = wiring.new_controller("coreos-cluster", reconciler.reconcile)
+    clusters = wiring.new_controller(name, reconciler.reconcile)
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
     caches.wake(clusters.enqueue, clusters.restart)
     return ClusterGroup(
-        name=coreos.GROUP,
+        name=caches.resource.group,
         informers=tuple(caches.all()),
         others=(other.clusters,),
         controllers=(clusters,),
         checks=(quorums.check,),
-        closing=(quorums.stop, reconciler.prober.stop, tool_backups.inquiries.stop, readings.inquiries.stop),
+        closing=(quorums.stop, reconciler.prober.stop, parts.readings.inquiries.stop),
         prober=reconciler.prober,
     )
 

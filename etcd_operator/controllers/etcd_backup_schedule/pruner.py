@@ -8,19 +8,11 @@ from dataclasses import dataclass
 
 import structlog
 
-from etcd_operator.api.backup_schedules import (
-    EtcdBackupSchedule,
-    ScheduleSpec,
-    ScheduleStatus,
-)
+from etcd_operator.api.backup_schedules import EtcdBackupSchedule, ScheduleSpec, ScheduleStatus
 from etcd_operator.api.backups import COMPLETED
 from etcd_operator.api.meta import condition_of
 from etcd_operator.controllers.etcd_backup_schedule.decide import prune
-from etcd_operator.controllers.etcd_backup_schedule.decide.prune import (
-    PruneAct,
-    PrunePlan,
-    PruneState,
-)
+from etcd_operator.controllers.etcd_backup_schedule.decide.prune import PruneAct, PrunePlan, PruneState
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import described_retention
 from etcd_operator.controllers.etcd_backup_schedule.decide.status import PRUNED
 from etcd_operator.controllers.etcd_backup_schedule.manifests import prune_job

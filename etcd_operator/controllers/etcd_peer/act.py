@@ -15,13 +15,7 @@ from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION, TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.manifests import persistent
-from etcd_operator.controllers.etcd_peer.decide.plan import (
-    Act,
-    AnnotateStarted,
-    CleanUp,
-    Disown,
-    PeerAction,
-)
+from etcd_operator.controllers.etcd_peer.decide.plan import Act, AnnotateStarted, CleanUp, Disown, PeerAction
 from etcd_operator.controllers.etcd_peer.decide.state import PeerState
 from etcd_operator.controllers.shared.objects import Objects, name_conflict
 from etcd_operator.decoding import convert

@@ -5,16 +5,7 @@ import pytest
 from unit.fakes.apiserver import Json
 from unit.passes.bodies import BACKUPS, SCHEDULES
 from unit.passes.jobs import STORED, Made, container_of, ended, schedule
-from unit.passes.schedule_steps import (
-    FIRST,
-    SECOND,
-    begun,
-    created,
-    let_run,
-    messages,
-    ready,
-    status,
-)
+from unit.passes.schedule_steps import FIRST, SECOND, begun, created, let_run, messages, ready, status
 
 
 def test_each_time_creates_an_etcd_backup_and_reports_what_came_of_it(made: Made) -> None:

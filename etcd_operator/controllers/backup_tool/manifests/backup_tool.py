@@ -16,13 +16,6 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.shared.manifests import command
-from etcd_operator.controllers.shared.manifests.command import (
-    SCRATCH,
-    SCRATCH_VOLUME,
-    SECRETS,
-    PodVolume,
-    secret_volume,
-)
 from etcd_operator.controllers.shared.manifests.digest import digest
 from etcd_operator.controllers.shared.manifests.security import security
 from etcd_operator.controllers.shared.manifests.service import service
@@ -32,9 +25,9 @@ from etcd_operator.pods.contract import BACKUP_TOOL_PORT
 CONTAINER = "backup"
 PORT_NAME = "backup-service"
 FOLDER = "/var/etcd-backup"
-TOKEN_FOLDER = f"{SECRETS}/token"
+TOKEN_FOLDER = f"{command.SECRETS}/token"
 TOKEN_KEY = "token"  # noqa: S105 -- the key in the Secret
-AWS_FOLDER = f"{SECRETS}/aws"
+AWS_FOLDER = f"{command.SECRETS}/aws"
 TEMPLATE_ANNOTATION = f"{coreos.GROUP}/backup-template"
 """On the ReplicaSet and its pods: the digest of the template that they were made from."""
 
@@ -165,7 +158,7 @@ def _arguments(tool: ToolSettings) -> list[str]:
         f"--interval={policy.backup_interval_in_second}",
         f"--max-backups={policy.max_backups}",
         f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}",
-        f"--scratch-dir={SCRATCH}",
+        f"--scratch-dir={command.SCRATCH}",
     ]
 
 
@@ -188,7 +181,7 @@ def _options(target: S3Target) -> Iterator[str]:
 
 
 def _env(policy: BackupPolicy) -> Iterator[RawObject]:
-    yield {"name": "HOME", "value": SCRATCH}
+    yield {"name": "HOME", "value": command.SCRATCH}
     if policy.s3 is not None:
         yield from s3_env(policy.s3)
 
@@ -200,9 +193,13 @@ def s3_env(target: S3Target) -> Iterator[RawObject]:
         yield {"name": "AWS_CONFIG_FILE", "value": f"{AWS_FOLDER}/config"}
 
 
-def _volumes(tool: ToolSettings) -> Iterator[PodVolume]:
-    yield SCRATCH_VOLUME
-    yield "token", secret_volume(tool_name(tool.cluster.name)), {"mountPath": TOKEN_FOLDER, "readOnly": True}
+def _volumes(tool: ToolSettings) -> Iterator[command.PodVolume]:
+    yield command.SCRATCH_VOLUME
+    yield (
+        "token",
+        command.secret_volume(tool_name(tool.cluster.name)),
+        {"mountPath": TOKEN_FOLDER, "readOnly": True},
+    )
     target = tool.policy.s3
     if target is None:
         source = {"persistentVolumeClaim": {"claimName": claim_name(tool.cluster.name)}}
@@ -211,7 +208,7 @@ def _volumes(tool: ToolSettings) -> Iterator[PodVolume]:
         yield from s3_volumes(target)
 
 
-def s3_volumes(target: S3Target) -> Iterator[PodVolume]:
+def s3_volumes(target: S3Target) -> Iterator[command.PodVolume]:
     """The credentials, as `_volumes`."""
     if target.aws_secret:
-        yield "aws", secret_volume(target.aws_secret), {"mountPath": AWS_FOLDER, "readOnly": True}
+        yield "aws", command.secret_volume(target.aws_secret), {"mountPath": AWS_FOLDER, "readOnly": True}

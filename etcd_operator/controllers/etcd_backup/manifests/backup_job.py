@@ -10,20 +10,10 @@ from etcd_operator.api.backups import KIND, UID_LABEL, BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.controllers.shared.decide.backup_spec import series_of, url_in_pod
 from etcd_operator.controllers.shared.manifests import job as job_of
+from etcd_operator.controllers.shared.manifests import job_pod
 from etcd_operator.controllers.shared.manifests.command import SCRATCH
-from etcd_operator.controllers.shared.manifests.job_pod import (
-    CONTAINER,
-    REPORT,
-    UNDISTURBED,
-    container,
-    keys_flag,
-    pod,
-    programs,
-)
 
 VERIFY_CONTAINER = "verify"
-NAME_LABELS = {"app.kubernetes.io/name": "etcd-backup"}
-VERIFY_NAME_LABELS = {"app.kubernetes.io/name": "etcd-backup-verification"}
 TRIAL_RESOURCES: RawObject = {"requests": {"cpu": "100m", "memory": "256Mi"}}
 """A restored etcd needs as much memory as a member, which depends on the data: there is no limit."""
 
@@ -37,8 +27,10 @@ def job(
     metadata: ObjectMeta, spec: BackupSpec, *, image: str, url: str, endpoints: Sequence[str]
 ) -> RawObject:
     """The Job. url: the rendered one. endpoints: `host:port` of each member that may be the source."""
-    runs = container(spec, CONTAINER, image, _arguments(spec, url, endpoints, series_of(metadata)))
-    return _job(metadata, job_name(metadata), NAME_LABELS, pod(spec, runs))
+    runs = job_pod.container(
+        spec, job_pod.CONTAINER, image, _arguments(spec, url, endpoints, series_of(metadata))
+    )
+    return _job(metadata, job_name(metadata), "etcd-backup", job_pod.pod(spec, runs))
 
 
 def verification_job(
@@ -46,22 +38,22 @@ def verification_job(
 ) -> RawObject:
     """The Job that verifies what is stored at `url`. etcd_image: for a test restore, empty for none."""
     arguments = _verify_arguments(spec, url, etcd_image)
-    runs = container(spec, VERIFY_CONTAINER, image, arguments, reads_only=True)
-    made = pod(spec, runs)
+    runs = job_pod.container(spec, VERIFY_CONTAINER, image, arguments, reads_only=True)
+    made = job_pod.pod(spec, runs)
     if etcd_image:
         runs["resources"] = TRIAL_RESOURCES
-        made |= programs(etcd_image)
-    return _job(metadata, job_name(metadata, is_verification=True), VERIFY_NAME_LABELS, made)
+        made |= job_pod.programs(etcd_image)
+    return _job(metadata, job_name(metadata, is_verification=True), "etcd-backup-verification", made)
 
 
-def _job(metadata: ObjectMeta, name: str, name_labels: dict[str, str], pod: RawObject) -> RawObject:
+def _job(metadata: ObjectMeta, name: str, app: str, pod: RawObject) -> RawObject:
     return job_of.job(
         metadata,
         kind=KIND,
         name=name,
-        labels={**name_labels, UID_LABEL: metadata.uid},
+        labels={job_of.APP_LABEL: app, UID_LABEL: metadata.uid},
         pod=pod,
-        annotations=UNDISTURBED,
+        annotations=job_pod.UNDISTURBED,
     )
 
 
@@ -69,14 +61,14 @@ def _arguments(spec: BackupSpec, url: str, endpoints: Sequence[str], series: str
     arguments = ["backup", f"--endpoints={','.join(endpoints)}", f"--to={url_in_pod(url)}"]
     if spec.compression is not None:
         arguments.append("--compress")
-    arguments += keys_flag(spec)
+    arguments += job_pod.keys_flag(spec)
     if series:
         arguments.append(f"--series={series}")
-    return [*arguments, *REPORT]
+    return [*arguments, *job_pod.REPORT]
 
 
 def _verify_arguments(spec: BackupSpec, url: str, etcd_image: str) -> list[str]:
     arguments = ["verify", url_in_pod(url)]
     if etcd_image:
         arguments += ["--restore", "--etcd-in-pod", f"--scratch-dir={SCRATCH}"]
-    return [*arguments, *keys_flag(spec), *REPORT]
+    return [*arguments, *job_pod.keys_flag(spec), *job_pod.REPORT]

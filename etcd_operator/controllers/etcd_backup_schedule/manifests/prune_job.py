@@ -16,7 +16,6 @@ from etcd_operator.controllers.shared.decide.backup_spec import url_in_pod
 from etcd_operator.controllers.shared.manifests import job as job_of
 from etcd_operator.controllers.shared.manifests.job_pod import CONTAINER, REPORT, UNDISTURBED, container, pod
 
-NAME_LABELS = {"app.kubernetes.io/name": "etcd-backup-prune"}
 RETRIES = 2
 SECONDS = 1800
 
@@ -46,7 +45,7 @@ def job(
         schedule,
         kind=KIND,
         name=job_name(schedule),
-        labels={**NAME_LABELS, UID_LABEL: schedule.uid},
+        labels={job_of.APP_LABEL: "etcd-backup-prune", UID_LABEL: schedule.uid},
         pod=pod(plain, container(plain, CONTAINER, image, arguments)),
         retries=RETRIES,
         annotations=UNDISTURBED,

@@ -8,20 +8,10 @@ from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import KIND
 from etcd_operator.controllers.shared.decide.backup_spec import url_in_pod
+from etcd_operator.controllers.shared.manifests import restoring_job
 from etcd_operator.controllers.shared.manifests.affinity import required_terms, spread_among, terms_among
 from etcd_operator.controllers.shared.manifests.job import job_name as job_name_of
 from etcd_operator.controllers.shared.manifests.job_pod import REPORT, keys_flag
-from etcd_operator.controllers.shared.manifests.restoring_job import (
-    CHECK_CONTAINER,
-    RestoredMember,
-    flags_of,
-    job_of,
-    labels_of,
-    placement,
-    pod_of,
-    restoring_job,
-    restoring_pod,
-)
 from etcd_operator.controllers.shared.manifests.security import as_etcd, security
 
 
@@ -38,15 +28,18 @@ def job_name(metadata: ObjectMeta, ordinal: int) -> str:
 def check_job(metadata: ObjectMeta, access: BackupSpec, *, image: str, url: str) -> RawObject:
     """The Job that reads the whole backup at `url`, and reports what it is."""
     arguments = ["restore", url_in_pod(url), "--check", *keys_flag(access), *REPORT]
-    return job_of(
-        metadata, check_name(metadata), CHECK_CONTAINER, pod_of(access, CHECK_CONTAINER, image, arguments)
+    return restoring_job.job_of(
+        metadata,
+        check_name(metadata),
+        restoring_job.CHECK_CONTAINER,
+        restoring_job.pod_of(access, restoring_job.CHECK_CONTAINER, image, arguments),
     )
 
 
 def job(  # noqa: PLR0913 -- all that a Job depends on
     metadata: ObjectMeta,
     access: BackupSpec,
-    member: RestoredMember,
+    member: restoring_job.RestoredMember,
     template: PodTemplate,
     *,
     image: str,
@@ -61,17 +54,28 @@ def job(  # noqa: PLR0913 -- all that a Job depends on
     bump: how much higher the revisions of the new cluster are, the same for all members. claim_uid: of the
     claim, so that another one of that name is not taken for it.
     """
-    flags = [*keys_flag(access), *flags_of(member, sha256), f"--bump-revision={bump}"]
-    spec = restoring_pod(access, member, url, flags, image=image, etcd_image=etcd_image)
+    flags = [
+        *keys_flag(access),
+        *restoring_job.flags_of(member, sha256),
+        f"--bump-revision={bump}",
+    ]
+    spec = restoring_job.restoring_pod(access, member, url, flags, image=image, etcd_image=etcd_image)
     # The member reads what this pod writes, and runs where its volume is.
     spec["securityContext"] = as_etcd(security(template).pod)
-    spec |= placement(metadata, template, required=_required(metadata, template, member))
-    spread = spread_among(template, member.labels, labels_of(metadata))
+    spec |= restoring_job.placement(metadata, template, required=_required(metadata, template, member))
+    spread = spread_among(template, member.labels, restoring_job.labels_of(metadata))
     if spread:
         spec["topologySpreadConstraints"] = spread
-    return restoring_job(metadata, KIND, job_name(metadata, member.ordinal), spec, claim_uid=claim_uid)
+    return restoring_job.restoring_job(
+        metadata, KIND, job_name(metadata, member.ordinal), spec, claim_uid=claim_uid
+    )
 
 
-def _required(metadata: ObjectMeta, template: PodTemplate, member: RestoredMember) -> list[RawObject]:
+def _required(
+    metadata: ObjectMeta, template: PodTemplate, member: restoring_job.RestoredMember
+) -> list[RawObject]:
     """Apart from whatever the member has to be apart from, and from each other if the members are."""
-    return [*required_terms(template), *terms_among(template, member.labels, labels_of(metadata))]
+    return [
+        *required_terms(template),
+        *terms_among(template, member.labels, restoring_job.labels_of(metadata)),
+    ]

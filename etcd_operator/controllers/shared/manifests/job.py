@@ -6,6 +6,7 @@ from etcd_operator.api.backups import API_VERSION
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.controllers.shared.manifests.owner import owned_by
 
+APP_LABEL = "app.kubernetes.io/name"
 _LONGEST_NAME = 63  # of the label with the name of a Job that pods carry
 
 

@@ -16,15 +16,6 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.restores import OptionalSecretKey
 from etcd_operator.controllers.shared.decide.backup_spec import CLAIM_FOLDER
 from etcd_operator.controllers.shared.manifests import command
-from etcd_operator.controllers.shared.manifests.command import (
-    READ_ONLY_BY_OWNER,
-    REPORT_PATH,
-    SCRATCH,
-    SCRATCH_VOLUME,
-    SECRETS,
-    PodVolume,
-    secret_volume,
-)
 from etcd_operator.controllers.shared.manifests.security import RESTRICTED
 
 CONTAINER = "backup"
@@ -35,7 +26,7 @@ UNDISTURBED = {
 }
 """Annotations that keep autoscalers from evicting a pod: a backup that is evicted has failed."""
 
-REPORT = ("--json", f"--report={REPORT_PATH}")
+REPORT = ("--json", f"--report={command.REPORT_PATH}")
 
 RESOURCES: RawObject = {
     "requests": {"cpu": "100m", "memory": "128Mi"},
@@ -64,7 +55,7 @@ def programs(image: str) -> RawObject:
 
 def keys_flag(spec: BackupSpec) -> list[str]:
     """The flag with the keys of an encrypted backup, if it is one."""
-    return [f"--encryption-keys={SECRETS}/encryption"] if spec.encryption is not None else []
+    return [f"--encryption-keys={command.SECRETS}/encryption"] if spec.encryption is not None else []
 
 
 def container(
@@ -75,7 +66,7 @@ def container(
     made: RawObject = {
         **command.container(name, image, arguments, _env(spec), volumes),
         "resources": RESOURCES,
-        "terminationMessagePath": REPORT_PATH,
+        "terminationMessagePath": command.REPORT_PATH,
         "securityContext": RESTRICTED.container,
     }
     environment = spec.destination.credentials.environment
@@ -93,38 +84,41 @@ def pod(spec: BackupSpec, container: RawObject) -> RawObject:
 
 
 def _env(spec: BackupSpec) -> Iterator[RawObject]:
-    yield {"name": "HOME", "value": SCRATCH}
+    yield {"name": "HOME", "value": command.SCRATCH}
     credentials = spec.destination.credentials
     if credentials.aws is not None:
-        yield {"name": "AWS_SHARED_CREDENTIALS_FILE", "value": f"{SECRETS}/aws/credentials"}
+        yield {"name": "AWS_SHARED_CREDENTIALS_FILE", "value": f"{command.SECRETS}/aws/credentials"}
     if credentials.google_cloud is not None:
-        yield {"name": "GOOGLE_APPLICATION_CREDENTIALS", "value": f"{SECRETS}/google/credentials.json"}
+        yield {
+            "name": "GOOGLE_APPLICATION_CREDENTIALS",
+            "value": f"{command.SECRETS}/google/credentials.json",
+        }
 
 
-def _volumes(spec: BackupSpec, *, reads_only: bool = False) -> Iterator[PodVolume]:
+def _volumes(spec: BackupSpec, *, reads_only: bool = False) -> Iterator[command.PodVolume]:
     """reads_only: the claim with backups is mounted for reading only."""
-    yield SCRATCH_VOLUME
+    yield command.SCRATCH_VOLUME
     destination = spec.destination
     if destination.credentials.aws is not None:
         yield _file("aws", "credentials", destination.credentials.aws.secret_key_ref)
     if destination.credentials.google_cloud is not None:
         yield _file("google", "credentials.json", destination.credentials.google_cloud.secret_key_ref)
     if spec.encryption is not None:
-        source = secret_volume(spec.encryption.secret_name)
-        yield "encryption", source, {"mountPath": f"{SECRETS}/encryption", "readOnly": True}
+        source = command.secret_volume(spec.encryption.secret_name)
+        yield "encryption", source, {"mountPath": f"{command.SECRETS}/encryption", "readOnly": True}
     if destination.persistent_volume_claim is not None:
         claim = {"claimName": destination.persistent_volume_claim.claim_name}
         mount = {"mountPath": CLAIM_FOLDER} | ({"readOnly": True} if reads_only else {})
         yield "backups", {"persistentVolumeClaim": claim}, mount
 
 
-def _file(name: str, path: str, key: SecretKey) -> PodVolume:
+def _file(name: str, path: str, key: SecretKey) -> command.PodVolume:
     """One key of a Secret as a file."""
     secret: RawObject = {
         "secretName": key.name,
         "items": [{"key": key.key, "path": path}],
-        "defaultMode": READ_ONLY_BY_OWNER,
+        "defaultMode": command.READ_ONLY_BY_OWNER,
     }
     if isinstance(key, OptionalSecretKey) and key.optional:
         secret["optional"] = True
-    return name, {"secret": secret}, {"mountPath": f"{SECRETS}/{name}", "readOnly": True}
+    return name, {"secret": secret}, {"mountPath": f"{command.SECRETS}/{name}", "readOnly": True}

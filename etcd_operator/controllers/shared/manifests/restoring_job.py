@@ -14,6 +14,7 @@ from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, KIND, UID_LABEL
 from etcd_operator.controllers.shared.decide.backup_spec import url_in_pod
 from etcd_operator.controllers.shared.manifests.affinity import preferred_apart
 from etcd_operator.controllers.shared.manifests.command import SCRATCH
+from etcd_operator.controllers.shared.manifests.job import APP_LABEL
 from etcd_operator.controllers.shared.manifests.job import job as owned_job
 from etcd_operator.controllers.shared.manifests.job_pod import REPORT, container, pod, programs
 from etcd_operator.controllers.shared.manifests.pod import DATA_DIR, DATA_VOLUME, RESTORED_DIR, scheduling
@@ -23,7 +24,6 @@ PROGRESS_PORT = 19998
 
 CHECK_CONTAINER = "verify"
 CONTAINER = "restore"
-NAME_LABELS = {"app.kubernetes.io/name": "etcd-restore"}
 
 _RETRIES = 3
 _NOT_REPEATED = [1, 2, 3]
@@ -119,7 +119,7 @@ def job_of(
         metadata,
         kind=kind,
         name=name,
-        labels={**NAME_LABELS, **labels_of(metadata)},
+        labels={APP_LABEL: "etcd-restore", **labels_of(metadata)},
         pod=spec,
         retries=_RETRIES,
     )

@@ -15,10 +15,7 @@ from etcd_operator.controllers.etcd_backup.decide.plan import (
     plan,
     rests_on_absence,
 )
-from etcd_operator.controllers.etcd_backup.decide.state import (
-    BackupState,
-    SourceCluster,
-)
+from etcd_operator.controllers.etcd_backup.decide.state import BackupState, SourceCluster
 from etcd_operator.controllers.shared.decide.job_report import JobReport, StoredManifest
 from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE, JobEnd, JobPod, JobState
 

@@ -5,11 +5,7 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.controllers.etcd_restore.decide.plan import PROGRESS_POLL
-from etcd_operator.controllers.shared.decide.job_state import (
-    Evictions,
-    JobState,
-    evicted_again,
-)
+from etcd_operator.controllers.shared.decide.job_state import Evictions, JobState, evicted_again
 from unit.controllers.etcd_restore.decide.restore_states import BEGUN, RUNS, planned
 
 ONCE = Evictions(count=1, pod="j-1", node="n1", message="low on disk")
