@@ -120,10 +120,16 @@ class Jobs:
         self.report(pod, **ended(document, exit_code, name=name))
         self.end(job, "Failed" if exit_code else "Complete")
 
+    def waiting(self) -> list[Json]:
+        """Those that have no pod, and are not being deleted."""
+        owners = (owner for pod in self.pods() for owner in pod["metadata"].get("ownerReferences", ()))
+        begun = {owner["uid"] for owner in owners}
+        kept = (job for job in self.all() if not job["metadata"].get("deletionTimestamp"))
+        return [job for job in kept if job["metadata"]["uid"] not in begun]
+
     def run_all(self) -> bool:
         """Run every Job that has not begun, to success; whether there was one."""
-        begun = {owner["uid"] for pod in self.pods() for owner in pod["metadata"]["ownerReferences"]}
-        waiting = [job for job in self.all() if job["metadata"]["uid"] not in begun]
+        waiting = self.waiting()
         for job in waiting:
             self.run(job, _report(job))
         return bool(waiting)

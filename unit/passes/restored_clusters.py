@@ -10,7 +10,7 @@ from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS, SERVICES
 from unit.fakes.etcd.launcher import Saved
 from unit.passes.bench import Bench, bootstrapped
 from unit.passes.bodies import BACKUPS, IMPROBABLE, persistent
-from unit.passes.jobs import Jobs, backup, ended
+from unit.passes.jobs import Jobs, backup, container, ended
 from unit.passes.manual_recoveries import TOKEN
 
 RESTORE = "etcd.improbable.io/restore"
@@ -51,18 +51,14 @@ class Stored:
 
     def run_job(self) -> bool:
         """Run a Job that has no pod, as `etcd-operator restore` does; whether there was one."""
-        begun = {o["uid"] for pod in self.jobs.pods() for o in pod["metadata"]["ownerReferences"]}
-        for job in self.jobs.all():
-            if job["metadata"]["uid"] in begun or job["metadata"].get("deletionTimestamp"):
-                continue
-            self._restore(job)
-            return True
-        return False
+        waiting = self.jobs.waiting()
+        if waiting:
+            self._restore(waiting[0])
+        return bool(waiting)
 
     def _restore(self, job: Json) -> None:
         (main,) = job["spec"]["template"]["spec"]["containers"]
-        running = [{"name": main["name"], "state": {"running": {}}}]
-        pod = self.jobs.start(job, phase="Running", containerStatuses=running)
+        pod = self.jobs.start(job, phase="Running", **container(main["name"], running={}))
         if self.failure is None:
             self._fill(job, main["args"])
         self.jobs.report(pod, **ended(self.failure, 1 if self.failure else 0, name=main["name"]))

@@ -1,6 +1,5 @@
 """EtcdRestores, and the Jobs that one has, played step by step by a test."""
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +9,7 @@ from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import IMPROBABLE, RESTORES, STORAGE
-from unit.passes.jobs import Jobs
+from unit.passes.jobs import Jobs, container, container_of, ended
 
 SNAPSHOT = {
     "etcdVersion": "3.6.16",
@@ -72,41 +71,31 @@ class Restoring:
     def named(self, part: str) -> list[Json]:
         return [job for job in self.jobs.all() if part in job["metadata"]["name"]]
 
+    def begun(self, size: int = 3) -> list[Json]:
+        """The Jobs of all members of a restore that is created now; nothing has run them yet."""
+        self.made.create(*restore(template={**TEMPLATE, "replicas": size}))
+        self.until(lambda: len(self.named("r-0-")) == 1)
+        self.made.drain()
+        return [job for number in range(size) for job in self.named(f"r-{number}-")]
+
     def start(self, job: Json) -> str:
         """Its pod runs."""
-        (main,) = job["spec"]["template"]["spec"]["containers"]
-        statuses = [{"name": main["name"], "state": {"running": {}}}]
-        return self.jobs.start(job, phase="Running", podIP="10.9.0.1", containerStatuses=statuses)
+        return self.jobs.start(
+            job, phase="Running", podIP="10.9.0.1", **container(container_of(job), running={})
+        )
 
     def finish(self, job: Json, pod: str, document: Json | None, exit_code: int) -> None:
         """Its pod ends with this report, and the Job with it."""
-        phase = "Failed" if exit_code else "Succeeded"
-        self.end_container(job, pod, document, exit_code, phase=phase)
+        self.jobs.report(pod, **ended(document, exit_code, name=container_of(job)))
         self.jobs.end(job, "Failed" if exit_code else "Complete")
 
-    def end_container(
-        self, job: Json, pod: str, document: Json | None, exit_code: int = 0, *, phase: str = "Running"
-    ) -> None:
-        """Its container ends with this report."""
-        (main,) = job["spec"]["template"]["spec"]["containers"]
-        ended = {
-            "exitCode": exit_code,
-            "reason": "Error" if exit_code else "Completed",
-            "message": json.dumps(document) if document is not None else "",
-        }
-        statuses = [{"name": main["name"], "state": {"terminated": ended}}]
-        self.jobs.report(pod, phase=phase, containerStatuses=statuses)
+    def end_container(self, job: Json, pod: str, document: Json | None, exit_code: int = 0) -> None:
+        """Its container ends with this report, and Kubernetes has not noted the end of the pod."""
+        self.jobs.report(pod, **{**ended(document, exit_code, name=container_of(job)), "phase": "Running"})
 
     def run_all(self) -> bool:
         """Run every Job that has no pod; whether there was one."""
-        begun = {
-            owner["uid"] for pod in self.jobs.pods() for owner in pod["metadata"].get("ownerReferences", ())
-        }
-        waiting = [
-            job
-            for job in self.jobs.all()
-            if job["metadata"]["uid"] not in begun and not job["metadata"].get("deletionTimestamp")
-        ]
+        waiting = self.jobs.waiting()
         for job in waiting:
             name = job["metadata"]["name"]
             found = next((answer for part, answer in self.answers.items() if part in name), None)

@@ -43,10 +43,8 @@ def let_run(made: Made, seconds: float) -> None:
 def fail_all(made: Made) -> None:
     """End every Job that has not begun with a failure."""
     world, jobs = made
-    begun = {owner["uid"] for pod in jobs.pods() for owner in pod["metadata"]["ownerReferences"]}
-    for job in jobs.all():
-        if job["metadata"]["uid"] not in begun:
-            jobs.run(job, {"error": "no bucket", "reason": "BucketMissing"}, exit_code=1)
+    for job in jobs.waiting():
+        jobs.run(job, {"error": "no bucket", "reason": "BucketMissing"}, exit_code=1)
     world.drain()
 
 

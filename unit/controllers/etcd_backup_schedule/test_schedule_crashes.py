@@ -3,12 +3,10 @@
 import pytest
 
 from etcd_operator.keys import Key
-from etcd_operator.kube import resources
 from unit.fakes.apiserver.kinds import JOBS
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import BACKUPS, SCHEDULES
 from unit.passes.disturbance import DISTURBANCES, Disturbance
-from unit.passes.harness import objects_of
 from unit.passes.job_crashes import Errand
 from unit.passes.jobs import Jobs, schedule
 from unit.passes.schedule_steps import FIRST, SECOND, created, let_run, reported, status
@@ -161,17 +159,6 @@ def test_a_change_that_only_the_api_server_shows_is_respected(change: dict[str, 
         made.wait(120.0)
         assert created(made) == []
         assert made.names(JOBS) == []
-
-
-def test_a_reply_that_was_lost_is_no_second_backup() -> None:
-    with bench() as made:
-        made.start()
-        made.create(*schedule())
-        made.run_until(lambda: bool(made.names(BACKUPS)))
-        stored = made.get(BACKUPS, FIRST)
-        metadata = {k: v for k, v in stored["metadata"].items() if k != "resourceVersion"}
-        assert not objects_of(made.api).create(resources.BACKUPS, {**stored, "metadata": metadata})
-        assert made.names(BACKUPS) == [FIRST]
 
 
 def test_an_outdated_copy_of_a_schedule_does_not_overwrite_its_status() -> None:

@@ -3,7 +3,7 @@
 from etcd_operator.controllers.shared.decide.job_state import LONGEST_PAUSE, START_PATIENCE
 from unit.fakes.apiserver import Json
 from unit.passes.jobs import ELSEWHERE
-from unit.passes.restoring import SNAPSHOT, TEMPLATE, Restoring, made, restore
+from unit.passes.restoring import SNAPSHOT, Restoring, made, restore
 
 __all__ = ["made"]
 
@@ -15,10 +15,7 @@ PAUSE = 40.0
 
 def first_job(made: Restoring) -> Json:
     """That of the only member, which nothing has run yet."""
-    made.made.create(*restore(template={**TEMPLATE, "replicas": 1}))
-    made.until(lambda: bool(made.named("r-0-")))
-    made.made.drain()
-    (job,) = made.named("r-0-")
+    (job,) = made.begun(size=1)
     return job
 
 

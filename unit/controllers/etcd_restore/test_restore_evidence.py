@@ -37,9 +37,7 @@ def test_what_a_container_reports_at_its_end_counts_before_kubernetes_notes_the_
 def test_a_container_that_ended_otherwise_waits_for_its_job(
     made: Restoring, document: Json | None, exit_code: int
 ) -> None:
-    made.made.create(*restore(template={**TEMPLATE, "replicas": 1}))
-    made.until(lambda: len(made.named("r-0-")) == 1)
-    (job,) = made.named("r-0-")
+    (job,) = made.begun(size=1)
     made.end_container(job, made.start(job), document, exit_code)
     made.made.drain()
     assert (made.phase, made.clusters) == ("Pending", [])
@@ -48,10 +46,7 @@ def test_a_container_that_ended_otherwise_waits_for_its_job(
 
 def test_the_data_in_a_claim_is_that_of_the_job_that_restored_to_it(made: Restoring) -> None:
     """A claim that somebody deleted and created again is empty, whatever its Job reported."""
-    made.made.create(*restore())
-    made.until(lambda: len(made.named("r-2-")) == 1)
-    made.made.drain()
-    jobs = [job for part in ("r-0-", "r-1-", "r-2-") for job in made.named(part)]
+    jobs = made.begun()
     for job in jobs[:2]:
         made.finish(job, made.start(job), {"snapshot": SNAPSHOT}, 0)
     made.made.drain()

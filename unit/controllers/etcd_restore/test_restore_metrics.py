@@ -39,15 +39,8 @@ def ends(made: Restoring) -> list[str]:
     return operator(made).restore_ends
 
 
-def begin(made: Restoring) -> None:
-    """Each member has a Job."""
-    made.made.create(*restore())
-    made.until(lambda: len(made.named("r-0-")) == 1)
-    made.made.drain()
-
-
 def test_a_restore_that_is_completed_is_counted_once_and_shown_until_it_is_deleted(made: Restoring) -> None:
-    begin(made)
+    made.begun()
     assert ends(made) == []
     made.until_ended()
     made.made.wait(30.0)
@@ -61,7 +54,7 @@ def test_a_restore_that_is_completed_is_counted_once_and_shown_until_it_is_delet
 
 def test_a_restore_that_fails_is_counted_once(made: Restoring) -> None:
     made.answers["-0-"] = DAMAGED
-    begin(made)
+    made.begun()
     made.until_ended("Failed")
     made.made.wait(30.0)
     assert (metrics(made), ends(made)) == (FAILED, ["Failed"])
@@ -89,7 +82,7 @@ def losing_the_end(made: Restoring, lost: list[Request]) -> Callable[[Request], 
 
 
 def test_an_end_whose_reply_is_lost_is_counted(made: Restoring) -> None:
-    begin(made)
+    made.begun()
     lost: list[Request] = []
     made.made.api.after = losing_the_end(made, lost)
     made.until_ended()
@@ -100,7 +93,7 @@ def test_an_end_whose_reply_is_lost_is_counted(made: Restoring) -> None:
 
 
 def test_an_end_that_another_process_wrote_is_not_counted(made: Restoring) -> None:
-    begin(made)
+    made.begun()
     status = {"phase": "Failed", "startTime": made.status["startTime"]}
     made.made.edit(RESTORES, "r", {"status": status}, subresource="status")
     made.made.run_until(lambda: metrics(made) == FAILED)
@@ -109,10 +102,8 @@ def test_an_end_that_another_process_wrote_is_not_counted(made: Restoring) -> No
 
 
 def test_the_time_of_the_last_progress_stands_still_while_nothing_moves(made: Restoring) -> None:
-    begin(made)
-    tools = made.made.tools
+    jobs, tools = made.begun(), made.made.tools
     tools.progress = Progress(step="fetching", bytes=100, total_bytes=SIZE)
-    jobs = [job for part in ("r-0-", "r-1-", "r-2-") for job in made.named(part)]
     pods = [made.start(job) for job in jobs]
     made.made.wait(20.0)
     stood = last_progress(made)
@@ -164,7 +155,7 @@ def test_a_restore_of_which_nothing_can_be_observed_is_shown_too(made: Restoring
 
 
 def test_a_restore_is_not_shown_while_its_deletion_hangs(made: Restoring) -> None:
-    begin(made)
+    made.begun()
     assert metrics(made) is not None
     made.made.edit(RESTORES, "r", {"metadata": {"finalizers": ["example.com/hangs"]}})
     made.made.delete(RESTORES, "r")
@@ -175,7 +166,7 @@ def test_a_restore_is_not_shown_while_its_deletion_hangs(made: Restoring) -> Non
 
 
 def test_an_end_that_could_not_be_written_before_the_deletion_is_not_counted(made: Restoring) -> None:
-    begin(made)
+    made.begun()
     refused: list[Request] = []
 
     def hook(request: Request) -> Fault | None:
@@ -193,7 +184,7 @@ def test_an_end_that_could_not_be_written_before_the_deletion_is_not_counted(mad
 
 
 def test_a_restore_that_has_ended_costs_nothing(made: Restoring) -> None:
-    begin(made)
+    made.begun()
     made.until_ended()
     made.made.wait(30.0)
     requests = len(made.made.api.log)

@@ -2,19 +2,15 @@
 
 from etcd_operator.pods.reports import Progress
 from unit.passes.bodies import RESTORES
-from unit.passes.restoring import SNAPSHOT, Restoring, made, restore
+from unit.passes.restoring import SNAPSHOT, Restoring, made
 
 __all__ = ["made"]
 
 
 def test_the_status_shows_how_far_each_member_is(made: Restoring) -> None:
-    made.made.create(*restore())
-    made.until(lambda: len(made.named("r-0-")) == 1)
-    made.made.drain()
-    tools, size = made.made.tools, 20512
+    jobs, tools, size = made.begun(), made.made.tools, 20512
     tools.progress = Progress(step="fetching", bytes=size // 2, total_bytes=size)
-    for part in ("r-0-", "r-1-"):
-        (job,) = made.named(part)
+    for job in jobs[:2]:
         made.start(job)
     made.made.run_until(lambda: made.status["progress"] == "40%")
     half, half_too, none = made.status["members"]
@@ -36,10 +32,7 @@ def test_the_status_shows_how_far_each_member_is(made: Restoring) -> None:
 
 def test_pods_that_do_not_answer_restore_all_the_same(made: Restoring) -> None:
     """A network policy may keep the operator from them."""
-    made.made.create(*restore())
-    made.until(lambda: len(made.named("r-0-")) == 1)
-    made.made.drain()
-    jobs = [job for part in ("r-0-", "r-1-", "r-2-") for job in made.named(part)]
+    jobs = made.begun()
     pods = [made.start(job) for job in jobs]
     made.made.wait(10.0)
     assert made.made.tools.asked

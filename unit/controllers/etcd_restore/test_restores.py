@@ -51,10 +51,7 @@ def test_nothing_is_made_before_the_backup_is_verified(made: Restoring) -> None:
 
 
 def test_no_cluster_exists_before_all_members_are_restored(made: Restoring) -> None:
-    made.made.create(*restore())
-    made.until(lambda: len(made.named("r-0")) == 1)
-    made.made.drain()
-    jobs = [job for part in ("r-0", "r-1", "r-2") for job in made.named(part)]
+    jobs = made.begun()
     assert len(jobs) == 3, "in parallel"
     for job in jobs[:2]:
         made.finish(job, made.start(job), {"snapshot": SNAPSHOT}, 0)
@@ -142,17 +139,15 @@ def test_a_pod_that_was_away_twice_is_not_given_up_for_the_time_while_another_op
 
 
 def test_a_pod_on_a_lost_node_is_given_up(made: Restoring) -> None:
-    made.made.create(*restore())
-    made.until(lambda: len(made.named("r-0-")) == 1)
-    made.made.drain()
-    pods = [made.start(job) for part in ("r-0-", "r-1-", "r-2-") for job in made.named(part)]
+    jobs = made.begun()
+    pods = [made.start(job) for job in jobs]
     made.made.drain()
     made.made.edit(PODS, pods[0], {"metadata": {"finalizers": ["example.com/node"]}})
     made.made.delete(PODS, pods[0])
     made.made.wait(START_PATIENCE + 60.0)
     assert made.reason == "PodPending", "the others run: on a volume for one node it waits for them"
-    for part, pod in (("r-1-", pods[1]), ("r-2-", pods[2])):
-        made.finish(made.named(part)[0], pod, {"snapshot": SNAPSHOT}, 0)
+    for job, pod in zip(jobs[1:], pods[1:], strict=True):
+        made.finish(job, pod, {"snapshot": SNAPSHOT}, 0)
     made.made.wait(START_PATIENCE - 60.0)
     assert made.reason == "PodPending"
     made.made.run_until(lambda: made.phase == "Failed")

@@ -8,46 +8,39 @@ import pytest
 from etcd_operator.api.backups import UID_LABEL
 from etcd_operator.api.improbable import CLUSTER_LABEL, TOKEN_LABEL
 from etcd_operator.cli import _parser
-from etcd_operator.controllers.etcd_backup.manifests.backup_job import job_name
 from etcd_operator.controllers.shared.manifests.command import REPORT_PATH
+from etcd_operator.controllers.shared.manifests.job import job_name
 from unit.controllers.manifests.backups import FILE, METADATA, backup_job_of, verification_job_of
 
 
 @pytest.mark.parametrize(
     "name", ["a", "a" * 253, "my.backup", f"{'a' * 51}.{'b' * 10}", f"{'a' * 51}-{'b' * 10}", "1"]
 )
-def test_the_name_of_a_job_is_a_label_and_its_own(name: str) -> None:
-    metadata = msgspec.structs.replace(METADATA, name=name)
-    again = msgspec.structs.replace(metadata, uid="uid-of-a-later-object")
-    assert re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", job_name(metadata))
-    assert len(job_name(metadata)) <= 63
-    assert job_name(metadata) != job_name(again)
-    assert job_name(metadata) == job_name(metadata)
+def test_the_names_of_jobs_are_labels_and_their_own(name: str) -> None:
+    """Those of all kinds: of a backup and its verification, of a schedule, of a restore and its members."""
+    first = msgspec.structs.replace(METADATA, name=name)
+    again = msgspec.structs.replace(first, uid="uid-of-a-later-object")
+    which = ["", "verify", "prune", *map(str, range(100))]
+    names = [job_name(metadata, each) for metadata in (first, again) for each in which]
+    assert len(set(names)) == 206
+    for each in names:
+        assert re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", each)
+        assert len(each) <= 63
 
 
 def test_it_is_run_once_without_rights_and_reports() -> None:
+    """Budgets and client Services select by the labels that it must not have, and the caches of clusters."""
     job = backup_job_of("s3://b/x")
+    for labels in (job["metadata"]["labels"], job["spec"]["template"]["metadata"]["labels"]):
+        assert labels[UID_LABEL] == METADATA.uid
+        assert not {CLUSTER_LABEL, TOKEN_LABEL} & set(labels)
+        assert labels["app.kubernetes.io/name"] != "etcd"
     spec, pod = job["spec"], job["spec"]["template"]["spec"]
     assert (spec["backoffLimit"], pod["restartPolicy"]) == (0, "Never")
     assert pod["automountServiceAccountToken"] is False
     (container,) = pod["containers"]
     assert container["terminationMessagePath"] == REPORT_PATH
     assert f"--report={REPORT_PATH}" in container["args"]
-
-
-def test_autoscalers_do_not_evict_it() -> None:
-    annotations = backup_job_of("s3://b/x")["spec"]["template"]["metadata"]["annotations"]
-    assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
-    assert annotations["karpenter.sh/do-not-disrupt"] == "true"
-
-
-def test_nothing_takes_it_for_a_member() -> None:
-    """Budgets and client Services select by these labels, and the caches of clusters."""
-    job = backup_job_of("s3://b/x")
-    for labels in (job["metadata"]["labels"], job["spec"]["template"]["metadata"]["labels"]):
-        assert labels[UID_LABEL] == METADATA.uid
-        assert not {CLUSTER_LABEL, TOKEN_LABEL} & set(labels)
-        assert labels["app.kubernetes.io/name"] != "etcd"
 
 
 def test_the_command_understands_its_arguments() -> None:
@@ -93,12 +86,6 @@ def test_the_programs_of_a_test_restore_end_with_it() -> None:
     assert pod["shareProcessNamespace"] is True
     assert "volumeMounts" not in programs, "it has no credentials"
     assert "env" not in programs
-
-
-def test_a_backup_and_its_verification_have_jobs_of_their_own() -> None:
-    long = msgspec.structs.replace(METADATA, name="a" * 253)
-    names = {job_name(long), job_name(long, is_verification=True)}
-    assert [len(name) <= 63 for name in names] == [True, True]
 
 
 def test_a_url_does_not_expand_variables_of_the_pod() -> None:

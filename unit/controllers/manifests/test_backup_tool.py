@@ -11,17 +11,12 @@ from etcd_operator.commands.backup_tool import _config
 from etcd_operator.controllers.backup_tool.manifests import backup_tool
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import TEMPLATE_ANNOTATION, replica_set
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral
+from etcd_operator.controllers.shared.manifests.affinity import selects
 from etcd_operator.controllers.shared.storage_class import class_name, storage_class
 from unit.controllers.manifests.cases import EPHEMERAL_BOOTSTRAPPING, FULL_EPHEMERAL, PLAIN_EPHEMERAL
 from unit.controllers.manifests.tools import IN_S3, ON_VOLUME, pod_of, tool_of
 
 POLICIES = pytest.mark.parametrize("policy", [ON_VOLUME, IN_S3])
-
-
-def selects(selector: dict[str, Any], labels: dict[str, str]) -> bool:
-    """Whether a LabelSelector with `Exists` alone selects an object with these labels."""
-    exist = (each["key"] for each in selector.get("matchExpressions", ()))
-    return selector.get("matchLabels", {}).items() <= labels.items() and set(exist) <= set(labels)
 
 
 @POLICIES

@@ -4,25 +4,14 @@ import fnmatch
 import re
 
 import msgspec
-import pytest
 
 from etcd_operator.api.backup_schedules import Retention
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.cli import _parser
 from etcd_operator.controllers.etcd_backup.manifests import backup_job
-from etcd_operator.controllers.etcd_backup_schedule.manifests.prune_job import job_name
-from unit.controllers.manifests.backups import METADATA, SCHEDULE, prune_job_of
+from unit.controllers.manifests.backups import METADATA, prune_job_of
 
 THREE = Retention(max_count=3)
-
-
-@pytest.mark.parametrize("name", ["a", "a" * 63, "my.schedule", f"{'a' * 45}.{'b' * 10}"])
-def test_its_name_is_a_label_and_that_of_no_backup(name: str) -> None:
-    metadata = msgspec.structs.replace(SCHEDULE, name=name)
-    assert re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", job_name(metadata))
-    assert len(job_name(metadata)) <= 63
-    assert job_name(metadata) != job_name(msgspec.structs.replace(metadata, uid="uid-of-a-later-object"))
-    assert job_name(metadata) != backup_job.job_name(metadata)
 
 
 def test_it_ends_by_itself_and_never_runs_twice_at_once() -> None:

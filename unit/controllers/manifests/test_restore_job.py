@@ -1,6 +1,5 @@
 """Rules that the Jobs, claims and clusters of every EtcdRestore obey."""
 
-import re
 from typing import Any
 
 import msgspec
@@ -51,24 +50,6 @@ def pod_of(job: RawObject) -> RawObject:
 def check_of(parsed: RestoreSpec) -> RawObject:
     url = access(parsed).destination.object_url_template
     return restore_job.check_job(METADATA, access(parsed), image="operator:1", url=url)
-
-
-@pytest.mark.parametrize("name", ["a", "a" * 63, "my.restore", f"{'a' * 51}.{'b' * 10}"])
-def test_the_names_of_jobs_are_labels_and_their_own(name: str) -> None:
-    first = msgspec.structs.replace(METADATA, name=name)
-    again = msgspec.structs.replace(first, uid="uid-of-a-later-object")
-    names = [
-        job
-        for metadata in (first, again)
-        for job in (
-            restore_job.check_name(metadata),
-            *(restore_job.job_name(metadata, n) for n in range(100)),
-        )
-    ]
-    assert len(set(names)) == 202
-    for each in names:
-        assert re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", each)
-        assert len(each) <= 63
 
 
 @pytest.mark.parametrize("job", [job_of(spec()), check_of(spec())], ids=["restore", "verify"])

@@ -34,31 +34,15 @@ EACH_POD = pytest.mark.parametrize("spec", POD_SPECS.values(), ids=POD_SPECS)
 
 
 @EACH_POD
-def test_no_probe_makes_members_unready(spec: dict[str, Any]) -> None:
-    for container in spec["containers"]:
-        assert not [key for key in container if key.endswith("Probe")]
-
-
-@EACH_POD
-def test_a_crash_or_a_missing_image_never_ends_a_pod(spec: dict[str, Any]) -> None:
-    assert spec["restartPolicy"] == "Always"
-
-
-@EACH_POD
-def test_service_variables_cannot_become_configuration_of_etcd(spec: dict[str, Any]) -> None:
-    assert spec["enableServiceLinks"] is False
-    assert spec["automountServiceAccountToken"] is False
-
-
-@EACH_POD
-def test_etcd_has_time_to_transfer_leadership(spec: dict[str, Any]) -> None:
-    assert spec["terminationGracePeriodSeconds"] == STOP_SECONDS >= 30
-
-
-@EACH_POD
-def test_etcd_is_started_without_a_shell(spec: dict[str, Any]) -> None:
+def test_what_every_pod_of_a_member_is(spec: dict[str, Any]) -> None:
+    assert spec["restartPolicy"] == "Always", "a crash or a missing image never ends it"
+    is_linked = spec["enableServiceLinks"], spec["automountServiceAccountToken"]
+    assert is_linked == (False, False), "variables of Services cannot become configuration of etcd"
+    assert spec["terminationGracePeriodSeconds"] == STOP_SECONDS >= 30, "to transfer leadership"
     (container,) = spec["containers"]
-    assert container["command"][0] == "/usr/local/bin/etcd"
+    assert container["command"][0] == "/usr/local/bin/etcd", "it is started without a shell"
+    assert not [key for key in container if key.endswith("Probe")], "no probe makes members unready"
+    assert container["terminationMessagePolicy"] == "FallbackToLogsOnError", "why etcd refused to start"
 
 
 @EACH_POD
@@ -165,11 +149,6 @@ def test_a_claim_has_no_owner() -> None:
         "etcd.improbable.io/non-root": "true",
         "etcd.improbable.io/started": "false",
     }
-
-
-@EACH_POD
-def test_why_etcd_refused_to_start_comes_into_the_pods_status(spec: dict[str, Any]) -> None:
-    assert [c["terminationMessagePolicy"] for c in spec["containers"]] == ["FallbackToLogsOnError"]
 
 
 @pytest.mark.parametrize("name", ["ephemeral budget", "persistent budget"])

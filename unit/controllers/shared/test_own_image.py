@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 from etcd_operator.controllers.shared.own_image import ImageUnknown, OwnImage
-from etcd_operator.kube.client import Client
 from etcd_operator.kube.own_pod import OwnPod
 from unit.fakes.apiserver import ApiServer
 from unit.fakes.apiserver.kinds import PODS
-from unit.passes.harness import TIMEOUTS
-from unit.passes.mortality import Mortality, MortalTransport
+from unit.passes.harness import objects_of
 
 POD = OwnPod(uid="uid", name="etcd-operator-x", namespace="default", node="node-1")
 
@@ -20,10 +18,6 @@ POD = OwnPod(uid="uid", name="etcd-operator-x", namespace="default", node="node-
 def api() -> Iterator[ApiServer]:
     with ApiServer() as server:
         yield server
-
-
-def client(api: ApiServer) -> Client:
-    return Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
 
 
 def runs(api: ApiServer, **images: str) -> None:
@@ -35,18 +29,18 @@ def runs(api: ApiServer, **images: str) -> None:
 
 def test_it_is_that_of_the_own_pod_and_read_once(api: ApiServer) -> None:
     runs(api, anything="registry/etcd-operator:1")
-    image = OwnImage(client=client(api), pod=POD)
+    image = OwnImage(client=objects_of(api).client, pod=POD)
     assert [image(), image()] == ["registry/etcd-operator:1"] * 2
     assert len(api.log) == 1
 
 
 def test_beside_a_sidecar_the_name_of_the_container_decides(api: ApiServer) -> None:
     runs(api, proxy="proxy:2", etcd_operator="registry/etcd-operator:1")
-    assert OwnImage(client=client(api), pod=POD)() == "registry/etcd-operator:1"
+    assert OwnImage(client=objects_of(api).client, pod=POD)() == "registry/etcd-operator:1"
 
 
 def test_the_flag_comes_first_and_nothing_is_read(api: ApiServer) -> None:
-    assert OwnImage(client=client(api), pod=POD, given="mine:1")() == "mine:1"
+    assert OwnImage(client=objects_of(api).client, pod=POD, given="mine:1")() == "mine:1"
     assert api.log == []
 
 
@@ -64,5 +58,5 @@ def test_who_cannot_know_it_reports_what_to_do(
     if images:
         runs(api, **images)
     with pytest.raises(ImageUnknown, match=part) as caught:
-        OwnImage(client=client(api), pod=pod)()
+        OwnImage(client=objects_of(api).client, pod=pod)()
     assert "--backup-image" in str(caught.value)

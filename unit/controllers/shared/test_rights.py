@@ -13,7 +13,6 @@ import pytest
 from etcd_operator.controllers.shared.install import Installer
 from etcd_operator.controllers.shared.storage_class import StorageClass
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client
 from etcd_operator.kube.holder_pod import HolderPods
 from etcd_operator.kube.own_pod import OwnPod
 from unit.controllers.backup_tool.test_backup_tool import BACKUP, backed_up
@@ -24,9 +23,8 @@ from unit.operators import running, until
 from unit.passes import manual_recoveries, quorum_losses
 from unit.passes.bench import PEER_LABEL, Bench, bench
 from unit.passes.bodies import BACKUPS, COREOS, PEERS, RESTORES, SCHEDULES, ephemeral, persistent
-from unit.passes.harness import TIMEOUTS, objects_of
+from unit.passes.harness import objects_of
 from unit.passes.jobs import Jobs, backup, schedule
-from unit.passes.mortality import Mortality, MortalTransport
 from unit.passes.restoring import Restoring, restore
 from unit.rights import DEFINITIONS, UNASKED, Right, all_taken, granted
 
@@ -169,7 +167,7 @@ def a_life_of_a_backup_tool() -> frozenset[Right]:
 
 def the_storage_class() -> frozenset[Right]:
     with ApiServer() as api:
-        client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
+        client = objects_of(api).client
         StorageClass(client, "kubernetes.io/gce-pd", wait=lambda _: True).create()
         return all_taken(exchange.request for exchange in api.log)
 
@@ -183,7 +181,7 @@ def a_leader(home: Path) -> frozenset[Right]:
 def a_successor() -> frozenset[Right]:
     """Who checks whether a silent leader has ended: its pod, its node, and what its kubelet renews."""
     with ApiServer() as api:
-        client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
+        client = objects_of(api).client
         holder_pods = HolderPods(client, FakeClock())
         pod = OwnPod(uid="uid", namespace="default", name="etcd-operator-x", node="node-1")
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
@@ -196,7 +194,7 @@ def a_successor() -> frozenset[Right]:
 
 def the_definitions() -> frozenset[Right]:
     with ApiServer() as api:
-        client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
+        client = objects_of(api).client
         assert Installer(client, wait=lambda _: True).try_all()
         applied = all_taken(exchange.request for exchange in api.log)
     # A real API server asks for this right, too, when an apply makes the object.

@@ -3,19 +3,17 @@
 import pytest
 
 from etcd_operator.controllers.shared.storage_class import RETRY_SECONDS, StorageClass
-from etcd_operator.kube.client import Client
 from unit.fakes.apiserver import ApiServer
 from unit.fakes.apiserver.faults import Answer
 from unit.fakes.apiserver.kinds import STORAGE_CLASSES
-from unit.passes.harness import TIMEOUTS
-from unit.passes.mortality import Mortality, MortalTransport
+from unit.passes.harness import objects_of
 
 NAME = "etcd-operator-backup-gce-pd"
 
 
 def test_it_is_made_once_and_one_that_exists_is_left_as_it_is() -> None:
     with ApiServer() as api:
-        client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
+        client = objects_of(api).client
         for provisioner in ("kubernetes.io/gce-pd", "pd.csi.storage.gke.io"):
             StorageClass(client, provisioner, wait=lambda _: True).create()
         (made,) = api.objects.select(STORAGE_CLASSES)
@@ -27,7 +25,7 @@ def test_it_is_made_once_and_one_that_exists_is_left_as_it_is() -> None:
 )
 def test_it_is_tried_again_until_the_process_ends(answer: Answer) -> None:
     with ApiServer() as api:
-        client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
+        client = objects_of(api).client
         api.before = lambda _: answer
         waited: list[float] = []
 
@@ -45,7 +43,7 @@ def test_it_is_tried_again_until_the_process_ends(answer: Answer) -> None:
 
 def test_a_process_that_ends_does_not_wait() -> None:
     with ApiServer() as api:
-        client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
+        client = objects_of(api).client
         api.before = lambda _: Answer(code=500, reason="InternalError")
         StorageClass(client, "kubernetes.io/gce-pd", wait=lambda _: True).create()
         assert api.objects.select(STORAGE_CLASSES) == []

@@ -34,70 +34,39 @@ def test_a_pass_without_news_writes_nothing() -> None:
     assert status(first, given, planned(given), generation=1, now="2026-11-22T16:00:00Z") == first
 
 
+TLS = "c: it closed the connection: if it uses TLS, pass --cacert (and --cert, --key)"
+REPORTED = [
+    ("BucketMissing", "no bucket b", "BucketMissing", "no bucket b"),
+    ("NoQuorum", "x: add --without-quorum", "SourceWithoutQuorum", "majority"),
+    ("NotReachable", "a: check --endpoints", "SourceUnreachable", "a: check spec.source"),
+    ("NotReachable", TLS, "SourceUnreachable", "an EtcdBackup cannot reach it"),
+    ("AccessRefused", "pass --user", "SourceRefusedAccess", "cannot log in"),
+    ("Interrupted", "interrupted by SIGTERM", "Interrupted", "stopped"),
+    ("Novel", "new kind of error", "BackupFailed", "new kind of error"),
+]
+"""Kind and text of an error that the command reports; the reason, and a part of the text, in the status."""
+
+
+@pytest.mark.parametrize(("kind", "text", "expected", "part"), REPORTED)
+def test_what_a_pod_reported(kind: str, text: str, expected: str, part: str) -> None:
+    report = JobReport(error=text, reason=kind)
+    found, message = failure(pod(exit_code=1, reason="Error", report=report), "one")
+    assert (found, part in message, "--" in message) == (expected, True, False)
+
+
 @pytest.mark.parametrize(
-    ("report", "exit_code", "reason", "expected", "part"),
+    ("exit_code", "reason", "expected", "part"),
     [
-        (
-            JobReport(error="no bucket b", reason="BucketMissing"),
-            1,
-            "Error",
-            "BucketMissing",
-            "no bucket b",
-        ),
-        (
-            JobReport(error="x: add --without-quorum", reason="NoQuorum"),
-            1,
-            "",
-            "SourceWithoutQuorum",
-            "majority",
-        ),
-        (
-            JobReport(
-                error="a: its name cannot be resolved: check --endpoints",
-                reason="NotReachable",
-            ),
-            1,
-            "",
-            "SourceUnreachable",
-            "cannot be resolved: check spec.source",
-        ),
-        (
-            JobReport(
-                error="c: it closed the connection: if it uses TLS, pass --cacert (and --cert, --key)",
-                reason="NotReachable",
-            ),
-            1,
-            "",
-            "SourceUnreachable",
-            "an EtcdBackup cannot reach it",
-        ),
-        (
-            JobReport(error="pass --user", reason="AccessRefused"),
-            1,
-            "",
-            "SourceRefusedAccess",
-            "cannot log in",
-        ),
-        (
-            JobReport(error="interrupted by SIGTERM", reason="Interrupted"),
-            143,
-            "",
-            "Interrupted",
-            "stopped",
-        ),
-        (JobReport(error="new kind of error", reason="Novel"), 1, "", "BackupFailed", "new kind of error"),
-        (None, 137, "OOMKilled", "OutOfMemory", "memory"),
-        (None, 1, "Error", "BackupFailed", "exit code 1 and without a report: see `kubectl logs job/one`"),
-        (None, 128, "StartError", "BackupFailed", "exit code 128 (StartError)"),
+        (137, "OOMKilled", "OutOfMemory", "memory"),
+        (1, "Error", "BackupFailed", "exit code 1 and without a report: see `kubectl logs job/one`"),
+        (128, "StartError", "BackupFailed", "exit code 128 (StartError)"),
     ],
 )
-def test_why_a_pod_failed(
-    report: JobReport | None, exit_code: int, reason: str, expected: str, part: str
+def test_why_a_pod_failed_that_reported_nothing(
+    exit_code: int, reason: str, expected: str, part: str
 ) -> None:
-    found, message = failure(pod(exit_code=exit_code, reason=reason, report=report), "one")
-    assert found == expected
-    assert part in message
-    assert "--" not in message
+    found, message = failure(pod(exit_code=exit_code, reason=reason), "one")
+    assert (found, part in message) == (expected, True)
 
 
 def test_no_message_is_longer_than_a_status_should_have() -> None:

@@ -25,45 +25,57 @@ def succeeded(found: ScheduleStatus) -> tuple[str, str]:
     return one.status, one.message.partition(":")[0].removeprefix("EtcdBackup s-20261122-")
 
 
-@pytest.mark.parametrize(
-    ("now", "backups", "previous", "expected"),
-    [
-        ("22 12:30", (taken("22 12:00", "BackingUp"),), PENDING, []),
-        ("22 12:30", (taken("22 12:00", "Failed"),), PENDING, ["1200"]),
-        ("22 12:30", (taken("22 12:00", "Failed", is_deleting=True),), PENDING, ["1200"]),
-        ("22 12:30", (taken("22 12:00", "Failed"),), FINAL, []),
-        ("22 12:30", (taken("22 11:00"), taken("22 12:00", "Failed")), PENDING, ["1200"]),
-        ("22 12:30", (taken("22 11:00"),), PENDING, []),
-        ("22 13:00:05", (taken("22 12:00", "Failed"),), PENDING, ["1200"]),
-        ("22 13:00:05", (taken("22 12:00", "Failed"),), FINAL, []),
-        ("22 13:30", (taken("22 13:00"), taken("22 12:00", "Failed")), PENDING, ["1200", "1300"]),
-        ("22 13:30", (taken("22 13:00"), taken("22 12:00", "Failed")), FINAL, ["1300"]),
-        ("22 13:30", (taken("22 13:00", "BackingUp"), taken("22 12:00")), PENDING, ["1200"]),
-        ("22 14:30", (taken("22 13:00"), taken("22 14:00", "Failed")), FINAL, ["1300", "1400"]),
-        ("22 15:00:05", (taken("22 13:00"), taken("22 14:00", "Failed")), FINAL, ["1300", "1400"]),
-        ("22 12:30", (taken("22 13:00"),), FINAL, []),
-        ("22 13:30", (taken("22 13:00", known_for=""),), FINAL, []),
-        ("22 13:30", (taken("22 12:00", known_for=""),), PENDING, ["1200"]),
-    ],
-    ids=[
-        "it runs",
-        "it has failed",
-        "it has failed and is being deleted",
-        "it is reported",
-        "an earlier one is reported",
-        "it was deleted",
-        "the next one starts",
-        "it is reported, and the next one starts",
-        "a later one, too, whose start is not in the status",
-        "a later one whose start is not in the status",
-        "a later one runs whose start is not in the status",
-        "two later ones",
-        "two later ones, and the next one starts",
-        "a time that has not come",
-        "a time that cannot be read",
-        "its time cannot be read",
-    ],
-)
+REPORTED = {
+    "it runs": ("22 12:30", (taken("22 12:00", "BackingUp"),), PENDING, []),
+    "it has failed": ("22 12:30", (taken("22 12:00", "Failed"),), PENDING, ["1200"]),
+    "it has failed and is being deleted": (
+        "22 12:30",
+        (taken("22 12:00", "Failed", is_deleting=True),),
+        PENDING,
+        ["1200"],
+    ),
+    "it is reported": ("22 12:30", (taken("22 12:00", "Failed"),), FINAL, []),
+    "an earlier one is reported": (
+        "22 12:30",
+        (taken("22 11:00"), taken("22 12:00", "Failed")),
+        PENDING,
+        ["1200"],
+    ),
+    "it was deleted": ("22 12:30", (taken("22 11:00"),), PENDING, []),
+    "the next one starts": ("22 13:00:05", (taken("22 12:00", "Failed"),), PENDING, ["1200"]),
+    "it is reported, and the next one starts": ("22 13:00:05", (taken("22 12:00", "Failed"),), FINAL, []),
+    "a later one, too, whose start is not in the status": (
+        "22 13:30",
+        (taken("22 13:00"), taken("22 12:00", "Failed")),
+        PENDING,
+        ["1200", "1300"],
+    ),
+    "a later one whose start is not in the status": (
+        "22 13:30",
+        (taken("22 13:00"), taken("22 12:00", "Failed")),
+        FINAL,
+        ["1300"],
+    ),
+    "a later one runs whose start is not in the status": (
+        "22 13:30",
+        (taken("22 13:00", "BackingUp"), taken("22 12:00")),
+        PENDING,
+        ["1200"],
+    ),
+    "two later ones": ("22 14:30", (taken("22 13:00"), taken("22 14:00", "Failed")), FINAL, ["1300", "1400"]),
+    "two later ones, and the next one starts": (
+        "22 15:00:05",
+        (taken("22 13:00"), taken("22 14:00", "Failed")),
+        FINAL,
+        ["1300", "1400"],
+    ),
+    "a time that has not come": ("22 12:30", (taken("22 13:00"),), FINAL, []),
+    "a time that cannot be read": ("22 13:30", (taken("22 13:00", known_for=""),), FINAL, []),
+    "its time cannot be read": ("22 13:30", (taken("22 12:00", known_for=""),), PENDING, ["1200"]),
+}
+
+
+@pytest.mark.parametrize(("now", "backups", "previous", "expected"), REPORTED.values(), ids=REPORTED)
 def test_what_is_reported(
     now: str, backups: tuple[EtcdBackup, ...], previous: ScheduleStatus, expected: list[str]
 ) -> None:

@@ -110,25 +110,23 @@ def test_a_volume_that_is_bound_only_when_a_pod_is_there_is_not_waited_for() -> 
     assert plan(waited) == PeerPlan.make(Act.CREATE_REPLICA_SET)
 
 
-@pytest.mark.parametrize(
-    ("state", "actions"),
-    [
-        pytest.param(running(), (), id="as it should be"),
-        pytest.param(running(is_template_current=False), (Act.CHANGE_TEMPLATE,), id="another template"),
-        pytest.param(running(claim=None), (Act.FIND_CLAIM,), id="no claim: none is made"),
-        pytest.param(
-            running(claim=None, is_template_current=False),
-            (Act.FIND_CLAIM, Act.CHANGE_TEMPLATE),
-            id="no claim: it decides on the template",
-        ),
-        pytest.param(
-            running(claim=claim("db-0", given_up_by="r1"), is_template_current=False),
-            (Act.CHANGE_TEMPLATE,),
-            id="its claim is given up",
-        ),
-        pytest.param(running(others=(other("db-1", claim=None),)), (), id="another claim is missing"),
-    ],
-)
+KEEPS: dict[str, tuple[PeerState, tuple[PeerAction, ...]]] = {
+    "as it should be": (running(), ()),
+    "another template": (running(is_template_current=False), (Act.CHANGE_TEMPLATE,)),
+    "no claim: none is made": (running(claim=None), (Act.FIND_CLAIM,)),
+    "no claim: it decides on the template": (
+        running(claim=None, is_template_current=False),
+        (Act.FIND_CLAIM, Act.CHANGE_TEMPLATE),
+    ),
+    "its claim is given up": (
+        running(claim=claim("db-0", given_up_by="r1"), is_template_current=False),
+        (Act.CHANGE_TEMPLATE,),
+    ),
+    "another claim is missing": (running(others=(other("db-1", claim=None),)), ()),
+}
+
+
+@pytest.mark.parametrize(("state", "actions"), KEEPS.values(), ids=KEEPS)
 def test_a_member_that_was_started_keeps_what_it_has(
     state: PeerState, actions: tuple[PeerAction, ...]
 ) -> None:

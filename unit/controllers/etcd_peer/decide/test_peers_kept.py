@@ -71,39 +71,24 @@ def test_a_peer_of_no_cluster_reports_why_itself(content: str) -> None:
     assert made == PeerPlan(actions=(disown,), awaits=Awaited.CLUSTER)
 
 
-@pytest.mark.parametrize(
-    ("facts", "actions"),
-    [
-        pytest.param({}, (), id="its member stays: the claim is kept"),
-        pytest.param({"content_problem": "no"}, (), id="changed by hand"),
-        pytest.param({"is_for_cleanup": True}, (CleanUp(may_leave=False), Act.RELEASE), id="for good"),
-        pytest.param(
-            {"is_for_cleanup": True, "deleting_for": 300.0},
-            (CleanUp(may_leave=False), Act.RELEASE),
-            id="for minutes",
-        ),
-        pytest.param(
-            {"is_for_cleanup": True, "deleting_for": 300.5},
-            (CleanUp(may_leave=True), Act.RELEASE),
-            id="for too long",
-        ),
-        pytest.param(
-            {"is_for_cleanup": True, "content_problem": "no"},
-            (CleanUp(may_leave=False), Act.RELEASE),
-            id="changed by hand, for good",
-        ),
-        pytest.param(
-            {"is_for_cleanup": True, "ownership_problem": "no"},
-            (Act.RELEASE,),
-            id="somebody else's finalizer",
-        ),
-        pytest.param(
-            {"is_for_cleanup": True, "ownership_problem": "no", "has_replica_set": True},
-            (CleanUp(may_leave=False), Act.RELEASE),
-            id="its cluster is deleted, but the operator made its ReplicaSet",
-        ),
-    ],
-)
+CLEANED = (CleanUp(may_leave=False), Act.RELEASE)
+FOR_GOOD = {"is_for_cleanup": True}
+DELETED: dict[str, tuple[dict[str, Any], tuple[PeerAction, ...]]] = {
+    "its member stays: the claim is kept": ({}, ()),
+    "changed by hand": ({"content_problem": "no"}, ()),
+    "for good": ({**FOR_GOOD}, CLEANED),
+    "for minutes": ({**FOR_GOOD, "deleting_for": 300.0}, CLEANED),
+    "for too long": ({**FOR_GOOD, "deleting_for": 300.5}, (CleanUp(may_leave=True), Act.RELEASE)),
+    "changed by hand, for good": ({**FOR_GOOD, "content_problem": "no"}, CLEANED),
+    "somebody else's finalizer": ({**FOR_GOOD, "ownership_problem": "no"}, (Act.RELEASE,)),
+    "its cluster is deleted, but the operator made its ReplicaSet": (
+        {**FOR_GOOD, "ownership_problem": "no", "has_replica_set": True},
+        CLEANED,
+    ),
+}
+
+
+@pytest.mark.parametrize(("facts", "actions"), DELETED.values(), ids=DELETED)
 def test_a_peer_that_is_deleted_takes_its_claim_along_only_if_its_member_was_removed(
     facts: dict[str, Any], actions: tuple[PeerAction, ...]
 ) -> None:
