@@ -2,9 +2,8 @@
 
 import pytest
 
-from etcd_operator.api.definitions.limits import NEWEST_MINOR, OLDEST_MINOR
 from etcd_operator.errors import InvalidSpec
-from etcd_operator.versions import image_of, minors_that_start_on, parse_version, starts_on
+from etcd_operator.versions import minors_that_start_on, parse_version, starts_on
 from unit.controllers.etcd_cluster.decide.builders import persistent
 
 
@@ -30,15 +29,6 @@ def test_a_version_that_is_not_supported_is_refused_with_the_range(text: str) ->
         parse_version(text)
 
 
-@pytest.mark.parametrize("minor", range(OLDEST_MINOR, NEWEST_MINOR + 1))
-def test_supported_minors_are_read(minor: int) -> None:
-    assert parse_version(f"3.{minor}.0").minor == minor
-
-
-def test_versions_are_compared_as_numbers() -> None:
-    assert parse_version("3.6.9") < parse_version("3.6.10")
-
-
 @pytest.mark.parametrize(
     ("version", "backup", "starts"),
     [
@@ -62,10 +52,6 @@ def test_a_message_names_the_minor_versions_that_start_on_a_backup() -> None:
 
 def test_these_are_also_named_where_a_build_of_etcd_has_a_version_of_four_parts() -> None:
     assert minors_that_start_on("3.6.16.1") == "3.6 or 3.7"
-
-
-def test_images_carry_the_v() -> None:
-    assert image_of("registry:5000/etcd", "3.6.16") == "registry:5000/etcd:v3.6.16"
 
 
 def test_an_image_is_made_from_the_repository_and_the_version() -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api import backup_schedules, backups, coreos, improbable, restores
-from etcd_operator.api.definitions.crd import CATEGORY, Manifest, crds
+from etcd_operator.api.definitions.crd import Manifest, crds
 from etcd_operator.api.definitions.limits import UNSUPPORTED_FIELDS
 from etcd_operator.api.definitions.schema import Schema, at, fields, of_type, piece
 
@@ -126,19 +126,6 @@ def test_a_schema_has_no_key_that_a_crd_may_not_have(crd: Manifest) -> None:
         assert "type" in node or "x-kubernetes-int-or-string" in node, path
 
 
-@pytest.mark.parametrize(("crd", "field"), [(PERSISTENT, "replicas"), (EPHEMERAL, "size")])
-def test_a_cluster_can_be_scaled(crd: Manifest, field: str) -> None:
-    (version,) = crd["spec"]["versions"]
-    assert version["subresources"] == {
-        "status": {},
-        "scale": {
-            "specReplicasPath": f".spec.{field}",
-            "statusReplicasPath": f".status.{field}",
-            "labelSelectorPath": ".status.selector",
-        },
-    }
-
-
 def test_columns_read_fields_that_exist() -> None:
     for crd in CRDS.values():
         (version,) = crd["spec"]["versions"]
@@ -146,24 +133,6 @@ def test_columns_read_fields_that_exist() -> None:
             path = re.sub(r"\[\?.*?\)]", "[]", column["jsonPath"]).strip(".")
             if path != "metadata.creationTimestamp":
                 assert at(_schema(crd), path)["type"] in {column["type"], "string"}, column
-
-
-def test_the_groups_share_a_category_and_no_short_name() -> None:
-    assert all(crd["spec"]["names"]["categories"] == [CATEGORY] for crd in CRDS.values())
-    short = [name for crd in CRDS.values() for name in crd["spec"]["names"].get("shortNames", [])]
-    assert sorted(short) == ["ec", "etcd"]
-
-
-def test_etcdcluster_is_the_singular_of_one_group_only() -> None:
-    singulars = {name: crd["spec"]["names"]["singular"] for name, crd in CRDS.items()}
-    assert singulars == {
-        "etcdclusters.etcd.improbable.io": "etcdcluster",
-        "etcdpeers.etcd.improbable.io": "etcdpeer",
-        "etcdbackups.etcd.improbable.io": "etcdbackup",
-        "etcdbackupschedules.etcd.improbable.io": "etcdbackupschedule",
-        "etcdrestores.etcd.improbable.io": "etcdrestore",
-        "etcdclusters.coreos.com": "coreosetcdcluster",
-    }
 
 
 def test_each_call_gives_schemas_of_its_own() -> None:

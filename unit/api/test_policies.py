@@ -2,7 +2,7 @@ import inspect
 import re
 
 from etcd_operator.api import improbable, restores, shared_keys
-from etcd_operator.api.definitions.policies import OPERATE, PREFIX, Manifest, policies
+from etcd_operator.api.definitions.policies import PREFIX, Manifest, policies
 from etcd_operator.controllers.etcd_cluster.dialects import improbable as improbable_dialect
 
 
@@ -33,22 +33,6 @@ def test_only_the_policy_for_etcdpeers_fails_closed() -> None:
         if p["kind"].endswith("Policy") and p["spec"]["failurePolicy"] != "Ignore"
     }
     assert failing == {"peers"}
-
-
-def test_writing_etcdpeers_requires_operate_and_deleting_does_not() -> None:
-    (rule,) = _spec("ValidatingAdmissionPolicy", "peers")["matchConstraints"]["resourceRules"]
-    assert rule["resources"] == ["etcdpeers"]  # not their status, which the operator does not read
-    assert rule["operations"] == ["CREATE", "UPDATE"]
-    assert _spec("ValidatingAdmissionPolicyBinding", "peers")["validationActions"] == ["Deny"]
-    (check,) = _spec("ValidatingAdmissionPolicy", "peers")["validations"]
-    assert f".check('{OPERATE}')" in check["expression"]
-
-
-def test_a_resource_version_is_filled_in_for_the_object_and_its_status() -> None:
-    (rule,) = _spec("MutatingAdmissionPolicy", "resource-version")["matchConstraints"]["resourceRules"]
-    assert rule["apiGroups"] == ["coreos.com"]
-    assert rule["resources"] == ["etcdclusters", "etcdclusters/status"]
-    assert rule["operations"] == ["UPDATE"]
 
 
 def test_a_policy_knows_each_annotation_that_the_operator_reads_on_a_cluster() -> None:

@@ -10,8 +10,6 @@ from etcd_operator.api.definitions import (
     validations,
 )
 from etcd_operator.api.definitions.cel import Validation
-from etcd_operator.api.definitions.crd import crds
-from etcd_operator.api.definitions.schema import at
 from unit.api.contract.backup_cases import BACKUP_CASES
 from unit.api.contract.case import Case
 from unit.api.contract.cases import EPHEMERAL_CASES
@@ -43,14 +41,6 @@ def _is_shown(rule: Validation, message: str) -> bool:
     parts = [part for part in re.findall(r"'([^']+)'", rule.explain) if " " in part] or [rule.message]
     path = f"{rule.at}{rule.field}".removeprefix(".")
     return message.startswith(f"{path}: Invalid value: ") and all(part in message for part in parts)
-
-
-@pytest.mark.parametrize(("name", "checks"), [(name, checks) for name, (checks, _) in TABLES.items()])
-def test_every_rule_is_in_its_crd(name: str, checks: tuple[Validation, ...]) -> None:
-    (crd,) = (crd for crd in crds() if crd["metadata"]["name"] == name)
-    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    for rule in checks:
-        assert rule.rendered() in at(schema, rule.at)["x-kubernetes-validations"]
 
 
 @pytest.mark.parametrize(

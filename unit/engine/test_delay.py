@@ -57,15 +57,6 @@ def test_an_item_is_delivered_once_and_not_before_its_time(world: World) -> None
     assert world.delivered == [("a", 10)]
 
 
-def test_the_earliest_of_several_times_holds(world: World) -> None:
-    for seconds in (20, 10, 30):
-        world.delay.add_after("a", seconds)
-    assert len(world.delay._ticket_of) == 1
-    for _ in range(4):
-        world.advance(10)
-    assert world.delivered == [("a", 10)]
-
-
 def test_an_earlier_item_wakes_a_thread_that_sleeps_for_a_later_one(world: World) -> None:
     world.delay.add_after("late", 1000)
     eventually(world.is_asleep)

@@ -9,40 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from etcd_operator.clock import Clock
 from etcd_operator.engine.workqueue import ShutDown, WorkQueue
-from unit.engine.support import take_all
 from unit.fakes.clock import FakeClock
 from unit.waiting import eventually
-
-
-def test_items_are_taken_in_the_order_in_which_they_were_added(queue: WorkQueue[str]) -> None:
-    for item in "cabcab":
-        queue.add(item)
-    assert list(take_all(queue)) == ["c", "a", "b"]
-
-
-def test_an_item_in_work_is_given_to_no_other_worker(queue: WorkQueue[str]) -> None:
-    queue.add("a")
-    queue.get()
-    queue.add("a")
-    with pytest.raises(TimeoutError):
-        queue.get(timeout=0)
-
-
-def test_an_item_added_while_in_work_is_processed_once_more_at_the_end_of_the_line(
-    queue: WorkQueue[str],
-) -> None:
-    queue.add("a")
-    queue.get()
-    for item in "aba":
-        queue.add(item)
-    queue.done("a")
-    assert list(take_all(queue)) == ["b", "a"]
-
-
-def test_an_item_that_is_done_is_not_processed_again(queue: WorkQueue[str]) -> None:
-    queue.add("a")
-    queue.done(queue.get())
-    assert queue.depth == queue.in_flight == 0
 
 
 def test_done_refuses_what_nobody_has_taken(queue: WorkQueue[str]) -> None:
@@ -68,15 +36,6 @@ def test_get_gives_up_when_its_time_is_over(queue: WorkQueue[str], clock: FakeCl
     thread.join()
 
 
-def test_a_shut_down_queue_refuses_new_items_and_hands_out_the_old_ones(queue: WorkQueue[str]) -> None:
-    queue.add("a")
-    queue.shut_down()
-    queue.add("b")
-    assert list(take_all(queue)) == ["a"]
-    with pytest.raises(ShutDown):
-        queue.get()
-
-
 def test_shut_down_wakes_every_waiting_worker(queue: WorkQueue[str], clock: FakeClock) -> None:
     ended: list[bool] = []
 
@@ -95,28 +54,6 @@ def test_shut_down_wakes_every_waiting_worker(queue: WorkQueue[str], clock: Fake
     assert len(ended) == 4
 
 
-def test_what_was_added_while_in_work_survives_the_shut_down(queue: WorkQueue[str]) -> None:
-    queue.add("a")
-    queue.get()
-    queue.add("a")
-    queue.shut_down()
-    queue.done("a")
-    assert queue.get() == "a"
-
-
-def test_a_queue_knows_how_long_its_workers_take(queue: WorkQueue[str], clock: FakeClock) -> None:
-    assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (0, 0)
-    queue.add("a")
-    queue.add("b")
-    queue.get()
-    clock.advance(5)
-    queue.get()
-    clock.advance(2)
-    assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (9, 7)
-    queue.done("a")
-    assert queue.longest_running_seconds() == 2
-
-
 def test_a_queue_from_which_nothing_is_taken_is_stalled(queue: WorkQueue[str], clock: FakeClock) -> None:
     clock.advance(100)
     assert queue.stalled_seconds() == 0  # nothing waits
@@ -132,28 +69,6 @@ def test_a_queue_from_which_nothing_is_taken_is_stalled(queue: WorkQueue[str], c
     queue.get()
     clock.advance(3)
     assert queue.stalled_seconds() == 0
-
-
-def test_a_queue_reports_waiting_and_working_times(clock: FakeClock) -> None:
-    class Metrics(list[tuple[str, float]]):
-        def added(self) -> None:
-            self.append(("added", 1))
-
-        def taken(self, waited: float) -> None:
-            self.append(("taken", waited))
-
-        def finished(self, worked: float) -> None:
-            self.append(("finished", worked))
-
-    metrics = Metrics()
-    queue: WorkQueue[str] = WorkQueue(clock, metrics)
-    queue.add("a")
-    queue.add("a")
-    clock.advance(3)
-    queue.get()
-    clock.advance(4)
-    queue.done("a")
-    assert metrics == [("added", 1), ("taken", 3), ("finished", 4)]
 
 
 def test_what_was_added_while_in_work_can_be_taken_back(queue: WorkQueue[str]) -> None:

@@ -27,11 +27,6 @@ def client(fake: FakeEtcdCluster, channels: Channels) -> EtcdClient:
     return EtcdClient(channels, endpoints[0], deadline=30.0)
 
 
-def test_ids_are_printed_as_etcd_prints_them() -> None:
-    assert hex_id(0xBF9071F4639C75CC) == "bf9071f4639c75cc"
-    assert hex_id(0xF) == "f"
-
-
 def test_removing_twice_is_success_with_a_result_of_its_own(
     fake: FakeEtcdCluster, client: EtcdClient
 ) -> None:

@@ -72,34 +72,6 @@ def test_a_stalled_request_does_not_keep_the_server_from_stopping(subject: Subje
     assert api.log[-1].code == 0
 
 
-def test_the_log_reports_who_asked_for_what(subject: Subject, api: ApiServer) -> None:
-    subject._headers = {"User-Agent": "tester/1"}
-    post(subject, "a")
-    request = api.log[-1].request
-    assert (request.method, request.user_agent, request.plural) == ("POST", "tester/1", "configmaps")
-    assert request.body["metadata"]["name"] == "a"
-    assert request.write == 1
-
-
-def test_a_restarted_server_has_its_objects_and_its_port(subject: Subject, api: ApiServer) -> None:
-    post(subject, "a")
-    url = api.url
-    api.stop()
-    with pytest.raises(urllib3.exceptions.NewConnectionError):
-        listed(subject)
-    api.start()
-    assert (api.url, listed(subject)) == (url, ["a"])
-
-
-def test_a_stopped_server_ends_its_watches(subject: Subject, api: ApiServer) -> None:
-    stream = subject.watch("configmaps")
-    api.stop()
-    with pytest.raises((StopIteration, urllib3.exceptions.ProtocolError)):
-        next(stream)
-    stream.close()
-    api.start()
-
-
 def test_a_frozen_view_shows_the_past_while_writes_go_on(subject: Subject, api: ApiServer) -> None:
     post(subject, "a")
     api.freeze_views()
@@ -145,27 +117,6 @@ def test_a_dropped_watch_ends_in_good_order(subject: Subject, api: ApiServer) ->
     eventually(lambda: api.watches)
     api.watches[0].drop()
     assert list(stream) == []
-
-
-def test_a_page_from_before_a_compaction_has_expired(subject: Subject, api: ApiServer) -> None:
-    for name in "abc":
-        post(subject, name)
-    token = subject.call("GET", subject.url("configmaps"), limit="1").meta["continue"]
-    api.compact()
-    reply = subject.call("GET", subject.url("configmaps"), limit="1", **{"continue": token})
-    assert (reply.code, reply.body["reason"]) == (410, "Expired")
-
-
-def test_without_its_collector_dependents_stay(subject: Subject, api: ApiServer) -> None:
-    api.objects.collector.enabled = False
-    body = config_map("below")
-    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "absent", "uid": "none"}
-    body["metadata"]["ownerReferences"] = [owner]
-    subject.create("configmaps", body)
-    assert listed(subject) == ["below"]
-    api.objects.collector.enabled = True
-    api.objects.collector.run()
-    assert listed(subject) == []
 
 
 def test_all_objects_are_read_between_two_writes(api: ApiServer) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from unit.fakes.apiserver import ApiServer, Json
-from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
+from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.fakes.containers import Running
 from unit.fakes.world import World
 
@@ -31,14 +31,6 @@ class Bench:
         body = {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
         return self.api.objects.create(PODS, "default", body)
 
-    def replica_set(self) -> Json:
-        template = {
-            "metadata": {"labels": {"a": "b"}},
-            "spec": {"containers": [{"name": "c", "image": "i:1"}]},
-        }
-        spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
-        return self.api.objects.create(REPLICA_SETS, "default", {"metadata": {"name": "set"}, "spec": spec})
-
     def claim(self) -> Json:
         spec = {"accessModes": ["ReadWriteOnce"]}
         return self.api.objects.create(CLAIMS, "default", {"metadata": {"name": "claim"}, "spec": spec})
@@ -54,58 +46,6 @@ VOLUMES = [{"name": "data", "persistentVolumeClaim": {"claimName": "claim"}}]
 def bench() -> Iterator[Bench]:
     with ApiServer() as api:
         yield Bench(api)
-
-
-def test_a_pod_runs_after_a_step_with_an_address_and_what_it_was_given(bench: Bench) -> None:
-    bench.pod()
-    bench.world.settle()
-    (pod,) = bench.pods()
-    (running,) = bench.world.running
-    assert (pod["status"]["phase"], pod["status"]["podIP"]) == ("Running", running.ip)
-    assert pod["spec"]["nodeName"] == running.node
-    assert running.command == ("etcd", "--name=p")
-    assert running.env == {"NAME": "p"}
-
-
-def test_a_settled_world_writes_nothing(bench: Bench) -> None:
-    bench.replica_set()
-    bench.claim()
-    bench.world.settle()
-    assert not bench.world.step()
-
-
-def test_a_replica_set_gets_its_pod_and_another_while_the_first_is_ending(bench: Bench) -> None:
-    owner = bench.replica_set()
-    bench.world.settle()
-    (first,) = bench.pods()
-    assert first["metadata"]["name"].startswith("set-")
-    assert first["metadata"]["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
-    bench.api.objects.delete(PODS, "default", first["metadata"]["name"])
-    bench.world.replicate()
-    assert len(bench.pods()) == 2
-    bench.world.settle()
-    assert [pod["metadata"]["uid"] == first["metadata"]["uid"] for pod in bench.pods()] == [False]
-
-
-def test_an_image_changed_in_place_restarts_the_container_at_the_same_address(bench: Bench) -> None:
-    bench.pod()
-    bench.world.settle()
-    ip = bench.world.running[0].ip
-    patch = {"spec": {"containers": [{"name": "etcd", "image": "etcd:2"}]}}
-    bench.api.objects.patch(PODS, "default", "p", patch, "strategic")
-    bench.world.settle()
-    assert bench.calls == ["start p etcd:1", "stop p etcd:1", "start p etcd:2"]
-    assert (bench.world.running[0].ip, bench.world.running[0].restarts) == (ip, 1)
-    assert bench.pods()[0]["status"]["containerStatuses"][0]["image"] == "etcd:2"
-
-
-def test_a_deleted_pod_stops_and_goes(bench: Bench) -> None:
-    bench.pod()
-    bench.world.settle()
-    bench.api.objects.delete(PODS, "default", "p")
-    assert bench.pods()[0]["metadata"]["deletionTimestamp"]
-    bench.world.settle()
-    assert (bench.pods(), bench.calls[-1]) == ([], "stop p etcd:1")
 
 
 def test_a_pod_on_a_node_that_is_down_stays_terminating_and_its_process_runs_on(bench: Bench) -> None:
@@ -126,18 +66,6 @@ def test_a_pod_waits_for_its_claim(bench: Bench) -> None:
     bench.world.settle()
     assert bench.pods()[0]["status"]["phase"] == "Running"
     assert bench.world.running[0].claims == ("claim",)
-
-
-def test_a_deleted_claim_stays_while_a_pod_uses_it(bench: Bench) -> None:
-    bench.claim()
-    bench.pod(volumes=VOLUMES)
-    bench.world.settle()
-    bench.api.objects.delete(CLAIMS, "default", "claim")
-    bench.world.settle()
-    assert len(bench.api.objects.select(CLAIMS)) == 1
-    bench.api.objects.delete(PODS, "default", "p")
-    bench.world.settle()
-    assert bench.api.objects.select(CLAIMS) == []
 
 
 def test_a_pod_that_failed_is_not_run_again(bench: Bench) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from benchmark.goals import Hop, judged, row, verdicts
 from benchmark.rolling import Roll, differing
-from benchmark.upgrade import parts
 from benchmark.verdict import Verdict
 
 PATCH = Hop(group="coreos.com", size=3, before="3.5.34", after="3.5.35")
@@ -147,7 +146,3 @@ def test_a_row_reports_the_median_time_and_the_worst_of_the_rest() -> None:
 def test_identities_differ_by_value_or_by_being_there() -> None:
     assert differing({"a": "1", "b": "2"}, {"a": "1", "b": "2"}) == ()
     assert differing({"a": "1", "b": "2", "d": "4"}, {"a": "1", "b": "3", "c": "4"}) == ("b", "c", "d")
-
-
-def test_there_is_a_part_for_each_path() -> None:
-    assert set(parts([3], ["coreos.com"])) == {"patch", "minor"}

@@ -146,11 +146,3 @@ def test_a_fault_is_due_after_its_wait_and_the_next_one_when_it_is_done() -> Non
     due.done()
     assert due.now() is None
     assert Due(iter(())).now() is None
-
-
-def test_the_defaults_of_a_run() -> None:
-    local, foreign = plan(parser().parse_args([]), nodes=1), plan(parser().parse_args([]), nodes=0)
-    assert (local.seconds, local.interval, local.operator_every, local.patience) == (600.0, 30.0, 60.0, 300.0)
-    assert (local.clusters, local.size, local.at_once, local.writes_per_second) == (3, 3, 1, 10)
-    assert local.kinds == (FaultKind.DELETE, FaultKind.KILL, FaultKind.FREEZE)
-    assert foreign.kinds == foreign.operator_kinds == (FaultKind.DELETE,)

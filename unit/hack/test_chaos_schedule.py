@@ -52,13 +52,3 @@ def test_a_kind_that_is_named_twice_comes_twice_as_often() -> None:
     faults = members(5, 3000, (FaultKind.DELETE, FaultKind.DELETE, FaultKind.KILL))
     deleted = sum(fault.kind is FaultKind.DELETE for fault in faults)
     assert deleted / 3000 == pytest.approx(2 / 3, rel=0.1)
-
-
-def test_only_deletion_works_everywhere_and_only_what_lasts_must_be_mended() -> None:
-    assert [kind for kind in FaultKind if not kind.is_local] == [FaultKind.DELETE]
-    assert [kind for kind in FaultKind if kind.lasts] == [
-        FaultKind.FREEZE,
-        FaultKind.NODE_STOP,
-        FaultKind.NODE_CUT,
-    ]
-    assert [kind for kind in FaultKind if kind.is_of_node] == [FaultKind.NODE_STOP, FaultKind.NODE_CUT]

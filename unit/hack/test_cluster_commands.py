@@ -110,13 +110,6 @@ def test_wrong_usage_ends_with_status_two(arguments: list[str], capsys: pytest.C
     assert "usage:" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["up", "down", "build-image", "fault", "load-image", "setup"])
-def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        cli.parser().parse_args([command, "--help"])
-    assert "usage: hack/cluster" in capsys.readouterr().out
-
-
 def test_missing_programs_are_named_by_their_packages() -> None:
     with pytest.raises(RefusalError, match=r"missing: alpha, beta; run: hack/cluster setup"):
         requirements.check_programs({"no-such-b": "beta", "no-such-a": "alpha", "sh": "dash"})

@@ -66,14 +66,6 @@ def test_a_template_of_names_is_kept_as_it_is() -> None:
     assert deployed(S3).url(template).startswith(f"s3://{stores.BUCKET}/{template}?")
 
 
-def test_a_client_on_this_machine_gets_the_credentials() -> None:
-    environment = deployed(S3).environment
-    assert environment == {
-        "AWS_ACCESS_KEY_ID": stores.ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": stores.SECRET_KEY,
-    }
-
-
 @KINDS
 def test_nothing_but_the_secret_has_a_planted_value(kind: Kind) -> None:
     made = objects(kind)

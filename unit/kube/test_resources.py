@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_operator.kube.resources import CRDS, NODES, PEERS, PODS, REPLICA_SETS, Resource
+from etcd_operator.kube.resources import NODES, PEERS, PODS, Resource
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,3 @@ def test_a_path_follows_the_api_conventions(resource: Resource, arguments: dict[
 def test_an_object_of_a_namespaced_resource_needs_its_namespace() -> None:
     with pytest.raises(ValueError, match="needs its namespace"):
         PODS.path(name="a")
-
-
-def test_the_api_version_and_the_text_name_the_group_only_if_there_is_one() -> None:
-    assert (PODS.api_version, str(PODS)) == ("v1", "pods")
-    assert (REPLICA_SETS.api_version, str(REPLICA_SETS)) == ("apps/v1", "replicasets.apps")
-    assert str(CRDS) == "customresourcedefinitions.apiextensions.k8s.io"

@@ -36,7 +36,7 @@ def test_a_queue_is_measured_as_it_works_and_when_it_is_scraped(metrics: Metrics
     mine = metrics.controller("clusters", workers=1)
     queue: WorkQueue[str] = WorkQueue(clock, mine)
     mine.observe(queue)
-    for item in "abc":
+    for item in "abca":
         queue.add(item)
     clock.advance(2)
     queue.get()

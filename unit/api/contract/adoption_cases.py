@@ -70,33 +70,23 @@ def adoptions(base: Manifest) -> tuple[Case, ...]:
             sees='spec.adopt.mode: Unsupported value: "Forever": supported values: "Complete", "Join", '
             '"Leave"',
         ),
-        _edit(
-            "adopt, for a cluster that has been bootstrapped",
-            changed(base, {"status": _BOOTSTRAPPED}),
-            GOOD,
-            sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
-            "another resource",
-        ),
-        _edit(
-            "adopt, while a backup is being restored",
-            changed(base, {"status/recovery": _RESTORING}),
-            GOOD,
-            sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
-            "another resource",
-        ),
-        _edit(
-            "adopt, while the cluster is being recovered",
-            changed(base, {"status": {**_RESUMED, "recovery": _RECOVERING}}),
-            GOOD,
-            sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
-            "another resource",
-        ),
-        _edit(
-            "adopt again, after the adoption",
-            changed(base, {"status": {**_RESUMED, "adoption": {**_RECORDED, "finished": True}}}),
-            GOOD,
-            sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
-            "another resource",
+        *(
+            _edit(
+                typed,
+                changed(base, {"status": status}),
+                GOOD,
+                sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: "
+                "create another resource",
+            )
+            for typed, status in (
+                ("adopt, for a cluster that has been bootstrapped", _BOOTSTRAPPED),
+                ("adopt, while a backup is being restored", {"recovery": _RESTORING}),
+                ("adopt, while the cluster is being recovered", {**_RESUMED, "recovery": _RECOVERING}),
+                (
+                    "adopt again, after the adoption",
+                    {**_RESUMED, "adoption": {**_RECORDED, "finished": True}},
+                ),
+            )
         ),
         _edit("no adopt, during the adoption", _adopting(base), ABSENT, sees=_KEEP),
         _edit(

@@ -2,8 +2,7 @@
 
 Promises, when it runs: a dependent goes when all its owners (by UID) are gone; an owner deleted with `Orphan`
 goes first and its dependents lose the reference; one deleted with `Foreground` goes after its dependents;
-a namespace goes when it is empty. It runs after every write while `enabled`; a test that clears `enabled`
-models a controller-manager that is away.
+a namespace goes when it is empty. It runs after every write.
 """
 
 from collections.abc import Callable
@@ -22,7 +21,6 @@ class Collector:
         delete: Callable[..., Json],
         settle: Callable[[Kind, Json, Json], Json],
     ) -> None:
-        self.enabled = True
         self._store = store
         self._kinds = served
         self._delete = delete
@@ -30,8 +28,8 @@ class Collector:
         self._running = False
 
     def run(self) -> None:
-        """Collect until nothing changes; does nothing while disabled or already at it."""
-        if not self.enabled or self._running:
+        """Collect until nothing changes; does nothing while already at it."""
+        if self._running:
             return
         self._running = True
         try:

@@ -17,7 +17,6 @@ class Request:
     method: str
     path: str
     query: dict[str, str]
-    user_agent: str
     content_type: str
     body: Any
     plural: str

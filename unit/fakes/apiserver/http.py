@@ -81,7 +81,6 @@ class Handler(BaseHTTPRequestHandler):
             body = None
         return faults.Request(
             method=self.command, path=path, query=query, body=body,
-            user_agent=self.headers.get("User-Agent", ""),
             content_type=self.headers.get("Content-Type", "").split(";")[0],
             plural=target.kind.plural if target else "", subresource=target.subresource if target else "",
             write=0 if self.command == "GET" else self.server.api.next_write(),
@@ -160,19 +159,8 @@ class Handler(BaseHTTPRequestHandler):
                 )
             case "DELETE", True:
                 return 200, objects.delete(kind, namespace, name, **_delete_options(request))
-            case "DELETE", False:
-                return 200, self._delete_all(request, target)
             case _:
                 raise Refusal(405, "MethodNotAllowed", "the server does not allow this method here")
-
-    def _delete_all(self, request: faults.Request, target: Target) -> Json:
-        objects = self.server.api.objects
-        found = list_objects(objects.store, target.kind, target.namespace, request.query, None)
-        options = _delete_options(request)
-        for obj in found["items"]:
-            meta = obj["metadata"]
-            objects.delete(target.kind, meta.get("namespace", ""), meta["name"], **options)
-        return found
 
     def _send(self, code: int, body: Json, request: faults.Request) -> None:
         # an unknown path is answered in plain text, as by a real server

@@ -10,7 +10,7 @@ import msgspec
 
 from unit.fakes.apiserver.kinds import Json, Kind
 from unit.fakes.apiserver.refusals import Refusal, bad_request
-from unit.fakes.apiserver.selectors import check_selector, matches_fields, matches_labels
+from unit.fakes.apiserver.selectors import check_selector, matches_labels
 from unit.fakes.apiserver.store import Store
 
 
@@ -30,7 +30,6 @@ def list_objects(store: Store, kind: Kind, namespace: str, query: dict[str, str]
             obj
             for obj in store.view(kind, namespace, revision)
             if matches_labels(query.get("labelSelector", ""), obj)
-            and matches_fields(query.get("fieldSelector", ""), obj)
         ]
     rest = [obj for obj in found if start is None or _order(obj) > start]
     limit = int(query.get("limit") or 0)
@@ -54,8 +53,6 @@ def _where(store: Store, query: dict[str, str], newest: int | None) -> tuple[int
     if asked > store.revision:
         message = f"Too large resource version: {asked}, current: {store.revision}"
         raise Refusal(504, "Timeout", message, causes=[{"reason": "ResourceVersionTooLarge"}])
-    if query.get("resourceVersionMatch") == "Exact":
-        return asked, None
     return store.revision if newest is None else max(newest, asked), None
 
 

@@ -50,10 +50,6 @@ def _operate(box: Json, operation: Json) -> None:
         case "test":
             if _value_at(box, path) != operation["value"]:
                 raise ValueError("test failed")
-        case "move":
-            _add(box, path, _take(box, operation["from"]))
-        case "copy":
-            _add(box, path, _copy(_value_at(box, operation["from"])))
         case _:
             raise ValueError(f"unknown operation {name}")
 

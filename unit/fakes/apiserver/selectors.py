@@ -1,4 +1,4 @@
-"""Label and field selectors: `a=b`, `a!=b`, `a`, `!a`, `a in (b,c)`, `a notin (b)`."""
+"""Label selectors: `a=b`, `a!=b`, `a`, `!a`, `a in (b,c)`, `a notin (b)`."""
 
 import re
 from collections.abc import Mapping
@@ -23,11 +23,6 @@ def matches_labels(selector: str, obj: Json) -> bool:
     return all(_term_holds(term, labels) for term in _terms(selector))
 
 
-def matches_fields(selector: str, obj: Json) -> bool:
-    """Whether the fields of `obj` match `selector`, such as `metadata.name=x`."""
-    return all(_term_holds(term, _Fields(obj)) for term in _terms(selector))
-
-
 def _terms(selector: str) -> list[str]:
     """The parts of a selector; commas inside parentheses do not separate."""
     return [term for term in re.split(r",(?![^(]*\))", selector) if term.strip()]
@@ -44,17 +39,3 @@ def _term_holds(term: str, labels: Mapping[str, str]) -> bool:
         negated, key = found.groups()
         return (key in labels) != bool(negated)
     raise bad_request(f"unable to parse requirement: {term}")
-
-
-class _Fields(dict[str, str]):
-    """Resolves dotted paths in an object; an absent field is the empty string."""
-
-    def __init__(self, obj: Json) -> None:
-        super().__init__()
-        self._obj = obj
-
-    def get(self, path: str, default: object = "") -> str:
-        value: object = self._obj
-        for part in path.split("."):
-            value = value.get(part, "") if isinstance(value, dict) else ""
-        return str(value)

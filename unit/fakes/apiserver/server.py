@@ -149,7 +149,7 @@ class ApiServer:
 
     def open_watch(self, kind: Kind, namespace: str, request: faults.Request) -> Stream:
         """A new stream, listed in `watches`."""
-        stream = Stream(self.objects.store, kind, namespace, request.query, request.user_agent)
+        stream = Stream(self.objects.store, kind, namespace, request.query)
         with self._lock:
             self._streams = [*(s for s in self._streams if s.is_open), stream]
         return stream
@@ -159,11 +159,6 @@ class ApiServer:
         """The watches open now, oldest first."""
         with self._lock:
             return [stream for stream in self._streams if stream.is_open]
-
-    def send_bookmarks(self) -> None:
-        """A bookmark with the present position on every watch that takes them."""
-        for stream in self.watches:
-            stream.bookmark(self.stale_revision)
 
     def compact(self) -> None:
         """Forget the past: watches and list pages from before now get 410."""

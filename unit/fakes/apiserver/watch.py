@@ -11,19 +11,16 @@ from typing import Any
 
 from unit.fakes.apiserver.kinds import Json, Kind
 from unit.fakes.apiserver.refusals import Refusal
-from unit.fakes.apiserver.selectors import check_selector, matches_fields, matches_labels
+from unit.fakes.apiserver.selectors import check_selector, matches_labels
 from unit.fakes.apiserver.store import Change, Store
 
 
 class Stream:
     """The server's end of a watch. Methods may be called from any thread."""
 
-    def __init__(
-        self, store: Store, kind: Kind, namespace: str, query: dict[str, str], user_agent: str
-    ) -> None:
-        self.kind, self.namespace, self.user_agent = kind, namespace, user_agent
-        self.takes_bookmarks = query.get("allowWatchBookmarks") in ("1", "true")
-        self._labels, self._fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+    def __init__(self, store: Store, kind: Kind, namespace: str, query: dict[str, str]) -> None:
+        self.kind, self.namespace = kind, namespace
+        self._labels = query.get("labelSelector", "")
         check_selector(self._labels)
         self._store = store
         self._closed = threading.Event()
@@ -63,14 +60,6 @@ class Stream:
         """Lose every event up to now, those held back included."""
         with self._store.changed:
             self._due, self.position = [], self._store.revision
-
-    def bookmark(self, newest: int | None) -> None:
-        """Send the position (at most `newest`), if the client requested bookmarks."""
-        with self._store.changed:
-            if self.takes_bookmarks:
-                self._catch_up(self._store.revision if newest is None else newest)
-                self._due.append(_event("BOOKMARK", self._bookmark()))
-                self._store.changed.notify_all()
 
     def next(self, seconds: float, newest: Callable[[], int | None]) -> list[Json]:
         """The events that are due, waiting up to `seconds` for one; none is later than `newest` then."""
@@ -117,14 +106,7 @@ class Stream:
         return _event("DELETED", _at(last, change.revision))
 
     def _matches(self, obj: Json) -> bool:
-        return matches_labels(self._labels, obj) and matches_fields(self._fields, obj)
-
-    def _bookmark(self) -> Json:
-        return {
-            "kind": self.kind.kind,
-            "apiVersion": self.kind.api_version,
-            "metadata": {"resourceVersion": str(self.position), "creationTimestamp": None},
-        }
+        return matches_labels(self._labels, obj)
 
 
 def _event(kind: str, obj: Any) -> Json:

@@ -194,17 +194,6 @@ def test_a_held_dependent_is_only_marked(subject: Subject) -> None:
     subject.patch("configmaps", below, {"metadata": {"finalizers": None}})
 
 
-def test_all_objects_of_a_selector_go_at_once(subject: Subject) -> None:
-    mark = unique("mark")
-    for _ in range(2):
-        body = config_map()
-        body["metadata"]["labels"] = {"mark": mark}
-        subject.create("configmaps", body)
-    path = subject.url("configmaps")
-    assert subject.call("DELETE", path, labelSelector=f"mark={mark}").code == 200
-    assert subject.call("GET", path, labelSelector=f"mark={mark}").body["items"] == []
-
-
 def test_a_namespace_is_deleted_with_its_objects_and_accepts_no_new_ones(subject: Subject) -> None:
     namespace = unique("terminating")
     subject.call("POST", subject.url("namespaces"), {"metadata": {"name": namespace}})

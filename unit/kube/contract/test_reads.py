@@ -38,11 +38,6 @@ def test_a_selector_that_makes_no_sense_is_refused(subject: Subject) -> None:
     assert subject.call("GET", subject.url("configmaps"), labelSelector="a in b").code == 400
 
 
-def test_one_object_can_be_selected_by_name(subject: Subject, batch: str) -> None:
-    found = subject.call("GET", subject.url("configmaps"), fieldSelector=f"metadata.name={batch}-b")
-    assert [item["metadata"]["name"] for item in found.body["items"]] == [f"{batch}-b"]
-
-
 def test_a_list_over_all_namespaces_reports_each_objects_own(subject: Subject, batch: str) -> None:
     path = subject.url("configmaps", namespace="")
     found = subject.call("GET", path, labelSelector=f"batch={batch}")
@@ -75,16 +70,6 @@ def test_a_version_from_the_future_times_out(subject: Subject) -> None:
     reply = subject.call("GET", subject.url("configmaps"), resourceVersion="99999999999")
     assert (reply.code, reply.body["reason"]) == (504, "Timeout")
     assert "Too large resource version" in reply.body["message"]
-
-
-def test_an_exact_version_shows_the_past(subject: Subject, batch: str) -> None:
-    path, selector = subject.url("configmaps"), f"batch={batch}"
-    then = subject.call("GET", path, labelSelector=selector).meta["resourceVersion"]
-    subject.call("DELETE", subject.url("configmaps", f"{batch}-a"))
-    past = subject.call(
-        "GET", path, labelSelector=selector, resourceVersion=then, resourceVersionMatch="Exact"
-    )
-    assert len(past.body["items"]) == 3
 
 
 def test_what_is_not_there_is_not_found(subject: Subject) -> None:

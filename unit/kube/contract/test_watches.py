@@ -5,10 +5,7 @@ from contextlib import closing
 from itertools import islice
 from typing import Any
 
-import pytest
-
 from unit.kube.contract.harness import Subject, config_map, unique
-from unit.waiting import eventually
 
 
 def position(subject: Subject) -> str:
@@ -105,19 +102,3 @@ def test_a_position_that_has_expired_ends_the_stream_with_an_error_event(subject
 def test_the_server_ends_a_watch_after_the_requested_time(subject: Subject) -> None:
     events = list(subject.watch("configmaps", resourceVersion=position(subject), timeoutSeconds="1"))
     assert all(event["type"] in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK") for event in events)
-
-
-def test_a_bookmark_reports_a_position_and_nothing_else(subject: Subject) -> None:
-    """A real server sends one shortly before the end of a watch that asked for bookmarks."""
-    query = {"resourceVersion": position(subject), "allowWatchBookmarks": "true", "timeoutSeconds": "10"}
-    with closing(subject.watch("configmaps", labelSelector="mark=nothing", **query)) as stream:
-        if subject.fake is not None:
-            eventually(lambda: subject.fake and subject.fake.watches, "the watch is open")
-            subject.fake.send_bookmarks()
-        subject.create("configmaps", config_map())  # not of the selection, but it moves the position
-        event = next(stream, None)
-    if event is None:
-        pytest.skip("this server sent no bookmark in 10 s")
-    assert event["type"] == "BOOKMARK"
-    assert int(event["object"]["metadata"]["resourceVersion"]) >= int(query["resourceVersion"])
-    assert not event["object"].get("data")
