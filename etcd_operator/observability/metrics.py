@@ -53,16 +53,54 @@ class Metrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
+        counter = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        seconds = partial(Histogram, registry=self.registry)
         self._controllers = _ControllerFamilies(self.registry)
-        self._make_clients()
-        self._leader = Gauge(
-            "leader_election_master_status", "1 if this process leads.", ["name"], registry=self.registry
+        self._requests = counter("rest_client_requests", "Requests to the API server.", ["code", "method"])
+        self._request_seconds = seconds(
+            "rest_client_request_duration_seconds",
+            "Seconds until the API server responded.",
+            ["verb", "resource"],
+            buckets=_REQUEST_BUCKETS,
         )
-        self._make_files()
+        self._etcd_requests = counter(
+            "etcd_operator_etcd_requests", "Calls to etcd members.", ["method", "code"]
+        )
+        self._etcd_seconds = seconds(
+            "etcd_operator_etcd_request_duration_seconds",
+            "Seconds until an etcd member answered.",
+            ["method"],
+            buckets=_REQUEST_BUCKETS,
+        )
+        self._upgrade_seconds = seconds(
+            "etcd_operator_upgrade_duration_seconds",
+            "Seconds from the first step of an upgrade until all members run the new version.",
+            buckets=_UPGRADE_BUCKETS,
+        )
+        self._leaderless_seconds = counter(
+            "etcd_operator_upgrade_leaderless_seconds",
+            "Seconds during upgrades in which a cluster was observed without a leader.",
+        )
+        self._leader = gauge("leader_election_master_status", "1 if this process leads.", ["name"])
         self._is_leader = False
+        # In addition to `process_open_fds` and `process_max_fds` of the collector.
+        limit = gauge(
+            "etcd_operator_open_files_limit",
+            "How many file descriptors this process may have open: now (soft) and at most (hard).",
+            ["limit"],
+        )
+        limit.labels("soft").set_function(lambda: limits().soft)
+        limit.labels("hard").set_function(lambda: limits().hard)
         self.objects = ObjectSeries(lambda: self._is_leader)
         self.registry.register(self.objects)
-        self._make_ends()
+        self._restore_ends = counter(
+            "etcd_operator_restore_ends",
+            "EtcdRestores that have ended since the operator was started, by phase.",
+            ["phase"],
+        )
+        for phase in ("Completed", "Failed"):  # from 0 on, so that `increase` counts the first one
+            self._restore_ends.labels(phase=phase)
 
     def controller(self, name: str, *, workers: int) -> "ControllerMetrics":
         """The metrics of one controller with that many workers; once per name."""
@@ -106,55 +144,6 @@ class Metrics:
         except (TypeError, ValueError):  # a version that is no number
             encode, content_type = choose_encoder("")
         return encode(self.registry), content_type
-
-    def _make_ends(self) -> None:
-        self._restore_ends = Counter(
-            "etcd_operator_restore_ends",
-            "EtcdRestores that have ended since the operator was started, by phase.",
-            ["phase"],
-            registry=self.registry,
-        )
-        for phase in ("Completed", "Failed"):  # from 0 on, so that `increase` counts the first one
-            self._restore_ends.labels(phase=phase)
-
-    def _make_files(self) -> None:
-        """The limits, in addition to `process_open_fds` and `process_max_fds` of the collector."""
-        limit = Gauge(
-            "etcd_operator_open_files_limit",
-            "How many file descriptors this process may have open: now (soft) and at most (hard).",
-            ["limit"],
-            registry=self.registry,
-        )
-        limit.labels("soft").set_function(lambda: limits().soft)
-        limit.labels("hard").set_function(lambda: limits().hard)
-
-    def _make_clients(self) -> None:
-        counter = partial(Counter, registry=self.registry)
-        seconds = partial(Histogram, registry=self.registry, buckets=_REQUEST_BUCKETS)
-        self._requests = counter("rest_client_requests", "Requests to the API server.", ["code", "method"])
-        self._request_seconds = seconds(
-            "rest_client_request_duration_seconds",
-            "Seconds until the API server responded.",
-            ["verb", "resource"],
-        )
-        self._etcd_requests = counter(
-            "etcd_operator_etcd_requests", "Calls to etcd members.", ["method", "code"]
-        )
-        self._etcd_seconds = seconds(
-            "etcd_operator_etcd_request_duration_seconds",
-            "Seconds until an etcd member answered.",
-            ["method"],
-        )
-        self._upgrade_seconds = Histogram(
-            "etcd_operator_upgrade_duration_seconds",
-            "Seconds from the first step of an upgrade until all members run the new version.",
-            buckets=_UPGRADE_BUCKETS,
-            registry=self.registry,
-        )
-        self._leaderless_seconds = counter(
-            "etcd_operator_upgrade_leaderless_seconds",
-            "Seconds during upgrades in which a cluster was observed without a leader.",
-        )
 
 
 class _DroppedEvents(Collector):
@@ -232,10 +221,6 @@ class _ControllerFamilies:
     """The metrics of all controllers and their work queues, labelled by the controller's name."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._make_queues(registry)
-        self._make_reconciles(registry)
-
-    def _make_queues(self, registry: CollectorRegistry) -> None:
         counter = partial(Counter, labelnames=["name"], registry=registry)
         gauge = partial(Gauge, labelnames=["name"], registry=registry)
         seconds = partial(Histogram, labelnames=["name"], buckets=_QUEUE_BUCKETS, registry=registry)
@@ -257,8 +242,6 @@ class _ControllerFamilies:
             "workqueue_queue_duration_seconds", "Seconds that keys waited for a worker."
         )
         self.work_seconds = seconds("workqueue_work_duration_seconds", "Seconds that workers spent on a key.")
-
-    def _make_reconciles(self, registry: CollectorRegistry) -> None:
         label, prefix = ["controller"], "controller_runtime_"
         counter = partial(Counter, labelnames=label, registry=registry)
         gauge = partial(Gauge, labelnames=label, registry=registry)
