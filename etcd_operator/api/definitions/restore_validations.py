@@ -12,8 +12,7 @@ from etcd_operator.api.definitions.limits import (
     NAME_PATTERN,
     VERSION_PATTERN,
 )
-from etcd_operator.api.definitions.validations import reserved_names, storage_size
-from etcd_operator.api.definitions.version_validations import EXPLAINED, SUPPORTED
+from etcd_operator.api.definitions.validations import EXPLAINED, SUPPORTED, reserved_names, storage_size
 
 ONE_SOURCE = "bucket, objectURL and backupName are alternatives: set exactly one of them"
 BUCKET_URL = Form(
