@@ -52,19 +52,9 @@ class Deadline:
             sock.settimeout(left)
 
 
-class Limited:
-    """A socket as `http.client` reads a response from it: each read is limited by the deadline."""
-
-    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
-        self._sock = sock
-        self._deadline = deadline
-
-    def makefile(self, _mode: str) -> io.BufferedReader:
-        """The bytes that come, buffered."""
-        return io.BufferedReader(_Reader(self._sock, self._deadline))
-
-
 class _Reader(io.RawIOBase):
+    """The bytes of a socket, as `http.client` reads a response: each read is limited by the deadline."""
+
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock = sock
         self._raw = sock.makefile("rb", buffering=0)
@@ -150,9 +140,10 @@ class _Response(HTTPResponse):
     """Also the one of a proxy that is asked for a tunnel."""
 
     def __init__(self, sock: Any, *args: Any, **kwargs: Any) -> None:
-        flight = _flight()
-        limited: Any = sock if flight is None else Limited(sock, flight.deadline)
-        super().__init__(limited, *args, **kwargs)
+        super().__init__(sock, *args, **kwargs)
+        if (flight := _flight()) is not None:
+            self.fp.close()
+            self.fp = io.BufferedReader(_Reader(sock, flight.deadline))
 
 
 class _PlainConnection(HTTPConnection):
