@@ -37,10 +37,6 @@ QUORUM_READ = pb.RangeRequest(key=b"\0", count_only=True)
 _WINDOW = 100
 
 
-def ignore_call(_method: str, _code: str, _seconds: float) -> None:
-    """The `OnCall` that does nothing."""
-
-
 @dataclass(eq=False)
 class EtcdClient:
     """Calls one endpoint (`host:port`) over the cluster's connections.
@@ -54,7 +50,7 @@ class EtcdClient:
     _: KW_ONLY
     deadline: float = 5.0
     token: str | None = field(default=None, repr=False)
-    on_call: OnCall = ignore_call
+    on_call: OnCall = lambda *_: None
 
     # Reading
 

@@ -29,7 +29,7 @@ from etcd_operator.errors import Forbidden, OperatorError, Unavailable
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import QUORUM_READ, OnCall, ignore_call
+from etcd_operator.etcd.client import QUORUM_READ, OnCall
 from etcd_operator.etcd.errors import NotForLearner, NotProbed, is_connection_lost, is_own_lack, translate
 from etcd_operator.etcd.methods import Method, Request, Response
 from etcd_operator.etcd.probe_target import PendingCall, Target
@@ -72,7 +72,7 @@ def probe(
     patience: float = 0.5,
     known: Known = NOT_ALL,
     token: str | None = None,
-    on_call: OnCall = ignore_call,
+    on_call: OnCall = lambda *_: None,
 ) -> Probe:
     """Probe the members at `endpoints` (`host:port`); back within `deadline` seconds.
 

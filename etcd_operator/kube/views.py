@@ -197,12 +197,6 @@ class Written(Value, frozen=True, kw_only=True):
     metadata: ObjectMeta
 
 
-class Claim(_Lean, frozen=True, kw_only=True):
-    """A persistent volume claim."""
-
-    status: ClaimStatus = ClaimStatus()
-
-
 class ClaimResources(Value, frozen=True, kw_only=True):
     """What a claim requests."""
 
@@ -215,10 +209,11 @@ class ClaimSpec(Value, frozen=True, kw_only=True):
     resources: ClaimResources = ClaimResources()
 
 
-class BackupClaim(_Lean, frozen=True, kw_only=True):
-    """The claim for backups of a cluster."""
+class Claim(_Lean, frozen=True, kw_only=True):
+    """A persistent volume claim."""
 
     spec: ClaimSpec = ClaimSpec()
+    status: ClaimStatus = ClaimStatus()
 
 
 class Secret(Value, frozen=True, kw_only=True):
@@ -268,23 +263,3 @@ class Job(_Lean, frozen=True, kw_only=True):
     """A Job: by its conditions `Complete` and `Failed`, whether it has ended, and how."""
 
     status: Conditions = Conditions()
-
-
-class Container(Value, frozen=True, kw_only=True):
-    """A container of a pod."""
-
-    name: str
-    image: str = ""
-
-
-class OperatorPodSpec(Value, frozen=True, kw_only=True):
-    """The containers of the operator's own pod."""
-
-    containers: tuple[Container, ...] = ()
-
-
-class OperatorPod(Value, frozen=True, kw_only=True):
-    """The operator's own pod, to learn its image."""
-
-    metadata: ObjectMeta
-    spec: OperatorPodSpec = OperatorPodSpec()

@@ -12,7 +12,7 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.shared_keys import TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.manifests.steps import SKIP_STEPS
 from etcd_operator.decoding import read
-from etcd_operator.kube.views import OUR_ANNOTATIONS, BackupClaim, Claim, Job, Pod
+from etcd_operator.kube.views import OUR_ANNOTATIONS, Claim, Job, Pod
 
 OURS = {
     TOKEN_ANNOTATION: "t",
@@ -22,7 +22,7 @@ OURS = {
 THEIRS = {"kubectl.kubernetes.io/last-applied-configuration": "x" * 10_000, "example.com/seen": "yes"}
 
 
-@pytest.mark.parametrize("kind", [Pod, Claim, BackupClaim, Job])
+@pytest.mark.parametrize("kind", [Pod, Claim, Job])
 @pytest.mark.parametrize("annotations", [{**THEIRS, **OURS}, OURS, THEIRS, {}])
 def test_only_our_annotations_are_kept(kind: type[Any], annotations: dict[str, str]) -> None:
     metadata = {"name": "a", "uid": "u", "labels": {"app": "x"}, "annotations": annotations}

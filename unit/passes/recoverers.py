@@ -8,7 +8,6 @@ from etcd_operator.controllers.etcd_cluster.recovery.acts import Recoverer
 from etcd_operator.controllers.etcd_cluster.recovery.proofs import RecoveryProofs
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import ignore_call
 
 
 def recoverer(
@@ -17,7 +16,7 @@ def recoverer(
     proofs = RecoveryProofs(
         scope=scope,
         channels=channels,
-        on_call=ignore_call,
+        on_call=lambda *_: None,
         member_at=dialect.member_at,
         labels_of=dialect.member_labels,
         readers=readers,

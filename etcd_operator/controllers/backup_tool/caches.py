@@ -11,7 +11,7 @@ from etcd_operator.controllers.shared.caches import Caches, CacheSource
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.views import BackupClaim, Pod, ReplicaSet, Service
+from etcd_operator.kube.views import Claim, Pod, ReplicaSet, Service
 
 SELECTOR = f"{APP_LABEL}={TOOL_APP},{CLUSTER_LABEL}"
 
@@ -22,7 +22,7 @@ class ToolCaches:
 
     of_clusters: Caches[EtcdCluster]
     replica_sets: Informer[ReplicaSet]
-    claims: Informer[BackupClaim]
+    claims: Informer[Claim]
 
     @property
     def clusters(self) -> Informer[EtcdCluster]:
@@ -78,5 +78,5 @@ def tool_caches(source: CacheSource, of_clusters: Caches[EtcdCluster]) -> ToolCa
     return ToolCaches(
         of_clusters=of_clusters,
         replica_sets=source.of(resources.REPLICA_SETS, ReplicaSet, selector=SELECTOR),
-        claims=source.of(resources.CLAIMS, BackupClaim, selector=SELECTOR),
+        claims=source.of(resources.CLAIMS, Claim, selector=SELECTOR),
     )

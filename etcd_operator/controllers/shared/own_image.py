@@ -4,13 +4,13 @@ They are the Jobs of backups and restores, backup tools, the first step of seeds
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from etcd_operator.errors import NotFound, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.own_pod import OwnPod
-from etcd_operator.kube.views import OperatorPod
 
 CONTAINER = "etcd-operator"
 """The name of the operator's container, as in the manifests, if its pod has several."""
@@ -40,10 +40,12 @@ class OwnImage:
         if self.pod is None:
             raise ImageUnknown(f"the operator does not run in a pod of its own, so it has no image: {HOW}")
         try:
-            found = self.client.get(resources.PODS, Key(self.pod.namespace, self.pod.name), OperatorPod)
+            found = self.client.get(resources.PODS, Key(self.pod.namespace, self.pod.name), dict[str, Any])
         except NotFound as error:
             raise ImageUnknown(f"the operator's own pod {self.pod.name} does not exist: {HOW}") from error
-        containers = {container.name: container.image for container in found.spec.containers}
+        containers: dict[str, str] = {
+            each["name"]: each.get("image", "") for each in found["spec"]["containers"]
+        }
         if len(containers) == 1:
             return next(iter(containers.values()))
         if CONTAINER not in containers:
