@@ -39,11 +39,6 @@ class DatabaseSummary:
         return max(self.last_revision, 1)
 
 
-def _ends_with_hash(size: int) -> bool:
-    """Whether a snapshot of `size` bytes ends with etcd's hash."""
-    return size % _SECTOR == _HASH_SIZE
-
-
 def is_whole(size: int) -> bool:
     """Whether a database without etcd's hash can have `size` bytes."""
     return size % _SECTOR == 0
@@ -70,7 +65,7 @@ class DatabaseScan:
     def finish(self) -> DatabaseSummary:
         """Check the whole. Raises `Damaged` if the snapshot is truncated, changed or no database of etcd."""
         meta, pages = self._note()
-        has_hash = _ends_with_hash(self._size)
+        has_hash = self._size % _SECTOR == _HASH_SIZE
         if has_hash and self._digest.digest() != self._held:
             raise Damaged(f"the snapshot of {self._size} bytes does not match the hash that etcd appended")
         self._digest.update(self._held)

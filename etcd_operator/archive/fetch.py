@@ -30,12 +30,7 @@ _BLOCK = 1 << 20
 
 
 def fetch(
-    store: Store,
-    name: str,
-    target: Path,
-    keys: KeyRing,
-    *,
-    on_progress: OnProgress = ignore_progress,
+    store: Store, name: str, target: Path, keys: KeyRing, *, on_progress: OnProgress = ignore_progress
 ) -> Manifest:
     """Write the snapshot of the backup `name` to `target`; `on_progress` counts stored bytes.
 

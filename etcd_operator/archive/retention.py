@@ -20,7 +20,7 @@ not by age: by the clock of the store, which has nothing to do with either.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from etcd_operator.archive.manifest import Manifest
 
@@ -38,22 +38,14 @@ class Stamp:
     time: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Placed(Generic[Backup]):
-    """A backup, and the time at which the order places it."""
-
-    time: datetime
-    backup: Backup
-
-
 def newest_first(
     backups: Iterable[Backup],
     stamp: Callable[[Backup], Stamp],
     *,
     running: str = "",
     latest: datetime = _ANY_TIME,
-) -> tuple[Placed[Backup], ...]:
-    """The backups in order. The same set always has the same order.
+) -> tuple[tuple[datetime, Backup], ...]:
+    """The backups in order, and the times at which it places them. The same set always has the same order.
 
     running: the ID of the etcd cluster that is known to be the newest; its backups come first. latest: later
     times are mistakes.
@@ -61,12 +53,12 @@ def newest_first(
     clusters: dict[str, list[Backup]] = {}
     for backup in backups:
         clusters.setdefault(stamp(backup).cluster_id, []).append(backup)
-    placed: list[tuple[tuple[object, ...], Placed[Backup]]] = []
+    placed: list[tuple[tuple[object, ...], tuple[datetime, Backup]]] = []
     for cluster, members in clusters.items():
         members.sort(key=lambda backup: (stamp(backup).revision, stamp(backup).time))
         times = [stamp(backup).time for backup in members]
         for number, (time, backup) in enumerate(zip(_growing(times, latest), members, strict=True)):
-            placed.append(((cluster == running, time, cluster, number), Placed(time, backup)))
+            placed.append(((cluster == running, time, cluster, number), (time, backup)))
     placed.sort(key=lambda each: each[0], reverse=True)
     return tuple(each for _, each in placed)
 
@@ -110,18 +102,21 @@ def surplus(
     The age is counted from the newest backup: a clock that is ahead only here must not make all of them old.
     For the same reason it is not counted from a time after `now`, or after the newest was written.
     """
-    placed = newest_first(backups, _stamp, latest=now + AHEAD)
+
+    def stamp(backup: StoredBackup) -> Stamp:
+        return Stamp(backup.manifest.cluster_id, backup.manifest.revision, backup.manifest.time)
+
+    placed = newest_first(backups, stamp, latest=now + AHEAD)
     if not placed:
         return ()
-    newest = placed[0].backup
-    written = sorted(placed, key=lambda each: each.backup.modified, reverse=True)
-    places = {each.backup.name: number for number, each in enumerate(written)}
+    newest = placed[0][1]
+    written = sorted((backup for _, backup in placed), key=lambda backup: backup.modified, reverse=True)
+    places = {backup.name: number for number, backup in enumerate(written)}
     reference = min(now, newest.manifest.time, newest.modified)
     old = [
-        each.backup
-        for number, each in enumerate(placed)
-        if each.backup.name not in keep
-        and _is_surplus(policy, min(number, places[each.backup.name]), reference - each.time)
+        backup
+        for number, (time, backup) in enumerate(placed)
+        if backup.name not in keep and _is_surplus(policy, min(number, places[backup.name]), reference - time)
     ]
     return tuple(reversed(old))
 
@@ -133,8 +128,3 @@ def _is_surplus(policy: Policy, newer: int, age: timedelta) -> bool:
     if policy.max_count is not None and newer >= policy.max_count:
         return True
     return policy.max_age is not None and age.total_seconds() > policy.max_age
-
-
-def _stamp(backup: StoredBackup) -> Stamp:
-    manifest = backup.manifest
-    return Stamp(manifest.cluster_id, manifest.revision, manifest.time)

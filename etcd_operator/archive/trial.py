@@ -134,7 +134,8 @@ def trial(
     begin = time.monotonic()
     file = folder / "snapshot.db"
     try:
-        _save(snapshot, file)
+        with file.open("wb") as output:
+            output.writelines(snapshot)
         on_stage(f"restoring with etcdutl {programs.version}")
         _restore(folder, file, manifest, programs)
         expected_revision = _compare_database(folder / NAME / "member" / "snap" / "db", manifest)
@@ -156,12 +157,6 @@ def trial(
         has_compared_hash=expected is not None,
         seconds=round(time.monotonic() - begin, 3),
     )
-
-
-def _save(snapshot: Iterable[bytes], file: Path) -> None:
-    with file.open("wb") as output:
-        for chunk in snapshot:
-            output.write(chunk)
 
 
 def _restore(folder: Path, file: Path, manifest: Manifest, programs: Programs) -> None:
@@ -235,12 +230,7 @@ def _await_start(process: subprocess.Popen[bytes], client: EtcdClient, limit: fl
 
 
 def _command(
-    folder: Path,
-    manifest: Manifest,
-    programs: Programs,
-    certificate: Certificate,
-    endpoint: str,
-    peer: str,
+    folder: Path, manifest: Manifest, programs: Programs, certificate: Certificate, endpoint: str, peer: str
 ) -> list[str]:
     flags = {
         "name": NAME,

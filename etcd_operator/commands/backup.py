@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etcd_operator.commands import flags, outcome, progress
-from etcd_operator.commands.flags import PLACES, Place, new_name, open_place
+from etcd_operator.commands.flags import PLACES, new_name, open_place
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.formats import bytes_text, counted
 from etcd_operator.storage.urls import STALL_SECONDS
@@ -19,7 +19,6 @@ from etcd_operator.storage.urls import STALL_SECONDS
 if TYPE_CHECKING:
     from etcd_operator.archive.create import Options
     from etcd_operator.archive.manifest import Manifest
-    from etcd_operator.archive.source import Source
     from etcd_operator.etcd.channel import Channels, TlsCredentials
 
 HELP = "store a backup of an etcd cluster"
@@ -74,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @outcome.concluded
 def run(options: argparse.Namespace) -> Outcome:
     """Run the command."""
-    from etcd_operator.archive import source
+    from etcd_operator.archive import create, source
 
     begin = time.monotonic()
     how, place = _how(options), open_place(options.to)
@@ -84,30 +83,15 @@ def run(options: argparse.Namespace) -> Outcome:
         )
         if not chosen.has_quorum:
             outcome.report(f"warning: {chosen.endpoint} has no quorum, the last writes may be missing")
-        name, manifest = _create(options, place, how, cluster, chosen)
+        now, name = datetime.now(UTC), place.name
+        if place.is_folder:
+            name = new_name(place.store, name, now, is_framed=how.is_framed)
+        snapshot = source.read(cluster.channels, chosen, stall=STALL_SECONDS, token=cluster.token)
+        with progress.of(options, "backing up", chosen.status.db_size) as on_progress:
+            manifest = create.create(
+                place.store, name, snapshot, chosen, time=now, options=how, on_progress=on_progress
+            )
     return _outcome(name, chosen.endpoint, manifest, time.monotonic() - begin)
-
-
-def _create(
-    options: argparse.Namespace, place: Place, how: "Options", cluster: "_Cluster", chosen: "Source"
-) -> "tuple[str, Manifest]":
-    from etcd_operator.archive import create, source
-
-    now, name = datetime.now(UTC), place.name
-    if place.is_folder:
-        name = new_name(place.store, name, now, is_framed=how.is_framed)
-    snapshot = source.read(cluster.channels, chosen, stall=STALL_SECONDS, token=cluster.token)
-    with progress.of(options, "backing up", chosen.status.db_size) as on_progress:
-        manifest = create.create(
-            place.store,
-            name,
-            snapshot,
-            chosen,
-            time=now,
-            options=how,
-            on_progress=on_progress,
-        )
-    return name, manifest
 
 
 def _how(options: argparse.Namespace) -> "Options":

@@ -38,10 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--token-file", required=True, type=Path, metavar="FILE", help="file with the token that clients send"
     )
     parser.add_argument(
-        "--scratch-dir",
-        type=Path,
-        default=SCRATCH,
-        help=f"folder for one snapshot (default: {SCRATCH})",
+        "--scratch-dir", type=Path, default=SCRATCH, help=f"folder for one snapshot (default: {SCRATCH})"
     )
     parser.add_argument(
         "--port",

@@ -55,28 +55,27 @@ def add_arguments(parser: argparse.ArgumentParser, *, with_report: bool = False)
 
 
 def concluded(work: Callable[[argparse.Namespace], Outcome]) -> Callable[[argparse.Namespace], int]:
-    """`run` of a command that does this work."""
-    return lambda options: _conclude(options, work)
-
-
-def _conclude(options: argparse.Namespace, work: Callable[[argparse.Namespace], Outcome]) -> int:
-    """Do the work, print its outcome or its error, and return the exit code.
+    """`run` of a command: does the work, prints its outcome or its error, and returns the exit code.
 
     Errors are one line on stderr; with --json also the document {"error": ..., "reason": ...} on stdout.
     """
-    # gRPC would write its own lines about each failed handshake; it reads this when it is imported.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    _fill_standard_streams()
-    try:
-        with as_exception():
-            outcome = work(options)
-    except Interrupted as interruption:
-        text = f"interrupted by {interruption}"
-        return _failed(options, text, type(interruption).__name__, interruption.exit_code)
-    except OperatorError as error:
-        return _failed(options, " ".join(str(error).split()), type(error).__name__, _code(error))
-    _write_report(options, outcome.document if outcome.report is None else outcome.report)
-    return 0 if _print(options, outcome) else FAILED
+
+    def run(options: argparse.Namespace) -> int:
+        # gRPC would write its own lines about each failed handshake; it reads this when it is imported.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+        _fill_standard_streams()
+        try:
+            with as_exception():
+                outcome = work(options)
+        except Interrupted as interruption:
+            text = f"interrupted by {interruption}"
+            return _failed(options, text, type(interruption).__name__, interruption.exit_code)
+        except OperatorError as error:
+            return _failed(options, " ".join(str(error).split()), type(error).__name__, _code(error))
+        _write_report(options, outcome.document if outcome.report is None else outcome.report)
+        return 0 if _print(options, outcome) else FAILED
+
+    return run
 
 
 def report(text: str) -> None:

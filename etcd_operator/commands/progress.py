@@ -121,17 +121,20 @@ CLIENT_SECONDS = 2.0
 
 @contextmanager
 def served(port: int, progress: ProgressBar) -> Iterator[ProgressBar]:
-    """Enter `progress`, and serve it at a port of all addresses (0: nowhere)."""
-    with progress as shown:
-        server = _server(port, shown) if port else None
-        if server is None:
-            yield shown
-            return
-        server.start()
+    """Enter `progress`, and serve it at a port of all addresses (0: nowhere).
+
+    If it cannot be served, that is only reported: what the command does is more important.
+    """
+    with progress as shown, contextlib.ExitStack() as ended:
         try:
-            yield shown
-        finally:
-            server.stop()
+            if port:
+                server = _Server(listening_socket(port), ProgressHandler)
+                server.progress = shown
+                server.start()
+                ended.callback(server.stop)
+        except OSError as error:
+            report(f"warning: progress is not served at port {port}: {error.strerror}")
+        yield shown
 
 
 class _Server(ListeningServer):
@@ -156,14 +159,3 @@ class ProgressHandler(Handler):
         shown = self.server.progress
         body = {"step": shown.verb, "bytes": shown.done, "totalBytes": shown.total}
         self.respond(HTTPStatus.OK, JSON, msgspec.json.encode(body))
-
-
-def _server(port: int, progress: ProgressBar) -> _Server | None:
-    """None if there cannot be one: what the command does is more important."""
-    try:
-        server = _Server(listening_socket(port), ProgressHandler)
-    except OSError as error:
-        report(f"warning: progress is not served at port {port}: {error.strerror}")
-        return None
-    server.progress = progress
-    return server

@@ -27,9 +27,7 @@ EXAMPLES = ""
 DOCUMENTED = ("pv-provisioner",)
 """Flags that older documents write with one dash."""
 
-COMPATIBILITY = {
-    "analytics": "accepted for compatibility, has no effect: no usage data is ever sent",
-}
+COMPATIBILITY = {"analytics": "accepted for compatibility, has no effect: no usage data is ever sent"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

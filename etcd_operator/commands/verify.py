@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,8 @@ from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.formats import counted
 
 if TYPE_CHECKING:
-    from etcd_operator.archive.keys import KeyRing
     from etcd_operator.archive.manifest import Manifest
     from etcd_operator.archive.trial import Trial
-    from etcd_operator.storage.protocol import Store
 
 HELP = "read a backup back and check it; with --restore, also test a restore"
 DESCRIPTION = """\
@@ -51,36 +50,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Outcome:
     """Run the command."""
     from etcd_operator.archive.catalog import load
-    from etcd_operator.archive.verify import verify
+    from etcd_operator.archive.verify import snapshot
 
     begin = time.monotonic()
     if not options.restore and (options.etcd_bin or options.scratch_dir or options.etcd_in_pod):
         raise UsageError("--etcd-bin and --scratch-dir are for --restore: add it, or remove them")
-    place = open_backup(options.url)
-    store, name = place.store, place.name
-    ring = flags.keys(options)
-    if options.restore:
-        return _restore(options, store, name, ring)
-    with progress.of(options, "verifying", load(store, name).size) as on_progress:
-        manifest = verify(store, name, ring, on_progress=on_progress)
-    return _outcome(name, manifest, None, time.monotonic() - begin)
+    place, ring = open_backup(options.url), flags.keys(options)
+    manifest, trial = load(place.store, place.name), None
+    with progress.of(options, "verifying", manifest.size) as shown:
+        chunks = snapshot(place.store, place.name, manifest, ring, on_progress=shown)
+        if options.restore:
+            trial = _restored(options, manifest, chunks, shown.stage)
+        else:
+            for _ in chunks:
+                pass
+    return _outcome(place.name, manifest, trial, time.monotonic() - begin)
 
 
-def _restore(options: argparse.Namespace, store: "Store", name: str, ring: "KeyRing") -> Outcome:
+def _restored(
+    options: argparse.Namespace,
+    manifest: "Manifest",
+    chunks: Iterator[bytes],
+    on_stage: Callable[[str], None],
+) -> "Trial":
     from etcd_operator.archive import programs, trial
-    from etcd_operator.archive.catalog import load
-    from etcd_operator.archive.verify import snapshot
 
-    begin = time.monotonic()
-    manifest = load(store, name)
     found = programs.find(flags.programs(options), manifest.etcd_version)
-    with (
-        trial.scratch(options.scratch_dir, manifest) as scratch,
-        progress.of(options, "verifying", manifest.size) as on_progress,
-    ):
-        chunks = snapshot(store, name, manifest, ring, on_progress=on_progress)
-        done = trial.trial(scratch, chunks, manifest, found, on_stage=on_progress.stage)
-    return _outcome(name, manifest, done, time.monotonic() - begin)
+    with trial.scratch(options.scratch_dir, manifest) as scratch:
+        return trial.trial(scratch, chunks, manifest, found, on_stage=on_stage)
 
 
 def _outcome(name: str, manifest: "Manifest", trial: "Trial | None", seconds: float) -> Outcome:

@@ -11,7 +11,7 @@ from datetime import UTC
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from etcd_operator.storage import failures
+from etcd_operator.storage import errors
 from etcd_operator.storage.errors import (
     AccessDenied,
     MissingSDK,
@@ -19,11 +19,12 @@ from etcd_operator.storage.errors import (
     ObjectMissing,
     Stalled,
     StoreError,
+    Transient,
     Unreachable,
 )
 from etcd_operator.storage.parts import PAGE_OBJECTS, PART_BYTES, Body, Page, Part, cut, transfer
 from etcd_operator.storage.protocol import Stored, check_name
-from etcd_operator.storage.retries import Attempts, Transient, quiet, reason
+from etcd_operator.storage.retries import Attempts, quiet, reason
 from etcd_operator.storage.service import BlockService
 
 if TYPE_CHECKING:
@@ -195,25 +196,25 @@ def _translated(subject: str, stall: float) -> Iterator[None]:
     try:
         yield
     except (exceptions.IncompleteReadError, exceptions.DecodeError) as error:
-        raise failures.broken(subject, reason(error), stall) from None
+        raise errors.broken(subject, reason(error), stall) from None
     except exceptions.HttpResponseError as error:
         raise _answered(error, subject, stall) from None
     except exceptions.AzureError as error:
         raise _unanswered(error, subject, stall) from None
     except OSError as error:
-        raise failures.broken(subject, reason(error), stall) from None
+        raise errors.broken(subject, reason(error), stall) from None
 
 
 def _answered(error: "HttpResponseError", subject: str, stall: float) -> StoreError | Transient:
     status, code = error.status_code or 0, _code(error)
     answer = f"{status} {code}".strip()
     if code in _NO_CONTAINER:
-        return failures.bucket_missing(subject)
+        return errors.bucket_missing(subject)
     if status == 0:  # the credential itself failed
         return _no_credentials(subject)
     if status in (409, 412) and code in ("BlobAlreadyExists", "ConditionNotMet", ""):
-        return failures.name_taken(subject)
-    return failures.of_status(status, subject, answer, stall)
+        return errors.name_taken(subject)
+    return errors.of_status(status, subject, answer, stall)
 
 
 def _code(error: "HttpResponseError") -> str:
@@ -232,10 +233,10 @@ def _no_credentials(subject: str) -> AccessDenied:
 def _unanswered(error: "AzureError", subject: str, stall: float) -> StoreError | Transient:
     from azure.core import exceptions
 
-    if failures.is_untrusted(error):
-        return failures.untrusted(subject, "Set REQUESTS_CA_BUNDLE to the file of its CA.")
+    if errors.is_untrusted(error):
+        return errors.untrusted(subject, "Set REQUESTS_CA_BUNDLE to the file of its CA.")
     if isinstance(error, exceptions.ServiceResponseError):
-        return failures.broken(subject, reason(error), stall)
+        return errors.broken(subject, reason(error), stall)
     if isinstance(error, exceptions.ServiceRequestError):
-        return failures.unreachable(subject, reason(error), stall)
-    return failures.refused(subject, type(error).__name__)
+        return errors.unreachable(subject, reason(error), stall)
+    return errors.refused(subject, type(error).__name__)

@@ -15,11 +15,11 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
-from etcd_operator.storage import failures
-from etcd_operator.storage.errors import AccessDenied, MissingSDK, ObjectMissing, StoreError
+from etcd_operator.storage import errors
+from etcd_operator.storage.errors import AccessDenied, MissingSDK, ObjectMissing, StoreError, Transient
 from etcd_operator.storage.parts import PAGE_OBJECTS, PART_BYTES, Body, Page, Part, cut, transfer
 from etcd_operator.storage.protocol import Stored, check_name
-from etcd_operator.storage.retries import Attempts, Transient, quiet, reason
+from etcd_operator.storage.retries import Attempts, quiet, reason
 from etcd_operator.storage.service import BlockService
 
 _CONTENT = "application/octet-stream"
@@ -95,7 +95,7 @@ class GCS(BlockService):
             with _translated(self._url(prefix), self._attempts.stall):
                 return tuple(next(found.pages, ())), found.next_page_token
         except ObjectMissing:
-            raise failures.bucket_missing(self._url(prefix)) from None
+            raise errors.bucket_missing(self._url(prefix)) from None
 
     def _check_bucket(self, name: str) -> None:
         """Raises `BucketMissing`: the answer does not distinguish a missing object from a missing bucket."""
@@ -138,7 +138,7 @@ class _Upload:
         try:
             transfer(chain([first], parts), self._send)
         except BaseException:
-            self._cancel()
+            self._afterwards(self._end)
             raise
 
     def _start(self) -> str:
@@ -149,7 +149,7 @@ class _Upload:
                 )
                 return str(url)
         except ObjectMissing:
-            raise failures.bucket_missing(self._subject) from None
+            raise errors.bucket_missing(self._subject) from None
 
     def _send(self, part: Part) -> None:
         """Returns when the session has all of the part; with the last one, the object exists."""
@@ -165,7 +165,7 @@ class _Upload:
             body.seek(self._stored - part.offset)
             self._exchange(body, _content_range(part, self._stored), part)
             if not self._has(part) and self._stored <= before:
-                raise failures.busy(self._subject, f"{_MORE} and stored nothing", self._attempts.stall)
+                raise errors.busy(self._subject, f"{_MORE} and stored nothing", self._attempts.stall)
 
     def _has(self, part: Part) -> bool:
         return self._is_complete if part.is_last else self._stored >= part.end
@@ -210,20 +210,17 @@ class _Upload:
         with _translated(self._subject, self._attempts.stall):
             self._blob.delete(if_generation_match=generation, retry=None, timeout=self._timeout)
 
-    def _cancel(self) -> None:
-        """End the session. One that cannot be reached now ends by itself after a week."""
-        self._afterwards(self._end)
-
     def _afterwards(self, request: Callable[[], None]) -> None:
         """Clean up if the store allows it; the upload has failed anyway."""
         with suppress(StoreError):
             Attempts(_AFTERMATH_SECONDS).run(request)
 
     def _end(self) -> None:
+        """End the session. One that cannot be reached now ends by itself after a week."""
         with _translated(self._subject, self._attempts.stall):
             reply = self._http.delete(self._session, timeout=self._timeout)
         if reply.status_code >= 500:
-            raise failures.busy(self._subject, str(reply.status_code), self._attempts.stall)
+            raise errors.busy(self._subject, str(reply.status_code), self._attempts.stall)
 
     @property
     def _timeout(self) -> tuple[float, float]:
@@ -271,10 +268,10 @@ def _answered(status: int, text: str, subject: str, stall: float) -> StoreError 
     """What an error of the service means; `text` is its message."""
     answer = f"{status} {_message(text)}"
     if any(word in text for word in _FULL):
-        return failures.full(subject, answer)
+        return errors.full(subject, answer)
     if status == 412:
-        return failures.name_taken(subject)
-    return failures.of_status(status, subject, answer, stall)
+        return errors.name_taken(subject)
+    return errors.of_status(status, subject, answer, stall)
 
 
 def _message(text: str) -> str:
@@ -285,9 +282,9 @@ def _message(text: str) -> str:
 def _unanswered(error: Exception, subject: str, stall: float) -> StoreError | Transient:
     from requests.exceptions import ConnectTimeout
 
-    if failures.is_untrusted(error):
-        return failures.untrusted(subject, "Set REQUESTS_CA_BUNDLE to the file of its CA.")
+    if errors.is_untrusted(error):
+        return errors.untrusted(subject, "Set REQUESTS_CA_BUNDLE to the file of its CA.")
     text = repr(error)
     if isinstance(error, ConnectTimeout) or "NewConnectionError" in text or "NameResolutionError" in text:
-        return failures.unreachable(subject, reason(error), stall)
-    return failures.broken(subject, reason(error), stall)
+        return errors.unreachable(subject, reason(error), stall)
+    return errors.broken(subject, reason(error), stall)

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import tenacity
 
-from etcd_operator.storage.errors import StoreError
+from etcd_operator.storage.errors import Transient
 
 Result = TypeVar("Result")
 
@@ -21,14 +21,6 @@ _SILENCE = 1 / 3
 _LONGEST_CONNECT = 10.0
 _FIRST_DELAY = 0.2
 _LONGEST_DELAY = 10.0
-
-
-class Transient(Exception):
-    """A failure that may pass. `final` is raised in its place when the time limit is reached."""
-
-    def __init__(self, final: StoreError) -> None:
-        super().__init__(str(final))
-        self.final = final
 
 
 class Attempts:

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from etcd_operator.storage import failures
+from etcd_operator.storage import errors
 from etcd_operator.storage.errors import (
     AccessDenied,
     BucketMissing,
@@ -27,10 +27,11 @@ from etcd_operator.storage.errors import (
     ObjectMissing,
     StoreError,
     StoreFull,
+    Transient,
 )
 from etcd_operator.storage.parts import PART_BYTES, Body, Part, cut, transfer
 from etcd_operator.storage.protocol import Stored, check_name, check_prefix
-from etcd_operator.storage.retries import Attempts, Transient
+from etcd_operator.storage.retries import Attempts
 from etcd_operator.storage.s3_client import Options, connect
 from etcd_operator.storage.s3_errors import BehindEnd, DigestRequired, Unsupported, expect, translated
 from etcd_operator.storage.service import Service
@@ -81,7 +82,7 @@ class S3(Service):
         """The token of the next page: with that of this page, the list would have no end."""
         token = str(expect(page, "NextContinuationToken", self._url(prefix)))
         if token == before:
-            raise failures.refused(self._url(prefix), "it sends the same page of a list again")
+            raise errors.refused(self._url(prefix), "it sends the same page of a list again")
         return token
 
     def stat(self, name: str) -> Stored | None:
@@ -105,7 +106,7 @@ class S3(Service):
         try:
             self._call(name, "head_bucket")
         except ObjectMissing:
-            raise failures.bucket_missing(self._url(name)) from None
+            raise errors.bucket_missing(self._url(name)) from None
         except AccessDenied:  # a right of its own, which the user of one prefix may lack
             return
 
@@ -172,13 +173,11 @@ class _Reader:
             reply = self._get(**rest, **self._version)
         except (NameTaken, ObjectMissing):  # a condition on the version that failed looks like a taken name
             if self._version:
-                raise failures.replaced(self._subject) from None
+                raise errors.replaced(self._subject) from None
             raise
         if rest and reply["ResponseMetadata"]["HTTPStatusCode"] != _PARTIAL:
             reply["Body"].close()
-            raise failures.refused(
-                self._subject, "it sends the beginning of an object when asked for the rest"
-            )
+            raise errors.refused(self._subject, "it sends the beginning of an object when asked for the rest")
         self._version = {"IfMatch": expect(reply, "ETag", self._subject)}
         self._body = reply["Body"]
 
@@ -249,7 +248,7 @@ class _Upload:
             self._run("head_object")
         except (ObjectMissing, AccessDenied):
             return
-        raise failures.name_taken(self._subject)
+        raise errors.name_taken(self._subject)
 
     def _is_ours(self) -> bool:
         try:

@@ -4,19 +4,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from etcd_operator.storage import failures
-from etcd_operator.storage.errors import AccessDenied, StoreError
-from etcd_operator.storage.retries import Transient, reason
+from etcd_operator.storage import errors
+from etcd_operator.storage.errors import AccessDenied, StoreError, Transient
+from etcd_operator.storage.retries import reason
 
 _DENIED = ("ExpiredToken", "InvalidToken", "InvalidAccessKeyId")
 _FULL = ("QuotaExceeded", "XMinioStorageFull", "InsufficientStorage", "StorageFull")
-_BUSY = (
-    "OperationAborted",
-    "SlowDown",
-    "RequestTimeout",
-    "Throttling",
-    "InternalError",
-)
+_BUSY = ("OperationAborted", "SlowDown", "RequestTimeout", "Throttling", "InternalError")
 _ELSEWHERE = ("PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed")
 
 
@@ -57,13 +51,13 @@ def translated(subject: str, stall: float) -> Iterator[None]:
     ):  # the SDK asks for the region of the bucket, is redirected, asks for the region ...
         raise _elsewhere(subject) from None
     except exceptions.BotoCoreError as error:
-        raise failures.refused(subject, type(error).__name__) from None
+        raise errors.refused(subject, type(error).__name__) from None
 
 
 def expect(reply: Mapping[str, Any], name: str, subject: str) -> Any:
     """A field of an answer; `StoreError` if it is not there: no S3 listens at the endpoint."""
     if name not in reply:
-        raise failures.refused(subject, f"its answer has no {name}, which S3 always sends")
+        raise errors.refused(subject, f"its answer has no {name}, which S3 always sends")
     return reply[name]
 
 
@@ -76,22 +70,22 @@ def _answered(response: Mapping[str, Any], subject: str, stall: float) -> StoreE
     if known is not None:
         return known
     if status >= 500 or status == 429 or code in _BUSY:
-        return failures.busy(subject, answer, stall)
-    return failures.refused(subject, f"{answer}, {error.get('Message', '')}")
+        return errors.busy(subject, answer, stall)
+    return errors.refused(subject, f"{answer}, {error.get('Message', '')}")
 
 
 def _refusal(code: str, status: int, subject: str, answer: str) -> StoreError | None:
     """The answers that another attempt does not change."""
     if code == "NoSuchBucket":
-        return failures.bucket_missing(subject)
+        return errors.bucket_missing(subject)
     if code == "NoSuchUpload":
         return StoreError(f"The upload to {subject} was aborted by someone else. Try again.")
     if code in _ELSEWHERE:
         return _elsewhere(subject)
     if status in (401, 403) or code in _DENIED:
-        return failures.denied(subject, answer)
+        return errors.denied(subject, answer)
     if status == 412 or code == "ConditionalRequestConflict":
-        return failures.name_taken(subject)
+        return errors.name_taken(subject)
     return _rarer_refusal(code, status, subject, answer)
 
 
@@ -104,11 +98,11 @@ def _elsewhere(subject: str) -> StoreError:
 
 def _rarer_refusal(code: str, status: int, subject: str, answer: str) -> StoreError | None:
     if status == 404:
-        return failures.not_found(subject)
+        return errors.not_found(subject)
     if status == 507 or code in _FULL:
-        return failures.full(subject, answer)
+        return errors.full(subject, answer)
     if status == 400 and "Content-MD5" in answer:
-        return DigestRequired(f"The store wants a digest for {subject}: {failures.one_line(answer)}.")
+        return DigestRequired(f"The store wants a digest for {subject}: {errors.one_line(answer)}.")
     if status == 416:
         return BehindEnd(f"{subject} has fewer bytes.")
     if status == 501:
@@ -128,13 +122,13 @@ def _broken() -> tuple[type[Exception], ...]:
 def _unanswered(error: Exception, subject: str, stall: float) -> StoreError | Transient:
     from botocore import exceptions
 
-    if isinstance(error, exceptions.SSLError) and failures.is_untrusted(error):
+    if isinstance(error, exceptions.SSLError) and errors.is_untrusted(error):
         advice = "Set AWS_CA_BUNDLE to the file of its CA, or disableSSL=true for a store without TLS."
-        return failures.untrusted(subject, advice)
+        return errors.untrusted(subject, advice)
     no_connection = (
         exceptions.EndpointConnectionError,
         exceptions.ConnectTimeoutError,
         exceptions.ProxyConnectionError,
     )
-    failure = failures.unreachable if isinstance(error, no_connection) else failures.broken
+    failure = errors.unreachable if isinstance(error, no_connection) else errors.broken
     return failure(subject, reason(error), stall)

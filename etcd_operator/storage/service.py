@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, TypeVar
 
-from etcd_operator.storage import failures
+from etcd_operator.storage import errors
 from etcd_operator.storage.errors import AccessDenied, NameTaken, ObjectMissing
 from etcd_operator.storage.parts import Page
 from etcd_operator.storage.protocol import Stored, check_name, check_prefix
@@ -92,14 +92,14 @@ class BlockService(Service, ABC):
         except AccessDenied:
             return
         if is_taken:
-            raise failures.name_taken(self._url(key))
+            raise errors.name_taken(self._url(key))
 
     def _block(self, key: str, version: Any, begin: int, end: int) -> bytes:
         try:
             with self._translated(self._url(key), self._attempts.stall):
                 block = self._fetch(key, version, begin, end)
         except (ObjectMissing, NameTaken):  # a condition that failed looks like a taken name
-            raise failures.replaced(self._url(key)) from None
+            raise errors.replaced(self._url(key)) from None
         if len(block) != end - begin:
-            raise failures.broken(self._url(key), "the answer is too short", self._attempts.stall)
+            raise errors.broken(self._url(key), "the answer is too short", self._attempts.stall)
         return block

@@ -10,7 +10,6 @@ from etcd_operator.archive.errors import Damaged
 from unit.archive.databases import (
     HEADER,
     LEAF,
-    Branch,
     Database,
     Leaf,
     Node,
@@ -59,10 +58,10 @@ def test_a_truncated_database_is_refused(lost: int) -> None:
         scanned(data[: -lost * PAGE])
 
 
-def _keys_at(database: Database) -> tuple[bytearray, list[Node]]:
-    keys = database.buckets[b"key"]
-    assert isinstance(keys, Branch)
-    return bytearray(database.file(has_hash=False)), list(nodes(keys))
+def some_keys() -> tuple[bytearray, list[Node]]:
+    """A database, and the nodes of its tree of keys."""
+    keys = tree(entries(50), per_leaf=10)
+    return bytearray(Database(buckets={b"key": keys}).file(has_hash=False)), list(nodes(keys))
 
 
 @pytest.mark.parametrize("keys", [[(b"x" * 17, b"v")], [(b"short", b"v")], [(b"k", bucket(0, ()))]])
@@ -83,7 +82,7 @@ def test_a_last_key_outside_of_its_page_is_refused() -> None:
 
 
 def test_a_branch_of_more_children_than_fit_is_refused() -> None:
-    data, pages = _keys_at(Database(buckets={b"key": tree(entries(50), per_leaf=10)}))
+    data, pages = some_keys()
     root = pages[0].number
     data[root * PAGE : root * PAGE + 16] = HEADER.pack(root, 1, 60_000, 0)
     with pytest.raises(Damaged, match=f"page {root} "):
@@ -92,7 +91,7 @@ def test_a_branch_of_more_children_than_fit_is_refused() -> None:
 
 @pytest.mark.parametrize("flags", [0, 1, 4, 16])
 def test_a_reachable_page_of_another_kind_is_refused(flags: int) -> None:
-    data, pages = _keys_at(Database(buckets={b"key": tree(entries(50), per_leaf=10)}))
+    data, pages = some_keys()
     number = next(node.number for node in pages if isinstance(node, Leaf))
     data[number * PAGE : number * PAGE + 16] = HEADER.pack(number, flags, 10, 0)
     with pytest.raises(Damaged):
@@ -100,26 +99,18 @@ def test_a_reachable_page_of_another_kind_is_refused(flags: int) -> None:
 
 
 def test_a_reachable_page_of_another_number_is_refused() -> None:
-    data, pages = _keys_at(Database(buckets={b"key": tree(entries(50), per_leaf=10)}))
+    data, pages = some_keys()
     first, second = [node.number for node in pages if isinstance(node, Leaf)][:2]
     data[first * PAGE : (first + 1) * PAGE] = data[second * PAGE : (second + 1) * PAGE]
     with pytest.raises(Damaged, match=f"page {first} "):
         scanned(bytes(data))
 
 
-def test_a_tree_that_contains_itself_is_refused() -> None:
-    data, pages = _keys_at(Database(buckets={b"key": tree(entries(50), per_leaf=10)}))
+@pytest.mark.parametrize("child", [None, 10_000, 2**40], ids=["itself", "beyond the end", "beyond all"])
+def test_a_child_that_does_not_exist_or_is_used_twice_is_refused(child: int | None) -> None:
+    data, pages = some_keys()
     root = pages[0].number
-    data[root * PAGE + 16 + 8 : root * PAGE + 16 + 16] = struct.pack("<Q", root)
-    with pytest.raises(Damaged, match="used twice"):
-        scanned(bytes(data))
-
-
-@pytest.mark.parametrize("child", [10_000, 2**40])
-def test_a_child_that_does_not_exist_is_refused(child: int) -> None:
-    data, pages = _keys_at(Database(buckets={b"key": tree(entries(50), per_leaf=10)}))
-    root = pages[0].number
-    data[root * PAGE + 16 + 8 : root * PAGE + 16 + 16] = struct.pack("<Q", child)
+    data[root * PAGE + 16 + 8 : root * PAGE + 16 + 16] = struct.pack("<Q", root if child is None else child)
     with pytest.raises(Damaged):
         scanned(bytes(data))
 

@@ -52,11 +52,7 @@ def test_frames_and_headers_of_another_object_are_found(form: Form) -> None:
     """Even of the same snapshot, which was stored a second time."""
     header, first, *rest = parts(stored(DATA, form))
     other_header, other_first, *other_rest = parts(stored(DATA, form))
-    for mixed in (
-        [header, other_first, *rest],
-        [header, first, *other_rest],
-        [other_header, first, *rest],
-    ):
+    for mixed in ([header, other_first, *rest], [header, first, *other_rest], [other_header, first, *rest]):
         with pytest.raises(Damaged):
             restored(b"".join(mixed), form)
 

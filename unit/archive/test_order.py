@@ -19,7 +19,7 @@ def ordered(given: list[Given], latest: float = 24.0, running: str = "") -> list
         latest=NOON + timedelta(hours=latest),
         running=running,
     )
-    return [each.backup for each in placed]
+    return [backup for _, backup in placed]
 
 
 CASES: dict[str, list[Given]] = {
@@ -58,4 +58,4 @@ def test_the_cluster_that_runs_comes_first() -> None:
 def test_a_time_never_contradicts_the_revisions() -> None:
     stamps = [Stamp("a", 5, NOON + timedelta(hours=1)), Stamp("a", 6, NOON)]
     placed = newest_first(stamps, lambda each: each)
-    assert [each.time for each in placed] == [NOON + timedelta(hours=1)] * 2
+    assert [time for time, _ in placed] == [NOON + timedelta(hours=1)] * 2

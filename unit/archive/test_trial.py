@@ -53,11 +53,7 @@ def left(tmp_path: Path) -> list[Path]:
     ("scripts", "error", "text"),
     [
         ({"restore": "echo bad file; exit 1"}, NotRestorable, "cannot be restored: etcdutl failed: bad file"),
-        (
-            {"restore": RESTORE.replace("head -c -32", "tail -c +2")},
-            Damaged,
-            "not a database of etcd",
-        ),
+        ({"restore": RESTORE.replace("head -c -32", "tail -c +2")}, Damaged, "not a database of etcd"),
         ({"hash_kv": "echo no bucket; exit 1"}, ProgramFailed, "etcdutl failed: no bucket"),
         (
             {"etcd": "echo panic: corrupt; exit 2"},

@@ -16,11 +16,7 @@ from etcd_operator.archive.verify import verify
 from unit.archive.samples import FaultyStore, flip, folder, snapshot, stored
 
 KEYS = KeyRing([EncryptionKey(bytes(range(32)))])
-FORMS = {
-    "plain": Options(),
-    "compressed": Options(compression="zstd"),
-    "encrypted": Options(key=KEYS.newest),
-}
+FORMS = {"plain": Options(), "compressed": Options(compression="zstd"), "encrypted": Options(key=KEYS.newest)}
 forms = pytest.mark.parametrize("options", FORMS.values(), ids=FORMS.keys())
 
 

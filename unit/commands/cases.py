@@ -16,6 +16,8 @@ class Case:
     code: int = 2
 
 
+NO_FOLDER = "The folder missing does not exist. Create it, or correct the path."
+
 CASES = (
     Case(f"backup --endpoints nowhere {TO}", "--endpoints: 'nowhere' is not HOST:PORT, like 127.0.0.1:2379"),
     Case(f"backup --endpoints a:1,,b:2 {TO}", "--endpoints: '' is not HOST:PORT, like 127.0.0.1:2379"),
@@ -32,8 +34,7 @@ CASES = (
         "--endpoints: http://a:1 uses no TLS: write https:// or remove --cacert",
     ),
     Case(
-        f"{BACKUP} --cert etcd.crt {TO}",
-        "--cert, --key and --tls-server-name need --cacert with etcd's CA",
+        f"{BACKUP} --cert etcd.crt {TO}", "--cert, --key and --tls-server-name need --cacert with etcd's CA"
     ),
     Case(f"{BACKUP} --cacert ca.crt --cert etcd.crt {TO}", "--cert and --key belong together: pass both"),
     Case(
@@ -57,8 +58,8 @@ CASES = (
         1,
     ),
     Case(f"{BACKUP} --to=", "The path of the store is empty or contains a NUL. Name a folder or a file.", 1),
-    Case("list missing/", "The folder missing does not exist. Create it, or correct the path.", 1),
-    Case("list missing", "The folder missing does not exist. Create it, or correct the path.", 1),
+    Case("list missing/", NO_FOLDER, 1),
+    Case("list missing", NO_FOLDER, 1),
     Case("list FULL/file", "FULL/file is a file: name its folder"),
     Case("verify DIR", "DIR is a folder: name one backup in it, see `etcd-operator list`"),
     Case("fetch DIR/ snapshot.db", "DIR/ is a folder: name one backup in it, see `etcd-operator list`"),
@@ -73,11 +74,7 @@ CASES = (
         "prune DIR --max-age 30",
         "--max-age: '30' is not a duration: write numbers with the units w, d, h, m and s, like 30d or 1d12h",
     ),
-    Case(
-        "prune missing/ --max-count 1",
-        "The folder missing does not exist. Create it, or correct the path.",
-        1,
-    ),
+    Case("prune missing/ --max-count 1", NO_FOLDER, 1),
     Case(f"{BACKUP} {TO} --series a:b", "--series: use at most 256 letters, digits, '.', '_', '/' and '-'"),
     Case("restore one.db", "pass --data-dir DIR, or --check to change nothing"),
     Case(f"{RESTORE} --check", "pass --data-dir DIR, or --check to change nothing"),
@@ -106,14 +103,9 @@ CASES = (
         f"{RESTORE} --name m0 --initial-cluster m0=http://a:2380,m1=http://b:2380",
         "--initial-cluster has several members: pass the same new --initial-cluster-token for each",
     ),
+    Case(f"{RESTORE} --bump-revision 0", "--bump-revision has to be 1 or more: clients would miss changes"),
     Case(
-        f"{RESTORE} --bump-revision 0",
-        "--bump-revision has to be 1 or more: clients would miss changes",
-    ),
-    Case(
-        "restore one.db --data-dir FULL",
-        "FULL exists already, and is not empty: pass another --data-dir",
-        1,
+        "restore one.db --data-dir FULL", "FULL exists already, and is not empty: pass another --data-dir", 1
     ),
 )
 

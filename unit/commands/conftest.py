@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,13 @@ from typing import Any
 import pytest
 
 from etcd_operator import cli
+from etcd_operator.api.meta import RawObject
+from etcd_operator.controllers.shared.decide.job_report import JobReport, read
+from etcd_operator.controllers.shared.manifests.command import REPORT_PATH
 from unit.archive.samples import snapshot
 from unit.fakes.etcd.cluster import FakeEtcdCluster
+from unit.storage import moto_s3
+from unit.storage.server import Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +96,31 @@ def held(etcd: FakeEtcdCluster) -> Iterator[Held]:
     etcd.on_chunk = hold
     yield held
     held.resume.set()
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The service that has it, and the query of its URLs."""
+
+    server: Server
+    query: str
+
+    def url(self, name: str = "") -> str:
+        return f"s3://bucket/{name}{self.query}"
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    with moto_s3.served(monkeypatch) as server:
+        yield Bucket(server, f"?{moto_s3.query(server)}")
+
+
+def job_ran(
+    run: Run, job: RawObject, folder: Path, places: Mapping[str, Path | str]
+) -> tuple[Ran, JobReport | None]:
+    """Run the container of a Job with folders of this machine; what it reported."""
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    report, arguments = folder / "termination-log", container["args"]
+    for here, there in {**places, REPORT_PATH: report}.items():
+        arguments = [argument.replace(here, str(there)) for argument in arguments]
+    return run(*arguments), read(report.read_text())

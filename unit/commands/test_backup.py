@@ -27,14 +27,10 @@ def test_a_backup_is_the_snapshot_as_etcdutl_reads_it(run: Run, endpoint: str, b
         rf"stored one\.db: revision 6, 5 keys, 40\.0 KiB, from {endpoint} in \S+ s\n", ran.out
     )
     assert (backups / "one.db").read_bytes() == snapshot()
-
-
-def test_one_json_document(run: Run, endpoint: str, backups: Path) -> None:
-    document = run("backup", "--endpoints", endpoint, "--to", backups / "one.db", "--json").document
-    assert (document["name"], document["source"]) == ("one.db", endpoint)
-    assert (document["manifest"]["revision"], document["manifest"]["etcdVersion"]) == (6, "3.6.16")
-    assert document["manifest"]["clusterID"] == "c0ffee"
-    assert document["seconds"] >= 0
+    document = run("backup", "--endpoints", endpoint, "--to", backups / "two.db", "--json").document
+    assert (document["name"], document["source"]) == ("two.db", endpoint)
+    manifest = document["manifest"]
+    assert (manifest["revision"], manifest["etcdVersion"], manifest["clusterID"]) == (6, "3.6.16", "c0ffee")
 
 
 @pytest.mark.parametrize("form", ["{}/", "{}", "file://{}/", "file://{}"])
@@ -51,22 +47,10 @@ def test_in_a_folder_names_are_made_from_the_time(run: Run, endpoint: str, backu
 def test_compressed_and_encrypted(run: Run, endpoint: str, backups: Path, tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_bytes(bytes(range(32)))
-    ran = run(
-        "backup",
-        "--endpoints",
-        endpoint,
-        "--to",
-        f"{backups}/",
-        "--compress",
-        "--encryption-keys",
-        key,
-        "--json",
-    )
-    document = ran.document
-    assert (document["manifest"]["compression"], document["manifest"]["encryption"]) == (
-        "zstd",
-        "AES-256-GCM",
-    )
+    flags = ("--compress", "--encryption-keys", key)
+    document = run("backup", "--endpoints", endpoint, "--to", f"{backups}/", *flags, "--json").document
+    manifest = document["manifest"]
+    assert (manifest["compression"], manifest["encryption"]) == ("zstd", "AES-256-GCM")
     assert document["name"].endswith(".backup")
     path = backups / document["name"]
     assert run("verify", path).code == 1
@@ -184,16 +168,8 @@ def test_no_secret_is_printed(
     etcd.users["root"] = "planted-password"
     (tmp_path / "password").write_text("planted-password")
     (tmp_path / "key").write_bytes(b"planted-key-\xff" + bytes(19))
-    words = [
-        "backup",
-        "--endpoints",
-        endpoint,
-        "--to",
-        backups / "one.db",
-        "--encryption-keys",
-        tmp_path / "key",
-    ]
-    words += ["--user", "root", "--password-file", tmp_path / "password"]
+    words = ["backup", "--endpoints", endpoint, "--to", backups / "one.db", "--user", "root"]
+    words += ["--encryption-keys", tmp_path / "key", "--password-file", tmp_path / "password"]
     printed = [run(*words, "--json"), run(*words), run("list", backups), run("verify", backups / "one.db")]
     stored = b"".join(path.read_bytes() for path in backups.iterdir())
     for secret in ("planted-password", "planted-key", "token-of-root"):

@@ -8,11 +8,9 @@ from etcd_operator.controllers.etcd_backup.decide import verification
 from etcd_operator.controllers.etcd_backup.decide.plan import BackupPlan, plan
 from etcd_operator.controllers.etcd_backup.decide.state import BackupState
 from etcd_operator.controllers.shared.decide.backup_spec import CLAIM_FOLDER
-from etcd_operator.controllers.shared.decide.job_report import read
 from etcd_operator.controllers.shared.decide.job_state import JobPod, JobState
-from etcd_operator.controllers.shared.manifests.command import REPORT_PATH
 from unit.archive.samples import flip
-from unit.commands.conftest import Run
+from unit.commands.conftest import Run, job_ran
 from unit.controllers.manifests.backups import ENDPOINTS, METADATA, backup_job_of, verification_job_of
 
 
@@ -24,20 +22,10 @@ def carried_out(run: Run, endpoint: str, folder: Path, name: str = "one") -> Bac
         persistentVolumeClaim={"claimName": "backups"},
         compression="zstd",
     )
-    (container,) = job["spec"]["template"]["spec"]["containers"]
-    report = folder / "termination-log"
-    places = {",".join(ENDPOINTS): endpoint, CLAIM_FOLDER: str(folder), REPORT_PATH: str(report)}
-    arguments = container["args"]
-    for here, there in places.items():
-        arguments = [argument.replace(here, there) for argument in arguments]
-    ran = run(*arguments)
-    pod = JobPod(name="pod", exit_code=ran.code, report=read(report.read_text()))
+    ran, report = job_ran(run, job, folder, {",".join(ENDPOINTS): endpoint, CLAIM_FOLDER: folder})
+    pod = JobPod(name="pod", exit_code=ran.code, report=report)
     made = plan(
-        BackupState(
-            phase="BackingUp",
-            url=f"file:///{name}.db",
-            job=JobState(name="j", uid="u", pods=(pod,)),
-        )
+        BackupState(phase="BackingUp", url=f"file:///{name}.db", job=JobState(name="j", uid="u", pods=(pod,)))
     )
     assert made is not None
     return made
@@ -69,13 +57,8 @@ def test_a_name_that_is_taken_and_a_cluster_that_does_not_answer(
 def verified(run: Run, folder: Path, sha256: str) -> BackupPlan:
     """What the operator concludes after the container that verifies one.db has run."""
     job = verification_job_of("file:///one.db", persistentVolumeClaim={"claimName": "backups"})
-    (container,) = job["spec"]["template"]["spec"]["containers"]
-    report = folder / "termination-log"
-    arguments = container["args"]
-    for here, there in {CLAIM_FOLDER: str(folder), REPORT_PATH: str(report)}.items():
-        arguments = [argument.replace(here, there) for argument in arguments]
-    ran = run(*arguments)
-    pod = JobPod(name="pod", exit_code=ran.code, report=read(report.read_text()))
+    ran, report = job_ran(run, job, folder, {CLAIM_FOLDER: folder})
+    pod = JobPod(name="pod", exit_code=ran.code, report=report)
     job_state = JobState(name="j", uid="u", pods=(pod,))
     state = BackupState(phase="Completed", url="file:///one.db", verify="Hash", sha256=sha256, job=job_state)
     made = verification.plan(state)

@@ -69,35 +69,6 @@ def test_a_signal_leaves_nothing_behind(
     assert (out, list(backups.iterdir())) == ("", [])
 
 
-def test_a_killed_process_leaves_nothing_visible(held: Held, endpoint: str, backups: Path) -> None:
-    process = start("backup", "--endpoints", endpoint, "--to", str(backups / "one.db"))
-    assert held.reached.wait(60)
-    process.kill()
-    process.communicate(timeout=60)
-    listed = subprocess.run(
-        [sys.executable, "-m", "etcd_operator", "list", str(backups)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert listed.stdout == "no backups\n"
-    assert not (backups / "one.db").exists()
-
-
-def test_a_member_that_ends_in_the_middle_leaves_nothing(
-    etcd: FakeEtcdCluster, held: Held, endpoint: str, backups: Path
-) -> None:
-    process = start("backup", "--endpoints", endpoint, "--to", str(backups / "one.db"))
-    assert held.reached.wait(60)
-    server = etcd.member("m0").server
-    assert server is not None
-    server.stop(grace=None)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert "run the backup again" in err
-    assert list(backups.iterdir()) == []
-
-
 def test_a_broken_pipe_is_not_a_traceback(backups: Path) -> None:
     read, write = os.pipe()
     os.close(read)

@@ -9,11 +9,10 @@ from etcd_operator.api.backup_schedules import Retention
 from etcd_operator.archive.manifest import SUFFIX
 from etcd_operator.controllers.shared.decide.backup_spec import CLAIM_FOLDER
 from etcd_operator.controllers.shared.decide.job_report import JobReport, read
-from etcd_operator.controllers.shared.manifests.command import REPORT_PATH
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import AccessDenied
 from unit.archive.samples import counted
-from unit.commands.conftest import Run
+from unit.commands.conftest import Run, job_ran
 from unit.controllers.manifests.backups import prune_job_of
 
 NIGHTLY = "team/nightly/uid-schedule"
@@ -130,13 +129,8 @@ def test_the_job_of_a_schedule_does_what_its_retention_requests(
         "file:///nightly-20261129-0330.db",
         persistentVolumeClaim={"claimName": "backups"},
     )
-    report = tmp_path / "termination-log"
-    (container,) = job["spec"]["template"]["spec"]["containers"]
-    here = [
-        each.replace(f"file://{CLAIM_FOLDER}", f"file://{backups}").replace(REPORT_PATH, str(report))
-        for each in container["args"]
-    ]
-    assert run(*here).code == 0
+    ran, report = job_ran(run, job, tmp_path, {f"file://{CLAIM_FOLDER}": f"file://{backups}"})
+    assert ran.code == 0
     assert names(backups) == [
         "nightly-20261110-0330.db.copy",
         "nightly-20261111-0330.db",
@@ -144,8 +138,8 @@ def test_the_job_of_a_schedule_does_what_its_retention_requests(
         "nightly-20261129-0330.db",
         "nightly-20261130-0330.db",
     ]
-    assert len(report.read_bytes()) < LONGEST_TERMINATION_MESSAGE
-    assert read(report.read_text()) == JobReport(removed=17, kept=3)
+    assert (tmp_path / "termination-log").stat().st_size < LONGEST_TERMINATION_MESSAGE
+    assert report == JobReport(removed=17, kept=3)
 
 
 def test_a_job_without_a_store_reports_why(run: Run, tmp_path: Path) -> None:

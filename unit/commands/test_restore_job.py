@@ -11,40 +11,32 @@ from etcd_operator.api.restores import RestoreSpec
 from etcd_operator.controllers.etcd_restore.decide.spec import access
 from etcd_operator.controllers.etcd_restore.manifests import restore_job, restored
 from etcd_operator.controllers.shared.decide.backup_spec import CLAIM_FOLDER
-from etcd_operator.controllers.shared.decide.job_report import JobReport, read, restore_failure
-from etcd_operator.controllers.shared.manifests.command import REPORT_PATH, SCRATCH
+from etcd_operator.controllers.shared.decide.job_report import JobReport, restore_failure
+from etcd_operator.controllers.shared.manifests.command import SCRATCH
 from etcd_operator.controllers.shared.manifests.pod import DATA_DIR
 from unit.api.contract.case import changed
 from unit.api.contract.restore_cases import RESTORE
 from unit.archive.restoring import COPY
 from unit.archive.test_programs import program
-from unit.commands.conftest import Ran, Run
+from unit.commands.conftest import Ran, Run, job_ran
 
 METADATA = ObjectMeta(name="my-restore", namespace="default", uid="uid")
-FROM_FILE = {
-    "objectURL": "file:///one.db",
-    "persistentVolumeClaim": {"claimName": "backups"},
-}
+FROM_FILE = {"objectURL": "file:///one.db", "persistentVolumeClaim": {"claimName": "backups"}}
 SPEC: RestoreSpec = msgspec.convert(changed(RESTORE, {"spec/source": FROM_FILE})["spec"], RestoreSpec)
 URL = "file:///one.db"
 
 
 def carried_out(run: Run, job: RawObject, backups: Path, folder: Path) -> tuple[Ran, JobReport | None]:
     """Run the container with the folders of this machine; what it reported."""
-    (container,) = job["spec"]["template"]["spec"]["containers"]
-    report, volume = folder / "termination-log", folder / "volume"
+    volume = folder / "volume"
     volume.mkdir(exist_ok=True)
-    places = {
-        CLAIM_FOLDER: str(backups),
-        REPORT_PATH: str(report),
-        DATA_DIR: str(volume),
+    places: dict[str, Path | str] = {
+        CLAIM_FOLDER: backups,
+        DATA_DIR: volume,
         f"--scratch-dir={SCRATCH}": f"--scratch-dir={folder}",
         "--etcd-in-pod": f"--etcd-bin={folder / 'bin'}",
     }
-    arguments = container["args"]
-    for here, there in places.items():
-        arguments = [argument.replace(here, there) for argument in arguments]
-    return run(*arguments), read(report.read_text())
+    return job_ran(run, job, folder, places)
 
 
 def checked(run: Run, backups: Path, folder: Path) -> tuple[Ran, JobReport | None]:

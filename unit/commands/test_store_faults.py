@@ -2,41 +2,20 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from unit.archive.samples import chunks, snapshot
-from unit.commands.conftest import Run
+from unit.commands.conftest import Bucket, Run
 from unit.fakes.etcd.cluster import FakeEtcdCluster
-from unit.storage import moto_s3
-from unit.storage.server import Fault, Request, Server, answers_with, closes, hangs
+from unit.storage.server import Fault, Request, answers_with, closes, hangs
 
 LARGE = snapshot(3, value=6 << 20)
 """Sent in three parts."""
 
 WRITES = 6
 """Of a large backup: begin, three parts, end, manifest."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """The service that has it, and the query of its URLs."""
-
-    server: Server
-    query: str
-
-    def url(self, name: str = "") -> str:
-        return f"s3://bucket/{name}{self.query}"
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    with moto_s3.served(monkeypatch) as server:
-        yield Bucket(server, f"?{moto_s3.query(server)}")
 
 
 def states(run: Run, url: object) -> dict[str, str]:
@@ -54,42 +33,17 @@ def is_write(request: Request) -> bool:
     return request.method in ("PUT", "POST")
 
 
-FAULTS: dict[str, tuple[dict[str, Any], str]] = {
-    "500": ({"answer": answers_with(500).answer}, "Stalled"),
-    "503": ({"answer": answers_with(503, b"<Error><Code>SlowDown</Code></Error>").answer}, "Stalled"),
-    "403": ({"answer": answers_with(403).answer}, "AccessDenied"),
-    "full": ({"answer": answers_with(507).answer}, "StoreFull"),
-    "hangs": ({"keep": hangs().keep, "hang": True}, "Stalled"),
-    "cut off": ({"keep": closes().keep}, "Stalled"),
+def is_of_manifest(request: Request) -> bool:
+    return is_write(request) and request.path.endswith(".json")
+
+
+FAULTS = {
+    "500": answers_with(500, where=is_of_manifest),
+    "403": answers_with(403, where=is_of_manifest),
+    "full": answers_with(507, where=is_of_manifest),
+    "hangs": hangs(where=is_of_manifest),
+    "cut off": closes(where=is_of_manifest),
 }
-
-
-@pytest.mark.parametrize("size", ["small", "large"])
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_bucket_that_takes_nothing(
-    run: Run,
-    etcd: FakeEtcdCluster,
-    endpoint: str,
-    bucket: Bucket,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    size: str,
-) -> None:
-    if size == "large":
-        etcd.damage = lambda _: LARGE
-    how, reason = FAULTS[name]
-    # The large one: what begins the upload passes.
-    where = (lambda r: "partNumber" in r.query) if size == "large" else is_write
-    bucket.server.faults = [Fault(where=where, applied=False, **how)]
-    with monkeypatch.context() as brief:
-        brief.setattr("etcd_operator.commands.flags.STALL_SECONDS", 1.0)
-        ran = run("backup", "--endpoints", endpoint, "--to", bucket.url("one.db"), "--json")
-    assert (ran.code, ran.document["reason"]) == (1, reason)
-    assert ran.err == f"etcd-operator: {ran.document['error']}\n"
-    bucket.server.faults = []
-    assert states(run, bucket.url()) == {}
-    assert moto_s3.uploads() == []
-    check_next(run, endpoint, bucket.url("one.db"))
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -97,10 +51,7 @@ def test_a_bucket_that_takes_no_manifest(
     run: Run, endpoint: str, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """What is there is no backup, and the error describes what to do with it."""
-    how, _ = FAULTS[name]
-    bucket.server.faults = [
-        Fault(where=lambda r: is_write(r) and r.path.endswith(".json"), applied=False, **how)
-    ]
+    bucket.server.faults = [FAULTS[name]]
     with monkeypatch.context() as brief:
         brief.setattr("etcd_operator.commands.flags.STALL_SECONDS", 1.0)
         ran = run("backup", "--endpoints", endpoint, "--to", bucket.url("one.db"), "--json")

@@ -52,9 +52,7 @@ ALL_NAME_A: list[Row] = [(0.0, A, A), (0.1, B, A), (0.2, C, A)]
         pytest.param([(1.0, B, B), (1.0, A, 0), (1.2, C, B)], [(1.0, 1.2)], id="an election is a window"),
         pytest.param([(1.0, B, B), (1.1, C, B)], [], id="a majority may change its mind between two answers"),
         pytest.param(
-            [(1.0, A, 0), (1.1, A, A), (3.0, A, 0), (3.5, A, A)],
-            [(1.0, 1.1), (3.0, 3.5)],
-            id="two windows",
+            [(1.0, A, 0), (1.1, A, A), (3.0, A, 0), (3.5, A, A)], [(1.0, 1.1), (3.0, 3.5)], id="two windows"
         ),
     ],
 )

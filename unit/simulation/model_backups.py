@@ -121,7 +121,7 @@ class Tool:
         placed = newest_first(
             self.stored, lambda b: Stamp(b.content.cluster_id, b.content.revision, b.time), running=running
         )
-        return [each.backup for each in placed]
+        return [backup for _, backup in placed]
 
     def report(self, running: str) -> RestorableBackups:
         """What can be restored, as `/v1/restorable` has it; the first question only begins to read."""

@@ -20,6 +20,8 @@ from unit.storage.server import Request, Server, Where, serving
 
 PART = 256 * 1024
 SECRET = "planted-secret"
+LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"
+"""Three parts and three bytes more."""
 _PUTTING = ("s3", "gcs", "azure")
 
 

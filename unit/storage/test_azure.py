@@ -8,11 +8,9 @@ import pytest
 from etcd_operator.storage.azure import Azure, connect
 from etcd_operator.storage.errors import AccessDenied, MissingSDK
 from etcd_operator.storage.retries import Attempts
-from unit.storage.cases import PART, Case, Cases
+from unit.storage.cases import LARGE, Case, Cases
 from unit.storage.fake_azure import FakeAzure, key
 from unit.storage.server import Server
-
-LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"
 
 
 @pytest.fixture
@@ -52,28 +50,26 @@ def test_folders_of_a_hierarchical_namespace_are_not_listed(case: Case, server: 
     assert [stored.name for stored in case.store.list("")] == ["a/b"]
 
 
-ENVIRONMENTS = {
-    "key": {"AZURE_STORAGE_ACCOUNT": "account", "AZURE_STORAGE_KEY": key()},
-    "signature": {"AZURE_STORAGE_ACCOUNT": "account", "AZURE_STORAGE_SAS_TOKEN": "sig=planted"},
-    "identity": {"AZURE_STORAGE_ACCOUNT": "account"},
-    "connection": {
-        "AZURE_STORAGE_CONNECTION_STRING": "DefaultEndpointsProtocol=https;AccountName=account;"
-        f"AccountKey={key()};EndpointSuffix=core.windows.net"
-    },
-}
+ACCOUNT = {"AZURE_STORAGE_ACCOUNT": "account"}
+CONNECTION = (
+    f"DefaultEndpointsProtocol=https;AccountName=account;AccountKey={key()};EndpointSuffix=core.windows.net"
+)
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_credentials_come_from_variables(name: str) -> None:
-    client = connect("bucket", Attempts(1.0), ENVIRONMENTS[name])
+@pytest.mark.parametrize(
+    ("environment", "kind"),
+    [
+        ({**ACCOUNT, "AZURE_STORAGE_KEY": key()}, "SharedKeyCredentialPolicy"),
+        ({**ACCOUNT, "AZURE_STORAGE_SAS_TOKEN": "sig=planted"}, "AzureSasCredential"),
+        (ACCOUNT, "DefaultAzureCredential"),
+        ({"AZURE_STORAGE_CONNECTION_STRING": CONNECTION}, "SharedKeyCredentialPolicy"),
+    ],
+    ids=["key", "signature", "identity", "connection"],
+)
+def test_credentials_come_from_variables(environment: dict[str, str], kind: str) -> None:
+    client = connect("bucket", Attempts(1.0), environment)
     assert client.primary_hostname == "account.blob.core.windows.net"
-    expected = {
-        "key": "SharedKeyCredentialPolicy",
-        "signature": "AzureSasCredential",
-        "identity": "DefaultAzureCredential",
-        "connection": "SharedKeyCredentialPolicy",
-    }
-    assert type(client.credential).__name__ == expected[name]
+    assert type(client.credential).__name__ == kind
 
 
 @pytest.mark.parametrize(
@@ -104,4 +100,4 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setitem(sys.modules, "azure.identity", None)
     with pytest.raises(MissingSDK, match="azure-identity"):
-        connect("bucket", Attempts(1.0), ENVIRONMENTS["identity"])
+        connect("bucket", Attempts(1.0), ACCOUNT)

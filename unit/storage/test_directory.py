@@ -10,13 +10,7 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.storage.directory import Directory
-from etcd_operator.storage.errors import (
-    AccessDenied,
-    InvalidURL,
-    NameTaken,
-    StoreError,
-    StoreFull,
-)
+from etcd_operator.storage.errors import AccessDenied, InvalidURL, NameTaken, StoreError, StoreFull
 from etcd_operator.storage.partial import LEFTOVER_SECONDS
 
 
@@ -101,15 +95,6 @@ def test_a_writer_that_is_slow_for_hours_keeps_its_file(store: Directory, tmp_pa
 
     store.put("a.db", chunks())
     assert names(store) == ["a.db", "other.db"]
-
-
-def test_a_full_disk_is_reported_and_leaves_nothing(
-    store: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "write", raises(errno.ENOSPC))
-    with pytest.raises(StoreFull, match="No space is left"):
-        store.put("a.db", [b"x"])
-    assert files(tmp_path) == []
 
 
 def test_a_disk_that_turns_out_full_when_the_file_is_made_durable(

@@ -14,15 +14,9 @@ from typing import Any
 import pytest
 import trustme
 
-from etcd_operator.storage.errors import (
-    AccessDenied,
-    Stalled,
-    StoreError,
-    StoreFull,
-    Unreachable,
-)
+from etcd_operator.storage.errors import AccessDenied, Stalled, StoreError, StoreFull, Transient, Unreachable
 from etcd_operator.storage.protocol import Store
-from etcd_operator.storage.retries import Attempts, Transient
+from etcd_operator.storage.retries import Attempts
 from unit.storage.cases import SECRET, SERVICES, Case, Cases
 from unit.storage.real import REAL
 from unit.storage.server import (

@@ -6,11 +6,9 @@ import pytest
 
 from etcd_operator.storage.errors import AccessDenied, StoreError
 from etcd_operator.storage.gcs import GCS
-from unit.storage.cases import PART, Case, Cases
+from unit.storage.cases import LARGE, PART, Case, Cases
 from unit.storage.fake_gcs import FakeGCS, Object
 from unit.storage.server import Request, Response, Server, answers_with, loses_reply
-
-LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"
 
 
 @pytest.fixture

@@ -60,12 +60,6 @@ def test_what_is_not_of_the_series_is_neither_counted_nor_removed(case: Case) ->
     assert states(store) == others | whole("a/b-101.db")
 
 
-def test_what_is_named_is_kept(case: Case) -> None:
-    several(case.store)
-    assert pruned(case.store, keep=("a/b-9.db", "a/gone.db")) == ["a/b-10.db"]
-    assert states(case.store) == whole("a/b-9.db", "a/b-100.db", "a/b-101.db")
-
-
 def test_what_is_not_whole_is_left_alone_and_does_not_count(case: Case) -> None:
     store = case.store
     several(store)

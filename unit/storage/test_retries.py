@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from etcd_operator.storage.errors import AccessDenied, Stalled
+from etcd_operator.storage.errors import AccessDenied, Stalled, Transient
 from etcd_operator.storage.parts import Body
-from etcd_operator.storage.retries import Attempts, Transient, reason
+from etcd_operator.storage.retries import Attempts, reason
 
 
 class Time:

@@ -9,10 +9,9 @@ import pytest
 
 from etcd_operator.storage.errors import AccessDenied, NameTaken, StoreError
 from etcd_operator.storage.urls import open_store
-from unit.storage.cases import PART, Case, Cases, url_of
+from unit.storage.cases import LARGE, Case, Cases, url_of
 from unit.storage.server import App, Request, Response, Server, answers_with
 
-LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"
 DATA = pytest.mark.parametrize("data", [b"small", LARGE])
 
 
@@ -178,11 +177,7 @@ NO_UPLOAD = b"<Error><Code>NoSuchUpload</Code></Error>"
         (400, "QuotaExceeded", "No space is left"),
         (507, "XMinioStorageFull", "No space is left"),
         (404, "NoSuchBucket", r"The bucket of s3://bucket/ does not exist\. Create it"),
-        (
-            400,
-            "InvalidRequest",
-            "refused the request for s3://bucket/: 400 InvalidRequest, too odd",
-        ),
+        (400, "InvalidRequest", "refused the request for s3://bucket/: 400 InvalidRequest, too odd"),
     ],
 )
 def test_an_answer_is_a_sentence(case: Case, server: Server, status: int, code: str, message: str) -> None:

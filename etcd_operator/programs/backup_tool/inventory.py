@@ -160,7 +160,7 @@ def _ordered(backups: Iterable[ToolBackup], *, latest: datetime, running: str) -
             time = min(time, backup.modified)
         return Stamp(backup.manifest.cluster_id, backup.name.revision, time)
 
-    return tuple(placed.backup for placed in newest_first(backups, stamp, running=running, latest=latest))
+    return tuple(backup for _, backup in newest_first(backups, stamp, running=running, latest=latest))
 
 
 def _name(entry: Entry, folder: str) -> Name | None:

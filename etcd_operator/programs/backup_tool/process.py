@@ -12,10 +12,9 @@ from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.process.signals import set_on_signal
 from etcd_operator.programs.backup_tool.inventory import Inventory, find, load
-from etcd_operator.programs.backup_tool.restorable_backups import BackupChecker
+from etcd_operator.programs.backup_tool.restorable_backups import BackupChecker, Storing
 from etcd_operator.programs.backup_tool.runner import Runner
 from etcd_operator.programs.backup_tool.server import Api, ApiServer
-from etcd_operator.programs.backup_tool.storing import Storing
 from etcd_operator.programs.backup_tool.worker import Worker
 from etcd_operator.storage.protocol import Store
 from etcd_operator.storage.urls import STALL_SECONDS, open_store
@@ -65,12 +64,7 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     def listed(cluster_id: str) -> Inventory:
         return load(opened(), folder, now=clock.now(), running=cluster_id or worker.cluster_id)
 
-    checker = BackupChecker(
-        load=listed,
-        open_store=opened,
-        storing=storing,
-        clock=clock,
-    )
+    checker = BackupChecker(load=listed, open_store=opened, storing=storing, clock=clock)
     api = Api(
         worker=worker,
         checker=checker,

@@ -1,23 +1,27 @@
 """Which backup can be restored: the newest one of which every byte was read and checked.
 
 A recovery asks this when members are lost, so it must not miss a backup that is being stored. Promises:
-- nothing is reported while a backup is being stored, nor what was checked before another one was stored;
+- what was checked before another backup was stored is not reported;
+- nothing is reported from the moment that a turn has proven by a linearizable read that its member has every
+  acknowledged write, until its backup is stored. A proof that began before the last report is not accepted:
+  the turn asks etcd again, in vain without a quorum. So waiting for lost members delays no recovery;
 - a request waits for no longer than `PATIENCE`: some hundred manifests are read in seconds, a large backup in
   minutes. That happens on a thread of its own, one at a time.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from etcd_operator.archive.errors import Damaged, NotABackup
 from etcd_operator.archive.keys import KeyRing
+from etcd_operator.archive.source import Source
 from etcd_operator.archive.verify import verify
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.pods.reports import BackupReport, RestorableBackups
 from etcd_operator.programs.backup_tool.inventory import NOTHING, Inventory, ToolBackup
-from etcd_operator.programs.backup_tool.storing import Storing
 from etcd_operator.storage.protocol import Store
 
 PATIENCE = 1.0
@@ -25,6 +29,51 @@ PATIENCE = 1.0
 
 VALID_SECONDS = 60.0
 """After so long everything is listed and read again."""
+
+
+class Storing:
+    """Keeps apart a backup being stored, and a report of what is stored; for use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reports = 0
+        self._is_under_way = False
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """Another number whenever a backup may have been stored: what was listed before is outdated then."""
+        return self._changes
+
+    def may_report(self) -> bool:
+        """Whether what is stored can be reported now. If so, no turn accepts a proof that it has begun."""
+        with self._lock:
+            if not self._is_under_way:
+                self._reports += 1
+            return not self._is_under_way
+
+    @contextmanager
+    def of(self, choose: Callable[[], Source]) -> Iterator[Source]:
+        """The member to read a backup from. choose: ends with an error without a quorum; may be repeated."""
+        chosen = None
+        while chosen is None:
+            chosen = self._accepted(choose)
+        try:
+            yield chosen
+        finally:
+            with self._lock:
+                self._is_under_way = False
+                self._changes += 1
+
+    def _accepted(self, choose: Callable[[], Source]) -> Source | None:
+        reports = self._reports
+        chosen = choose()
+        with self._lock:
+            if reports != self._reports:
+                return None
+            self._is_under_way = True
+            self._changes += 1
+        return chosen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

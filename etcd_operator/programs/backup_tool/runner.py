@@ -12,7 +12,6 @@ Promises:
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -29,8 +28,8 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.programs.backup_tool import inventory
 from etcd_operator.programs.backup_tool.inventory import Inventory, Name, ToolBackup
-from etcd_operator.programs.backup_tool.spool import Spool, spooled
-from etcd_operator.programs.backup_tool.storing import Storing
+from etcd_operator.programs.backup_tool.restorable_backups import Storing
+from etcd_operator.programs.backup_tool.spool import spooled
 from etcd_operator.storage.errors import NameTaken
 from etcd_operator.storage.protocol import Store
 from etcd_operator.storage.urls import STALL_SECONDS
@@ -70,7 +69,10 @@ class Runner:
     def running(self) -> str:
         """The ID of the etcd cluster that answers now; empty if none does."""
         with closing(Channels()) as channels:
-            return cluster_id(channels, self.endpoint)
+            try:
+                return EtcdClient(channels, self.endpoint, deadline=PATIENCE).status().cluster_id
+            except OperatorError:
+                return ""
 
     def load(self, running: str = "") -> Inventory:
         """What is stored. running: the ID of the etcd cluster that runs. Raises the store's errors."""
@@ -126,7 +128,8 @@ class Runner:
         snapshot = self._stoppable(source.read(channels, chosen, stall=STALL_SECONDS))
         with spooled(snapshot, self.scratch) as spool:
             name = Name(status.version, spool.summary.etcd_revision)
-            taken = _of_path(before, f"{self.folder}/{name}")
+            path = f"{self.folder}/{name}"
+            taken = next((each for each in before.backups if each.path == path), None)
             if taken is not None and taken.manifest.cluster_id == status.cluster_id:
                 return False
             if taken is not None:
@@ -134,13 +137,10 @@ class Runner:
                     f"{name} is a backup of an earlier etcd cluster of this name: the next write to this "
                     "cluster gives its backup another name"
                 )
-            self._create(store, name, spool, now, chosen)
+            chunks = self._stoppable(spool.chunks())
+            create(store, path, chunks, chosen, time=now)
         log.info("backup_stored", name=str(name), source=chosen.endpoint, size=spool.summary.size)
         return True
-
-    def _create(self, store: Store, name: Name, spool: Spool, now: datetime, chosen: source.Source) -> None:
-        chunks = self._stoppable(spool.chunks())
-        create(store, f"{self.folder}/{name}", chunks, chosen, time=now)
 
     def _stoppable(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
@@ -177,10 +177,6 @@ class Runner:
                 log.warning("leftover_removed", name=path)
 
 
-def _of_path(found: Inventory, path: str) -> ToolBackup | None:
-    return next((each for each in found.backups if each.path == path), None)
-
-
 def _is_removed(store: Store, path: str) -> bool:
     """Whether an object could be removed: if not, backups of other names can still be stored."""
     try:
@@ -214,11 +210,3 @@ def members(channels: Channels, endpoint: str) -> list[str]:
     urls = [member.peer_urls[0] for member in listed.members if member.peer_urls and not member.is_learner]
     hosts = [urlsplit(url).netloc.rpartition(":")[0] for url in urls]
     return list(dict.fromkeys(f"{host}:{port}" for host in hosts if host))
-
-
-def cluster_id(channels: Channels, endpoint: str) -> str:
-    """The ID of the etcd cluster that answers at `endpoint`; empty if nobody does."""
-    try:
-        return EtcdClient(channels, endpoint, deadline=PATIENCE).status().cluster_id
-    except OperatorError:
-        return ""

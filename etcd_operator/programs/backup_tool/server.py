@@ -21,8 +21,8 @@ import hmac
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -179,15 +179,10 @@ class _Handler(Handler):
         found = self.server.api.find(name)
         if found is None:
             raise RequestRefused(HTTPStatus.NOT_FOUND, f"there is no backup {name}")
-        with self._download():
-            self._send(found)
-
-    @contextmanager
-    def _download(self) -> Iterator[None]:
         if not self.server.downloads.acquire(blocking=False):
             raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "too many downloads: try again later")
         try:
-            yield
+            self._send(found)
         finally:
             self.server.downloads.release()
 

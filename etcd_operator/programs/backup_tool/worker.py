@@ -19,7 +19,7 @@ import structlog
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.formats import timestamp
-from etcd_operator.pods.reports import BackupReport, LastFailure, ToolReport
+from etcd_operator.pods.reports import LastFailure, ToolReport
 from etcd_operator.programs.backup_tool.inventory import Inventory
 from etcd_operator.programs.backup_tool.runner import Runner
 
@@ -90,9 +90,10 @@ class Worker:
         """What is stored, and how the last turn went; asks neither etcd nor the store."""
         with self._changed:
             found = self._inventory or Inventory()
+            newest = found.newest
             since = None if self._success is None else max(0.0, self._clock.monotonic() - self._success)
             return ToolReport(
-                newest=self._newest(found),
+                newest=newest.report(took=self._took.get(newest.path, 0.0)) if newest is not None else None,
                 count=len(found.backups),
                 total_size=found.total_size,
                 since_success=since,
@@ -107,12 +108,6 @@ class Worker:
         """The etcd cluster of the newest backup that is known; empty if there is none."""
         found = self._inventory
         return found.newest.manifest.cluster_id if found is not None and found.newest is not None else ""
-
-    def _newest(self, found: Inventory) -> BackupReport | None:
-        newest = found.newest
-        if newest is None:
-            return None
-        return newest.report(took=self._took.get(newest.path, 0.0))
 
     def _first(self) -> None:
         """Read what is stored, until that succeeds. What the cluster has decides when the first turn is."""

@@ -8,7 +8,7 @@ import pytest
 
 from etcd_operator.archive.manifest import manifest_name
 from etcd_operator.formats import hex_id
-from etcd_operator.programs.backup_tool.inventory import Inventory, Name, load, parse_name
+from etcd_operator.programs.backup_tool.inventory import Inventory, load, parse_name
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import AccessDenied
 from unit.archive.samples import FaultyStore, folder
@@ -129,9 +129,3 @@ def test_nothing_is_concluded_while_a_manifest_may_not_be_read(store: Directory)
     refusing.before = refuse
     with pytest.raises(AccessDenied, match="no right"):
         load(refusing, FOLDER, now=NOW)
-
-
-def test_an_empty_folder_and_one_that_does_not_exist(store: Directory) -> None:
-    found = load(store, FOLDER, now=NOW)
-    assert (found.newest, found.total_size, found.surplus(1)) == (None, 0, ())
-    assert str(Name("3.6.16", 1)) == "3.6.16_0000000000000001_etcd.backup"

@@ -8,20 +8,13 @@ import pytest
 
 from e2e.support.keys import KeyClient
 from etcd_operator.etcd.channel import Channels
-from unit.etcd.conftest import channels, programs, real
+from unit.archive.conftest import binaries
+from unit.etcd.conftest import channels, real
 from unit.etcd.real import RealEtcdCluster
 from unit.programs.backup_tool.support import FOLDER, request, tool
 from unit.waiting import eventually
 
-__all__ = ["channels", "real"]
-
-
-@pytest.fixture(
-    params=[pytest.param(version, marks=pytest.mark.etcd) for version in ("3.5.35", "3.6.16", "3.7.3")]
-)
-def binaries(request: pytest.FixtureRequest) -> Path:
-    """The programs of each minor version, for `real`."""
-    return programs(request.param)
+__all__ = ["binaries", "channels", "real"]
 
 
 @pytest.fixture

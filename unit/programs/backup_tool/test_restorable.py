@@ -14,10 +14,9 @@ from etcd_operator.pods.client import NoReport
 from etcd_operator.pods.reports import RestorableBackups
 from etcd_operator.programs.backup_tool import restorable_backups
 from etcd_operator.programs.backup_tool.inventory import Inventory, find, load
-from etcd_operator.programs.backup_tool.restorable_backups import VALID_SECONDS, BackupChecker
+from etcd_operator.programs.backup_tool.restorable_backups import VALID_SECONDS, BackupChecker, Storing
 from etcd_operator.programs.backup_tool.seed import PATIENCE, FromTool, SeedError, from_store
 from etcd_operator.programs.backup_tool.server import ApiServer
-from etcd_operator.programs.backup_tool.storing import Storing
 from etcd_operator.programs.backup_tool.worker import Worker
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import StoreError
@@ -54,12 +53,7 @@ class Checker(BackupChecker):
             assert self.listing.wait(20)
             return load(store, FOLDER, now=NOW, running=running)
 
-        super().__init__(
-            load=listed,
-            open_store=lambda: store,
-            storing=self.storing,
-            clock=self.clock,
-        )
+        super().__init__(load=listed, open_store=lambda: store, storing=self.storing, clock=self.clock)
 
     def checked(self, running: str = "") -> RestorableBackups:
         """The report once everything is read."""

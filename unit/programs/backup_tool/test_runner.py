@@ -9,9 +9,9 @@ from etcd_operator.archive.errors import NoQuorum, NotReachable, SnapshotDamaged
 from etcd_operator.archive.manifest import manifest_name
 from etcd_operator.formats import hex_id
 from etcd_operator.programs.backup_tool.inventory import Inventory
+from etcd_operator.programs.backup_tool.restorable_backups import Storing
 from etcd_operator.programs.backup_tool.runner import LEFTOVER_SECONDS, Runner, Stopped
 from etcd_operator.programs.backup_tool.spool import ScratchFailed
-from etcd_operator.programs.backup_tool.storing import Storing
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import NameTaken, StoreFull, Unreachable
 from etcd_operator.storage.protocol import Store

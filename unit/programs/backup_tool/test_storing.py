@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.archive.errors import NoQuorum
 from etcd_operator.archive.source import Source
 from etcd_operator.pods.client import restorable
-from etcd_operator.programs.backup_tool.storing import Storing
+from etcd_operator.programs.backup_tool.restorable_backups import Storing
 from unit.archive.samples import STATUS
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.programs.backup_tool.support import TOKEN, tool
@@ -17,13 +17,6 @@ from unit.waiting import eventually
 
 def source(name: str) -> Source:
     return Source(endpoint=name, status=STATUS, has_quorum=True)
-
-
-def test_nothing_is_reported_while_a_backup_is_stored() -> None:
-    storing = Storing()
-    with storing.of(lambda: source("a")):
-        assert not storing.may_report()
-    assert storing.may_report()
 
 
 def test_nothing_is_reported_any_longer_once_a_backup_has_failed() -> None:

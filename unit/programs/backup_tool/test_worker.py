@@ -166,15 +166,25 @@ def test_a_newest_backup_of_the_future_delays_by_one_interval_at_most(
     eventually(lambda: script.turns == 1, clock=clock)
 
 
-def test_a_failure_is_reported_and_tried_again_soon(start: Start, script: Script, clock: FakeClock) -> None:
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        (Unreachable("nobody  answers\nthere"), "nobody answers there"),
+        (ZeroDivisionError(), "ZeroDivisionError"),
+    ],
+    ids=["a store", "a bug"],
+)
+def test_a_failure_is_reported_and_tried_again_soon(
+    start: Start, script: Script, clock: FakeClock, problem: Exception, message: str
+) -> None:
     worker = start()
     eventually(lambda: script.turns == 1, clock=clock)
-    script.problem = Unreachable("nobody  answers\nthere")
+    script.problem = problem
     clock.advance(INTERVAL)
     eventually(lambda: worker.report().failure is not None, clock=clock)
     failure = worker.report().failure
     assert failure is not None
-    assert (failure.reason, failure.message) == ("Unreachable", "nobody answers there")
+    assert (failure.reason, failure.message) == (type(problem).__name__, message)
     assert (worker.report().since_success, worker.report().failures) == (INTERVAL, 1)
     clock.advance(RETRY_SECONDS)
     eventually(lambda: worker.report().failures == 2, clock=clock)
@@ -182,20 +192,6 @@ def test_a_failure_is_reported_and_tried_again_soon(start: Start, script: Script
     clock.advance(RETRY_SECONDS)
     eventually(lambda: worker.report().failure is None, clock=clock)
     assert (worker.report().since_success, worker.report().failures) == (0.0, 2)
-
-
-def test_a_bug_does_not_end_the_thread(start: Start, script: Script, clock: FakeClock) -> None:
-    worker = start()
-    eventually(lambda: script.turns == 1, clock=clock)
-    script.problem = ZeroDivisionError()
-    clock.advance(INTERVAL)
-    eventually(lambda: worker.report().failure is not None, clock=clock)
-    failure = worker.report().failure
-    assert failure is not None
-    assert (failure.reason, failure.message) == ("ZeroDivisionError", "ZeroDivisionError")
-    script.problem = None
-    clock.advance(RETRY_SECONDS)
-    eventually(lambda: worker.report().failure is None, clock=clock)
 
 
 def test_a_store_that_cannot_be_read_at_the_start_is_read_again(

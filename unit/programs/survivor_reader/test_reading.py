@@ -87,16 +87,20 @@ def test_a_learner_follows_a_leader_only_if_it_hears_from_it(tmp_path: Path) -> 
     assert (raised.value.has_leader, waited) == (True, [HEARTBEAT])
 
 
-def test_the_last_leader_of_a_learner_that_hears_nothing_is_gone(tmp_path: Path) -> None:
-    made, waited = paged(tmp_path, learner_page(kept_alive=120), learner_page(kept_alive=160))
+@pytest.mark.parametrize(
+    ("pages", "expected"),
+    [
+        ((learner_page(kept_alive=120), learner_page(kept_alive=160)), [HEARTBEAT, QUIET]),
+        ((learner_page(leader=0),), [QUIET]),
+    ],
+    ids=["its last leader is gone", "it has none"],
+)
+def test_a_learner_that_hears_nothing_is_read(
+    tmp_path: Path, pages: tuple[str, ...], expected: list[float]
+) -> None:
+    made, waited = paged(tmp_path, *pages)
     assert made.read()[0].revision == 4
-    assert waited == [HEARTBEAT, QUIET]
-
-
-def test_a_learner_without_a_leader_is_read_like_a_voter(tmp_path: Path) -> None:
-    made, waited = paged(tmp_path, learner_page(leader=0))
-    assert made.read()[0].revision == 4
-    assert waited == [QUIET]
+    assert waited == expected
 
 
 def test_a_learner_that_hears_from_a_leader_again_is_read_anew(tmp_path: Path) -> None:
