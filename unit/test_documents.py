@@ -11,8 +11,12 @@ from etcd_operator.api import backup_schedules
 from etcd_operator.api.backups import BACKING_UP, COMPLETED, FAILED, KIND, PLACEHOLDERS
 from etcd_operator.controllers.etcd_backup.decide.result import VERIFY_REASONS
 from etcd_operator.controllers.etcd_backup_schedule.decide.status import CONDITIONS
-from etcd_operator.controllers.etcd_cluster.decide.quorum_events import QUORUM_RETURNED, RESUMED
-from etcd_operator.controllers.etcd_cluster.decide.status import MILESTONES, QUIET_HOLDS
+from etcd_operator.controllers.etcd_cluster.decide.status import (
+    MILESTONES,
+    QUIET_HOLDS,
+    QUORUM_RETURNED,
+    RESUMED,
+)
 from etcd_operator.controllers.shared.decide.job_report import BACKUP_REASONS as REASONS
 from etcd_operator.controllers.shared.decide.job_report import RESTORE_REASONS
 

@@ -12,8 +12,8 @@ from e2e.support.api import Api
 from e2e.support.clusters import COREOS
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.shared_keys import PEER_LABEL
+from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping, Start
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping, Start
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.etcd_cluster.manifests import persistent

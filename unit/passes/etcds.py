@@ -74,7 +74,7 @@ class Etcds(Launcher):
             self.restore(flags, directory=directory, old=old, unique=running.uid)
 
     def _fetch_backup(self, running: Running, words: tuple[str, ...]) -> None:
-        """`etcd-operator seed`, as `manifests.fetch_backup` writes it."""
+        """`etcd-operator seed`, as `manifests.seed` writes it."""
         assert words[1] == "seed"
         if self.holds_seeds == "save":
             raise StartRefused("the test holds up save")

@@ -11,31 +11,31 @@ from typing import assert_never
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
+    AddLearner,
     AnnotateVoters,
     AppendEntry,
+    Bootstrapping,
     ClearMissing,
     ConfirmClaimsLost,
     CreateClientService,
     CreateMember,
     CreateMemberService,
     DeleteMember,
+    DisarmCorrupt,
     DropPod,
     KeepBudget,
+    MoveLeader,
     PadLog,
+    Promote,
     RecreatePod,
     Remember,
-    ReplaceMember,
-    RestoreLabels,
-    SetExistingOnly,
-)
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
-    AddLearner,
-    DisarmCorrupt,
-    MoveLeader,
-    Promote,
     RemoveCorrupt,
     RemoveExternal,
     RemoveMember,
+    ReplaceMember,
+    RestoreLabels,
+    Resuming,
+    SetExistingOnly,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     AddReader,
@@ -53,7 +53,6 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ReopenClients,
     RestoreAction,
 )
-from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping, Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.simulation.model import Peer, Refused, Resource, World
 from unit.simulation.model_choice import judge_choice, judge_record

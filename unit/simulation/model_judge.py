@@ -8,18 +8,16 @@ of no quorum there is none.
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
+    AddLearner,
     ConfirmClaimsLost,
     DeleteMember,
     Plan,
-    ReplaceMember,
-)
-from etcd_operator.controllers.etcd_cluster.decide.members import quorum
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
-    AddLearner,
     Promote,
     RemoveCorrupt,
     RemoveMember,
+    ReplaceMember,
 )
+from etcd_operator.controllers.etcd_cluster.decide.members import quorum
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.simulation.model import World
 from unit.simulation.model_disks import Group, Process, minor

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.api.shared_keys import DELETE_CLAIMS
+from etcd_operator.controllers.etcd_cluster.decide.actions import Resuming
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmSilence,
@@ -19,7 +20,6 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     SetSeedExistingOnly,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_filled_by_job, recovery_name
-from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.simulation.model import Refused, World
 from unit.simulation.model_in_place import drop_filling, judge_end, judge_retirement

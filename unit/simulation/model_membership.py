@@ -8,16 +8,19 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, assert_never
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import AppendEntry, DeleteMember, DropPod, PadLog
-from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, PodFacts, quorum
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
     AddLearner,
+    AppendEntry,
+    DeleteMember,
     DisarmCorrupt,
+    DropPod,
     MoveLeader,
+    PadLog,
     Promote,
     RemoveCorrupt,
     RemoveMember,
 )
+from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, PodFacts, quorum
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.simulation.model import Refused, World
 from unit.simulation.model_disks import Disk, Process

@@ -15,32 +15,30 @@ from etcd_operator.api.persisted import AnyCluster
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
+    AddLearner,
     AppendEntry,
+    Bootstrapping,
     CommonAction,
     CreateClientService,
     CreateMember,
     CreateMemberService,
     DeleteMember,
+    DisarmCorrupt,
     KeepBudget,
     KindAction,
+    MembershipAction,
+    MoveLeader,
     PadLog,
+    Promote,
     Remember,
+    RemoveCorrupt,
+    RemoveExternal,
+    RemoveMember,
     ReplaceMember,
     RestoreLabels,
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, PodFacts
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
-    AddLearner,
-    DisarmCorrupt,
-    MembershipAction,
-    MoveLeader,
-    Promote,
-    RemoveCorrupt,
-    RemoveExternal,
-    RemoveMember,
-)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction
-from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests import budget

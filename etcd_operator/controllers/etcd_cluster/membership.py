@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
+from etcd_operator.controllers.etcd_cluster.decide.actions import MoveLeader
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import MoveLeader
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.observe.addresses import client_endpoint
 from etcd_operator.errors import AlreadyExists, Conflict, Unavailable

@@ -19,14 +19,14 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.act import Actor
 from etcd_operator.controllers.etcd_cluster.decide.actions import AppendEntry, Plan, Remember, Stage
-from etcd_operator.controllers.etcd_cluster.decide.cluster_metrics import cluster_metrics
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.quorum_events import quorum_event
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import (
     MILESTONES,
     QUIET_HOLDS,
     awaits_cluster_version,
+    cluster_metrics,
+    quorum_event,
 )
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.observe.observer import Observer

@@ -8,15 +8,17 @@ import pytest
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
+    AddLearner,
+    Bootstrapping,
     ConfirmClaimsLost,
     CreateMember,
     DeleteMember,
+    Promote,
     RecreatePod,
+    RemoveMember,
     ReplaceMember,
     SetExistingOnly,
 )
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import AddLearner, Promote, RemoveMember
-from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.errors import Conflict
 from etcd_operator.keys import Key

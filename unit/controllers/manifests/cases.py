@@ -7,8 +7,7 @@ import msgspec
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import Survivor
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.starts import (
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Bootstrapping,
     Joining,
     Reader,
@@ -16,6 +15,7 @@ from etcd_operator.controllers.etcd_cluster.decide.starts import (
     Seeding,
     Start,
 )
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.etcd_cluster.manifests import persistent

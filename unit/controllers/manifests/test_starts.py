@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
+from etcd_operator.controllers.etcd_cluster.decide.actions import Joining
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
 from unit.controllers.manifests.cases import (
     FULL_PERSISTENT,

@@ -7,11 +7,108 @@ repetition) is decided by `etcd_cluster.act`.
 from dataclasses import dataclass
 from enum import Enum
 
+from etcd_operator.api.recoveries import REVISION_BUMP, Source
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Unlabelled
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import MembershipAction, OnMember
-from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction, RestoreAction
-from etcd_operator.controllers.etcd_cluster.decide.starts import Start
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
+    OnMember,
+    RecoveryAction,
+    RestoreAction,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnEntry(OnMember):
+    """What is done to an entry of etcd's list."""
+
+    member_id: str
+
+
+class AddLearner(OnMember):
+    """Register a non-voting member: it cannot cost quorum while it catches up."""
+
+
+class Promote(OnEntry):
+    """Let a learner that is in step vote."""
+
+
+class MoveLeader(OnEntry):
+    """Transfer leadership to a member that is kept, before the leader is stopped."""
+
+
+class RemoveMember(OnEntry):
+    """Take a member out of etcd's list for good; its data is never used again."""
+
+
+class RemoveExternal(OnEntry):
+    """Take a member of an adopted cluster, which the operator did not make, out of etcd's list for good."""
+
+
+class RemoveCorrupt(OnEntry):
+    """Take a member with corrupt data out of etcd's list, if a quorum of others has equal data, live."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisarmCorrupt:
+    """Let etcd take writes again: the member with the corrupt data is out, and the others have equal data."""
+
+    member_id: str
+
+
+MembershipAction = (
+    AddLearner | Promote | MoveLeader | RemoveMember | RemoveExternal | RemoveCorrupt | DisarmCorrupt
+)
+"""Changes of etcd's own list of members and alarms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bootstrapping:
+    """Start as one of the initial members: `--initial-cluster-state=new`, the whole list, their token."""
+
+    token: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resuming:
+    """Start from the data on the volume; refuse to start without it."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """Start as a member that etcd's list already names: `existing`, with that whole list."""
+
+    token: str
+    members: tuple[str, ...]
+    # ID and peer URL of members that the operator did not create, once for each URL
+    external: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Where the data of a survivor that answers nobody is read."""
+
+    host: str
+    token: str
+    sha256: str
+    """Of the database, as it was read when the recovery was decided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seeding:
+    """Start as the only member of a new cluster, from the data of a survivor or a backup."""
+
+    token: str
+    source: Source
+    reader: Reader | None = None
+    """Beside a survivor that answers nobody; known when the seed is created."""
+    bump: int = REVISION_BUMP
+    """How much higher revisions are in the new cluster."""
+
+
+Start = Bootstrapping | Resuming | Joining | Seeding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,6 @@ from etcd_operator.controllers.etcd_cluster.decide.rules import (
     bootstrap,
     budget,
     claims,
-    crashed,
-    data_corrupt,
     guard,
     learner,
     objects,
@@ -74,8 +72,8 @@ RULES: tuple[Rule, ...] = (
     # Planned changes of members and version, one at a time.
     scale.orphaned_objects,  # frees the names that new members take
     take_over.remains,  # a person frees the others
-    crashed.restart,  # costs nothing, and whatever is below may need it
-    data_corrupt.replace,  # no learner copies data, and no member is removed, while members disagree
+    upgrade.restart_crashed,  # costs nothing, and whatever is below may need it
+    replace.corrupt_member,  # no learner copies data, and no member is removed, while members disagree
     adopt.leave,  # before the pending learner is promoted
     learner.finish,  # the pending change comes before the next one
     adopt.proceed,  # no rule below knows of external members

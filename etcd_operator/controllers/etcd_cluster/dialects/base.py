@@ -9,10 +9,9 @@ import msgspec
 from etcd_operator.api import cluster_spec
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, condition_of
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Start
 from etcd_operator.controllers.etcd_cluster.decide.desired import Adopt, DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
-from etcd_operator.controllers.etcd_cluster.decide.starts import Start
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource, Defaults
 from etcd_operator.decoding import convert

@@ -13,10 +13,9 @@ from etcd_operator.api.definitions.adoption_validations import ALTERNATIVES
 from etcd_operator.api.definitions.coreos_backup_validations import CLUSTER, RESTORE_S3
 from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
-from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Resuming, Seeding, Stage, Start
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, RestoreFrom
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
-from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming, Seeding, Start
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import (
     CONDITIONS,

@@ -32,7 +32,7 @@ def etcd_options(
 
     host: DNS name of the member for peers and clients.
     initial_cluster: host by member name. state: `new` or `existing`.
-    external: a name and a peer URL for each member of a cluster that is adopted (`starts.Joining`).
+    external: a name and a peer URL for each member of a cluster that is adopted (`actions.Joining`).
     """
     own = ((member, url(at, PEER_PORT)) for member, at in initial_cluster.items())
     return {

@@ -17,8 +17,7 @@ from etcd_operator.api.improbable import (
 )
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION, PEER_LABEL, TOKEN_ANNOTATION
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.starts import (
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Bootstrapping,
     Joining,
     Reader,
@@ -26,6 +25,7 @@ from etcd_operator.controllers.etcd_cluster.decide.starts import (
     Seeding,
     Start,
 )
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests import survivor_reader
 from etcd_operator.controllers.etcd_cluster.manifests.budget import budget as disruption_budget
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of

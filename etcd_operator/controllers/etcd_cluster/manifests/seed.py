@@ -3,20 +3,39 @@
 Until it is **opened** to clients, the pod lacks the label `app`, by which the client Service selects:
 no client writes to a seed that may still be discarded. (The seed of a persistent cluster is an EtcdPeer
 with a survivor, see `manifests.persistent`.)
+
+Where it restores a backup, its first step runs the operator's own image (`etcd-operator seed`). The backup
+comes from the backup tool of a cluster, with the token in its Secret, or directly from where it is stored:
+the claim, or the bucket with the credentials of the backup tool. The pod itself has no rights.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from etcd_operator.api import coreos
+from etcd_operator.api.definitions.coreos_backup_validations import RESTORE_S3
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.recoveries import Backup
+from etcd_operator.api.recoveries import Backup, BucketBackup, ClaimBackup
+from etcd_operator.controllers.backup_tool.manifests.backup_tool import (
+    FOLDER,
+    TOKEN_FOLDER,
+    TOKEN_KEY,
+    claim_name,
+    folder_of,
+    s3_env,
+    s3_url,
+    s3_volumes,
+    tool_name,
+)
+from etcd_operator.controllers.etcd_cluster.decide.actions import Joining, Seeding
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.starts import Joining, Seeding
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, survivor_reader
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR
-from etcd_operator.controllers.etcd_cluster.manifests.fetch_backup import add_source
-from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS, add_steps
+from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS, add_steps, fetch_step
+from etcd_operator.controllers.shared.manifests.command import PodVolume, secret_volume
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, url
+from etcd_operator.errors import InvalidSpec
+from etcd_operator.pods.contract import BACKUP_TOOL_PORT
 
 
 def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[], str]) -> RawObject:
@@ -49,3 +68,47 @@ def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[
 def opened(cluster: DesiredCluster) -> dict[str, str]:
     """The labels that open the seed to clients."""
     return ephemeral.cluster_labels(cluster)
+
+
+def add_source(spec: RawObject, cluster: DesiredCluster, backup: Backup, *, image: str) -> RawObject:
+    """The step; what it reads is added to the volumes of the pod. Raises InvalidSpec without a bucket."""
+    source = _source(cluster, backup)
+    spec["volumes"] += [{"name": name, **volume} for name, volume, _ in source.volumes]
+    arguments = [*source.arguments, f"--etcd-version={cluster.version}"]
+    if backup.name:
+        arguments += [f"--name={backup.name}", f"--sha256={backup.sha256}"]
+    return fetch_step(spec, arguments, image=image, env=source.env, volumes=source.volumes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """Where a backup comes from."""
+
+    arguments: list[str]
+    volumes: list[PodVolume]
+    env: list[RawObject] = field(default_factory=list)
+
+
+def _source(cluster: DesiredCluster, backup: Backup) -> _Source:
+    folder = folder_of(cluster.namespace, backup.cluster)
+    if isinstance(backup, ClaimBackup):
+        volume = {"persistentVolumeClaim": {"claimName": claim_name(backup.cluster)}}
+        return _Source(
+            arguments=[f"--from=file://{FOLDER}/", f"--folder={folder}"],
+            volumes=[("backups", volume, {"mountPath": FOLDER, "readOnly": True})],
+        )
+    if isinstance(backup, BucketBackup):
+        target = cluster.restore.s3 if cluster.restore is not None else None
+        if target is None:
+            raise InvalidSpec(f"spec.restore: {RESTORE_S3}")
+        return _Source(
+            arguments=[f"--from={s3_url(target)}", f"--folder={folder}"],
+            volumes=list(s3_volumes(target)),
+            env=list(s3_env(target)),
+        )
+    name = tool_name(backup.cluster)
+    token: PodVolume = ("backup-token", secret_volume(name), {"mountPath": TOKEN_FOLDER, "readOnly": True})
+    return _Source(
+        arguments=[f"--tool={name}:{BACKUP_TOOL_PORT}", f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}"],
+        volumes=[token],
+    )

@@ -1,7 +1,7 @@
 """The steps of a seed: init containers that copy the data of a survivor before etcd starts on it.
 
     fetch     etcdctl snapshot save, from the survivor (which needs no quorum for it);
-              or a backup, see `manifests.fetch_backup`
+              or a backup, see `manifests.seed`
     restore   etcdutl snapshot restore, into a new cluster of one, revisions far ahead
     etcd      starts from that data
 
@@ -11,10 +11,14 @@ would fail forever. Therefore the first words of their commands come from annota
 the seed serves, the annotations change, and from then on the steps only print a version and succeed.
 """
 
+from collections.abc import Iterable
+
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import REVISION_BUMP
 from etcd_operator.controllers.etcd_cluster.manifests.options import from_annotation
+from etcd_operator.controllers.shared.manifests.command import REPORT_PATH, PodVolume, container
 from etcd_operator.controllers.shared.manifests.pod import DATA_VOLUME
+from etcd_operator.controllers.shared.manifests.security import as_etcd
 from etcd_operator.controllers.shared.manifests.urls import PEER_PORT, url
 from etcd_operator.pods.contract import SEED_COMMAND_SKIP, SEED_COMMAND_VARIABLE
 
@@ -87,3 +91,26 @@ def _restoring(name: str, peer_url: str, data_dir: str, token: str, bump: int) -
         f"--bump-revision={bump}",
         "--mark-compacted",
     ]
+
+
+def fetch_step(
+    spec: RawObject,
+    arguments: Iterable[str],
+    *,
+    image: str,
+    env: Iterable[RawObject] = (),
+    volumes: Iterable[PodVolume] = (),
+) -> RawObject:
+    """The container. spec: of the pod of the seed. arguments: where to fetch from, and what."""
+    (main,) = spec["containers"]
+    words = ["seed", *arguments, f"--file={SNAPSHOT_FILE}", f"--report={REPORT_PATH}", "--json"]
+    skips = from_annotation(SEED_COMMAND_VARIABLE, COMMAND_ANNOTATION)
+    snapshot: PodVolume = (SNAPSHOT_VOLUME, {}, {"mountPath": SNAPSHOT_PATH})
+    pod = spec.get("securityContext", {})
+    as_root = {"runAsUser": 0} if as_etcd(pod) != pod else {}
+    return {
+        **container(FETCH, image, words, [skips, *env], [snapshot, *volumes]),
+        **{field: main[field] for field in ("resources",) if field in main},
+        # The next step is etcdutl in etcd's image: what is fetched is for its user only.
+        "securityContext": {**main.get("securityContext", {}), **as_root},
+    }

@@ -6,8 +6,8 @@ security context of etcd. It is not removed: Kubernetes allows no removal, so it
 """
 
 from etcd_operator.api.meta import RawObject
-from etcd_operator.controllers.etcd_cluster.decide.starts import Reader
-from etcd_operator.controllers.etcd_cluster.manifests.fetch_step import fetch_step
+from etcd_operator.controllers.etcd_cluster.decide.actions import Reader
+from etcd_operator.controllers.etcd_cluster.manifests.steps import fetch_step
 from etcd_operator.controllers.shared.manifests.command import PodVolume, container
 from etcd_operator.controllers.shared.manifests.pod import DATA_VOLUME
 from etcd_operator.controllers.shared.manifests.urls import endpoint

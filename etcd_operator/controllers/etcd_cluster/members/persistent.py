@@ -18,6 +18,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     DropPod,
     RecreatePod,
     ReplaceMember,
+    Resuming,
     SetExistingOnly,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
@@ -32,7 +33,6 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     RetireMember,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
-from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.manifests import persistent, survivor_reader
 from etcd_operator.controllers.etcd_cluster.members import claims
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts

@@ -11,7 +11,6 @@ from typing import Generic
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.adoption import external_answers
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.fact import extended
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.metrics_pages import needed
 from etcd_operator.controllers.etcd_cluster.decide.observation import conflict, is_own_quorum, observed
@@ -23,8 +22,8 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     ToolBackups,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situation
-from etcd_operator.controllers.etcd_cluster.decide.replies import Reply
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
+from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen, extended
 from etcd_operator.controllers.etcd_cluster.decide.status import named
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests.budget import is_as_desired
@@ -33,7 +32,6 @@ from etcd_operator.controllers.etcd_cluster.members.protocol import OwnsPod
 from etcd_operator.controllers.etcd_cluster.observe.addresses import client_endpoints, peer_url
 from etcd_operator.controllers.etcd_cluster.observe.labels import unlabelled
 from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
-from etcd_operator.controllers.etcd_cluster.observe.replies import reply_of
 from etcd_operator.controllers.etcd_cluster.observe.slots import PagesNeeded
 from etcd_operator.controllers.etcd_cluster.recovery.absences import Absences
 from etcd_operator.controllers.etcd_cluster.recovery.readings import Readings
@@ -44,6 +42,7 @@ from etcd_operator.controllers.shared.manifests.urls import host_of
 from etcd_operator.controllers.shared.unreadable import UNREADABLE
 from etcd_operator.errors import Forbidden, TerminalError
 from etcd_operator.etcd.probe import Probe
+from etcd_operator.etcd.values import AlarmKind, Answered, EtcdMember, NoAnswer, Refused, Status
 from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 
@@ -218,3 +217,34 @@ def _replies(endpoints: Mapping[str, str], probe: Probe) -> dict[str, Reply]:
         for name, at in endpoints.items()
         if at in probe.replies
     }
+
+
+def reply_of(reply: Answered | Refused | NoAnswer, silent_for: float) -> Reply:
+    """What a member replied; silent_for: seconds since it last answered, if it did not."""
+    match reply:
+        case Answered():
+            return _answer(reply.status, reply.members or ())
+        case Refused():
+            return reply
+        case NoAnswer():
+            return Silence(seconds=silent_for)
+
+
+def _answer(status: Status, members: tuple[EtcdMember, ...]) -> Answer:
+    alarms = status.alarms
+    return Answer(
+        member_id=status.member_id,
+        cluster_id=status.cluster_id,
+        version=status.version,
+        leader=status.leader,
+        committed=status.raft_index,
+        applied=status.raft_applied_index,
+        revision=status.revision,
+        is_learner=status.is_learner,
+        errors=status.errors,
+        is_out_of_space=any(alarm.kind is AlarmKind.NOSPACE for alarm in alarms),
+        corrupt=frozenset(alarm.member_id for alarm in alarms if alarm.kind is AlarmKind.CORRUPT),
+        has_other_errors=bool(status.other_errors),
+        members=members,
+        db_size=status.db_size,
+    )

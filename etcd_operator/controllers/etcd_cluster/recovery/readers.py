@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import OfflineSurvivor
+from etcd_operator.controllers.etcd_cluster.decide.actions import Reader, Seeding, Start
 from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ReadMember
-from etcd_operator.controllers.etcd_cluster.decide.starts import Reader, Seeding, Start
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import reader_of
 from etcd_operator.controllers.etcd_cluster.members.protocol import Members, Scope
 from etcd_operator.controllers.shared.inquiries import AskSurvivor

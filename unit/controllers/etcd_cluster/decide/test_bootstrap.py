@@ -6,6 +6,7 @@ import pytest
 
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    Bootstrapping,
     CreateClientService,
     CreateMember,
     CreateMemberService,
@@ -18,7 +19,6 @@ from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSI
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL
 from etcd_operator.controllers.etcd_cluster.decide.rules.bootstrap import bootstrap
-from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,
     IMAGE_PROBLEM,

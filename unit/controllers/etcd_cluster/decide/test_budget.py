@@ -5,10 +5,14 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import KeepBudget, ReplaceMember
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    AddLearner,
+    KeepBudget,
+    RemoveMember,
+    ReplaceMember,
+)
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.facts.budget import min_available
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import AddLearner, RemoveMember
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.rules.budget import budget
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState

@@ -6,8 +6,8 @@ import pytest
 
 from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
-from etcd_operator.controllers.etcd_cluster.decide.cluster_metrics import cluster_metrics
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.status import cluster_metrics
 from unit.controllers.etcd_cluster.decide.adoption.adoptions import adopting, offered
 from unit.controllers.etcd_cluster.decide.builders import bootstrapped, down, not_bootstrapped, persistent
 

@@ -9,7 +9,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import ReplaceMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
-from etcd_operator.controllers.etcd_cluster.decide.rules.crashed import restart
+from etcd_operator.controllers.etcd_cluster.decide.rules.upgrade import restart_crashed
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (
     IMAGE_PROBLEM,
@@ -97,4 +97,4 @@ def test_a_member_is_taken_back_though_the_data_of_another_one_differs(cluster: 
     ],
 )
 def test_other_members_wait_for_the_turn_of_the_upgrade(state: ClusterState) -> None:
-    assert restart(state) is None
+    assert restart_crashed(state) is None

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import Stage
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
     DisarmCorrupt,
     MoveLeader,
     RemoveCorrupt,
     RemoveMember,
+    Stage,
 )
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.readiness import readiness_updates

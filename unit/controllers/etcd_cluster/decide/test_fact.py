@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from etcd_operator.controllers.etcd_cluster.decide.fact import fact
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
 from unit.controllers.etcd_cluster.decide.builders import bootstrapped
 
 asked: list[ClusterState] = []

@@ -5,11 +5,16 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, DeleteMember, Stage
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    CreateMember,
+    DeleteMember,
+    Promote,
+    RemoveMember,
+    Stage,
+)
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import Promote, RemoveMember
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.rules.learner import (
     LONG_SILENCE,

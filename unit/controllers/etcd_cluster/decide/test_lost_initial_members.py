@@ -6,6 +6,7 @@ import pytest
 
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    Bootstrapping,
     ConfirmClaimsLost,
     CreateMember,
     DropPod,
@@ -19,7 +20,6 @@ from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSI
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL
-from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (
     TOKEN,

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import ClearMissing, RecreatePod
+from etcd_operator.controllers.etcd_cluster.decide.actions import ClearMissing, RecreatePod, RemoveMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import CRASHES, remounting
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import RemoveMember
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.rules.replace import lost_member
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState

@@ -6,25 +6,23 @@ from typing import Any
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    AddLearner,
     CreateMember,
     CreateMemberService,
     DeleteMember,
+    Joining,
+    MoveLeader,
     Remember,
+    RemoveMember,
     Stage,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.facts.joining import addition
-from etcd_operator.controllers.etcd_cluster.decide.facts.removal import next_removal as shrink
+from etcd_operator.controllers.etcd_cluster.decide.facts.joining import next_removal as shrink
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
-    AddLearner,
-    MoveLeader,
-    RemoveMember,
-)
 from etcd_operator.controllers.etcd_cluster.decide.rules.learner import finish as finish_learner
 from etcd_operator.controllers.etcd_cluster.decide.rules.scale import orphaned_objects
-from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from unit.controllers.etcd_cluster.decide.builders import (
     AN_ERROR,
     TOKEN,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.recoveries import ClaimBackup, Survivor
+from etcd_operator.controllers.etcd_cluster.decide.actions import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.desired import RestoreFrom
-from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from unit.controllers.etcd_cluster.decide.builders import ephemeral
 from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS

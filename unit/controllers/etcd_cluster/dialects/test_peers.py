@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
 from etcd_operator.api.persisted import AdoptedMember, Adoption, Bootstrap
 from etcd_operator.api.recoveries import Recovery, Survivor
-from etcd_operator.controllers.etcd_cluster.decide.starts import (
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Bootstrapping,
     Joining,
     Resuming,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import RemoveMember
+from etcd_operator.controllers.etcd_cluster.decide.actions import RemoveMember
 from etcd_operator.errors import Conflict
 from unit.controllers.etcd_cluster.test_acts import Acts
 from unit.controllers.etcd_cluster.test_protect import pod_of

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
-from etcd_operator.controllers.etcd_cluster.observe.replies import reply_of
+from etcd_operator.controllers.etcd_cluster.observe.observer import reply_of
 from etcd_operator.etcd.values import Answered, NoAnswer, Refused, Status
 
 

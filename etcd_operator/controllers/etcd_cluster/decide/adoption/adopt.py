@@ -13,24 +13,25 @@ from dataclasses import replace
 import msgspec
 
 from etcd_operator.api.persisted import AdoptedMember, Adoption
-from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Remember
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    Action,
+    MoveLeader,
+    Plan,
+    Remember,
+    RemoveExternal,
+    RemoveMember,
+)
 from etcd_operator.controllers.etcd_cluster.decide.adoption import adoptable
 from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import (
     after_addition,
     before_removal,
     noted,
     remember,
+    unhealthy,
 )
-from etcd_operator.controllers.etcd_cluster.decide.adoption.obstacles import unhealthy
-from etcd_operator.controllers.etcd_cluster.decide.facts.joining import addition, remove
-from etcd_operator.controllers.etcd_cluster.decide.facts.removal import lead_elsewhere
+from etcd_operator.controllers.etcd_cluster.decide.facts.joining import addition, lead_elsewhere, remove
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import is_losing_data, pending_learner
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
-    MoveLeader,
-    RemoveExternal,
-    RemoveMember,
-)
 from etcd_operator.controllers.etcd_cluster.decide.observation import listed
 from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer

@@ -12,11 +12,8 @@ from dataclasses import replace
 
 from etcd_operator.api.persisted import AdoptedMember, Adoption
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
+from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import may_have_adopted, way_out
 from etcd_operator.controllers.etcd_cluster.decide.adoption.external_answers import ids_on_claims
-from etcd_operator.controllers.etcd_cluster.decide.adoption.obstacles import (
-    may_have_adopted,
-    way_out,
-)
 from etcd_operator.controllers.etcd_cluster.decide.desired import Adopt
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import remounting
 from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP

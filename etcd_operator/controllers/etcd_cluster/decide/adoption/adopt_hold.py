@@ -5,7 +5,7 @@ Nothing is done then, not even a recovery: external members may have data that o
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.adoption import adoptable
-from etcd_operator.controllers.etcd_cluster.decide.adoption.obstacles import unhealthy, way_out
+from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import unhealthy, way_out
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import remounting
 from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState

@@ -7,15 +7,15 @@ of the larger of the number of voters and the desired size.
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
     KeepBudget,
+    MoveLeader,
     Plan,
+    RemoveMember,
     ReplaceMember,
     Stage,
 )
-from etcd_operator.controllers.etcd_cluster.decide.fact import fact
-from etcd_operator.controllers.etcd_cluster.decide.facts.removal import next_removal
+from etcd_operator.controllers.etcd_cluster.decide.facts.joining import next_removal
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import MoveLeader, RemoveMember
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
 from etcd_operator.controllers.etcd_cluster.decide.upgrade import state_machine
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import Step
 

@@ -1,9 +1,8 @@
-"""The voters and the pending learner: whether they may change, and whose data cannot come back."""
+"""The voters and the pending learner: whether they may change, whose data cannot come back, who made them."""
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, RecreatePod
-from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import may_fail_by_version
 from etcd_operator.controllers.shared.decide.holds import CATCH_UP
 
@@ -103,3 +102,37 @@ def _reports_a_loss(state: ClusterState, member: Member) -> bool:
         return pod.restarts > 0
     crashes = 1 if member.is_remade else CRASHES
     return pod.has_broken_data and pod.restarts >= crashes and not may_fail_by_version(state, member)
+
+
+@fact
+def in_former_pods(state: ClusterState) -> tuple[str, ...]:
+    """The members that serve in pods of the other operator: only pods of this one have the readiness gate.
+
+    Members that do not serve have other rules.
+    """
+    return tuple(member.name for member in state.members if _is_in_former_pod(member))
+
+
+@fact
+def left_outside(state: ClusterState) -> tuple[str, ...]:
+    """The removed members of which only a ReplicaSet of the other operator is left, by its pod.
+
+    Nothing that this operator may delete ends that pod.
+    """
+    if not state.kind.may_be_taken_over:
+        return ()
+    return tuple(member.name for member in state.members if _is_outside(member))
+
+
+def _is_in_former_pod(member: Member) -> bool:
+    pod = member.pod
+    if pod is None or pod.is_terminating or pod.is_gated or not member.is_healthy:
+        return False
+    return member.peer is not None and not member.has_replica_set
+
+
+def _is_outside(member: Member) -> bool:
+    pod, claim = member.pod, member.claim
+    if member.entry is not None or pod is None or pod.is_terminating or pod.is_gated:
+        return False
+    return member.peer is None and (claim is None or claim.is_terminating)

@@ -2,7 +2,12 @@
 
 from dataclasses import dataclass
 
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import OnMember
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnMember:
+    """What is done to the member of this name."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,7 @@ second or two. So one more is asked for right before that: Kubernetes allows no 
 the change of the budget.
 """
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
-    Action,
-    KeepBudget,
-    Plan,
-    Stage,
-)
+from etcd_operator.controllers.etcd_cluster.decide.actions import Action, KeepBudget, Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.facts.budget import (
     min_available,
     missing_budget,

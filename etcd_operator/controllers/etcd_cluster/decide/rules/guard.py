@@ -1,7 +1,7 @@
 """Reasons to do nothing at all: these come before every other rule."""
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
-from etcd_operator.controllers.etcd_cluster.decide.adoption.obstacles import may_have_adopted
+from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import may_have_adopted
 from etcd_operator.controllers.etcd_cluster.decide.facts.budget import missing_budget
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import auth_enabled, of_another_operator

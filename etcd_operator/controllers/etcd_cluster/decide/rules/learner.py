@@ -1,8 +1,6 @@
 """The one learner that may be pending: it is started, promoted, or removed to begin again (I1, I2)."""
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
-    Plan,
-)
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Promote
 from etcd_operator.controllers.etcd_cluster.decide.facts.joining import join, remove
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import (
     is_losing_data,
@@ -13,7 +11,6 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.voters import (
     removable_corrupt,
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import Promote
 from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP, pause
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import start_again

@@ -1,4 +1,4 @@
-"""A member whose data cannot come back is removed; `scale.up` adds another one.
+"""A member whose data cannot come back, or differs, is removed; `scale.up` adds another one.
 
 Unreachable is not lost (I5): a member is lost only when its storage is gone, or when its own process
 reports that there is no data, or none that it can read (a persistent member's in two pods, since a volume
@@ -9,12 +9,24 @@ While the others have no quorum nothing is removed, because etcd would refuse it
 needed.
 """
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    DisarmCorrupt,
+    Plan,
+    RemoveCorrupt,
+    RemoveMember,
+)
 from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import before_removal, remember
-from etcd_operator.controllers.etcd_cluster.decide.facts.voters import remounting, removable
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import RemoveMember
+from etcd_operator.controllers.etcd_cluster.decide.facts.joining import lead_elsewhere
+from etcd_operator.controllers.etcd_cluster.decide.facts.voters import (
+    remounting,
+    removable,
+    removable_corrupt,
+)
+from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.shared.decide.holds import CATCH_UP
+from etcd_operator.controllers.etcd_cluster.decide.status import data_corrupt
+from etcd_operator.controllers.shared.decide.holds import CATCH_UP, RETRY_HELD
+from etcd_operator.etcd.values import ANYBODY
 
 
 def lost_member(state: ClusterState) -> Plan | None:
@@ -34,3 +46,34 @@ def lost_member(state: ClusterState) -> Plan | None:
 def remount(state: ClusterState) -> Plan | None:
     """Recreate the pod that is the first to report missing data."""
     return remounting(state)
+
+
+def corrupt_member(state: ClusterState) -> Plan | None:
+    """Remove a member whose data differs from the others', then disarm the alarm.
+
+    etcd compares the members' data where it is configured to, and names the one that differs by an alarm.
+    From then on all members refuse writes. The alarm alone removes nobody: a leader with corrupt data names
+    its followers. So the others have to be a quorum of all voters, and their data has to be equal, which is
+    read live right before the removal (`etcd_cluster.membership`). The alarm outlives the member: it is
+    disarmed once the member is removed, after another such read. Everything else is left to a person.
+    """
+    if not state.corrupt or not state.persisted.is_bootstrapped or not state.has_quorum:
+        return None
+    reason, message = data_corrupt(state)
+    named = removable_corrupt(state)
+    if named is not None:
+        candidates = [voter for voter in state.healthy_voters if voter is not named]
+        return Plan.act(
+            *lead_elsewhere(state, named, candidates),
+            *remember(state, before_removal(state, named.name)),
+            RemoveCorrupt(name=named.name, member_id=named.id),
+            reason=reason,
+            message=message,
+            requeue_after=STEP,
+        )
+    listed = {entry.id for entry in state.etcd_members}
+    out = sorted(state.corrupt - listed - {ANYBODY})
+    if out and not state.corrupt & (listed | {ANYBODY}):
+        action = DisarmCorrupt(member_id=out[0])
+        return Plan.act(action, reason=reason, message=message, requeue_after=STEP)
+    return Plan.hold(reason, message, requeue_after=RETRY_HELD)

@@ -6,10 +6,8 @@ while a change is under way.
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import DeleteMember, Plan
 from etcd_operator.controllers.etcd_cluster.decide.facts.claims import is_copy
-from etcd_operator.controllers.etcd_cluster.decide.facts.former_operator import left_outside
-from etcd_operator.controllers.etcd_cluster.decide.facts.joining import addition
-from etcd_operator.controllers.etcd_cluster.decide.facts.removal import next_removal
-from etcd_operator.controllers.etcd_cluster.decide.facts.voters import may_change
+from etcd_operator.controllers.etcd_cluster.decide.facts.joining import addition, next_removal
+from etcd_operator.controllers.etcd_cluster.decide.facts.voters import left_outside, may_change
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState

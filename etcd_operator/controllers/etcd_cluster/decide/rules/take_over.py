@@ -11,8 +11,11 @@ from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
-from etcd_operator.controllers.etcd_cluster.decide.facts.former_operator import in_former_pods, left_outside
-from etcd_operator.controllers.etcd_cluster.decide.facts.voters import may_change
+from etcd_operator.controllers.etcd_cluster.decide.facts.voters import (
+    in_former_pods,
+    left_outside,
+    may_change,
+)
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import of_another_operator

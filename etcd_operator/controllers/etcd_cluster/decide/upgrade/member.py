@@ -7,17 +7,20 @@ the desired version.
 
 from etcd_operator.api.persisted import Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, ReplaceMember
-from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.upgrade.preflight import would_lose_data
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import (
     is_earlier,
     lacks_snapshot,
     minor,
     skew_refusal,
 )
-from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import Step, planned, waiting_for
+from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import (
+    Step,
+    planned,
+    waiting_for,
+    would_lose_data,
+)
 
 BLOCKED_RECHECK = 1.0
 """Seconds between observations of a member that does not come up; its pod's own events come first."""

@@ -9,8 +9,7 @@ from semver import Version
 
 from etcd_operator.api.definitions.limits import PATCH_FLOORS
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.fact import fact
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
 
 UNREADABLE_BY = 7
 """The minor version that panics on log entries written by 3.5, at each start (measured)."""
@@ -68,7 +67,7 @@ def has_old_entries(version: str) -> bool:
 
 
 def lacks_snapshot(cluster: DesiredCluster, version: str) -> bool:
-    """Whether a member that runs, or was to run, `version` cannot yet run the desired one (`preflight`).
+    """Whether a member that runs, or was to run, `version` cannot yet run the desired one (`upgrade.step`).
 
     It has to serve first: only then can it save the raft snapshot that the desired version needs.
     """

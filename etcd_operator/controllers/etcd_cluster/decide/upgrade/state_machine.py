@@ -8,7 +8,7 @@ written before the member is stopped, so that an operator that dies at any point
 be away on purpose. What is true of every step:
 
 - a member is stopped only while all others are healthy, in step, and list the same members
-  (`preflight`); so no more than one is ever away;
+  (`upgrade.step`); so no more than one is ever away;
 - the leader is moved, and observed to have moved, before its member is stopped;
 - a member that does not come up at its new version blocks the upgrade (`member`). Whatever the spec names
   then is tried on that same member next: the same version, a later one, or the earlier one as long
@@ -19,15 +19,24 @@ be away on purpose. What is true of every step:
 from dataclasses import replace
 
 from etcd_operator.api.persisted import Upgrade
-from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Remember, ReplaceMember
-from etcd_operator.controllers.etcd_cluster.decide.fact import fact
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    Action,
+    MoveLeader,
+    Plan,
+    Remember,
+    ReplaceMember,
+)
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import MoveLeader
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import await_upgrading, is_blocked, restart
-from etcd_operator.controllers.etcd_cluster.decide.upgrade.preflight import preflight, unhealthy
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import skew_refusal
-from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import Step, planned, waiting_for
+from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import (
+    Step,
+    planned,
+    preflight,
+    unhealthy,
+    waiting_for,
+)
 
 
 @fact

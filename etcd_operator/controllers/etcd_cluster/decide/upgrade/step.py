@@ -1,15 +1,21 @@
 """A step of an upgrade: decided as a value, and made a plan in one place.
 
 So whatever an upgrade does to a member, that it is the upgrading one is recorded first.
+
+Before a member is stopped on purpose, all members must be healthy, agree on who the members are, and have the
+same data; no member may lose its data. Before the first member of 3.7, each member must have saved a raft
+snapshot since it runs 3.6, because 3.7 cannot read log entries that 3.5 wrote. Until then the log is padded
+with entries that change nothing (docs/decisions/006).
 """
 
 from dataclasses import dataclass, replace
 
 from etcd_operator.api.persisted import Upgrade
-from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Remember, Stage
+from etcd_operator.controllers.etcd_cluster.decide.actions import Action, PadLog, Plan, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import has_old_entries, needs_snapshots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +68,98 @@ def _origin(state: ClusterState, member: Member | None) -> str:
 def waiting_for(name: str, version: str) -> str:
     """The message of all steps of one member: the same, so that none is a status write of its own."""
     return f"waiting for {name} to serve at {version}"
+
+
+LAG = 1000
+"""Entries of the log that a member may be behind the others and still count as in step.
+
+At a hundred writes a second two members asked a few ms apart differ by one; a thousand are
+replayed in well under a second, and the leader keeps five times as many available.
+"""
+
+RECHECK = 1.0
+"""Seconds between observations of a cluster that is not ready for an upgrade."""
+
+PAD = 1000
+"""Entries of padding in one step, at most: a third of a second where nothing else is written."""
+
+
+def preflight(state: ClusterState, obstacle: str) -> Step | None:
+    """What an upgrade waits for, or does, before it stops a member; None: it may stop one.
+
+    obstacle: what `unhealthy` found.
+    """
+    obstacle = obstacle or _data_at_risk(state)
+    return _wait(state, obstacle) if obstacle else _pad(state)
+
+
+def unhealthy(state: ClusterState) -> str:
+    """What is not as it must be before a member may be away; empty if all is well."""
+    listed = {entry.id for entry in state.etcd_members}
+    for member in state.members:
+        answer = member.answer
+        if member.entry is None:
+            continue
+        if answer is not None and answer.errors:
+            return f"{member.name}, which reports {', '.join(answer.errors)}"
+        if answer is None or not member.is_healthy:
+            return f"{member.name} ({_health(member)})"
+        if member.entry.is_learner:
+            return f"{member.name}, which does not vote yet"
+        if member.pod is not None and member.pod.is_terminating:
+            return f"{member.name}, whose pod is being deleted"
+        if member.pod is not None and not member.pod.is_running:
+            return f"{member.name}, whose container does not run"  # it has ended since it answered
+        if state.committed - answer.committed > LAG:
+            return f"{member.name}, which has not caught up"
+        if {entry.id for entry in answer.members} != listed or answer.member_id != member.entry.id:
+            return f"{member.name}, which lists different members than the rest"
+    return "" if state.leader is not None else "a leader"
+
+
+def _health(member: Member) -> str:
+    found, problem = member.health.value, member.problem
+    return found if problem is None else f"{found}; {problem.reason}: {problem.message}"
+
+
+def would_lose_data(state: ClusterState, member: Member) -> bool:
+    """Whether a member's data is deleted with its pod, and the others need it.
+
+    A claim that is being deleted is kept for as long as a pod uses it. Where the others have a quorum without
+    the member, it may be stopped like any other; its loss is noticed then.
+    """
+    is_kept = member.claim is None or not member.claim.is_terminating
+    return not is_kept and len(state.voters) - 1 < state.quorum
+
+
+def _data_at_risk(state: ClusterState) -> str:
+    """A member that would lose its data if it were stopped, and why; empty if there is none."""
+    name = next((voter.name for voter in state.voters if would_lose_data(state, voter)), "")
+    return f"{name}, whose claim is being deleted: only more members can save its data" if name else ""
+
+
+def _wait(state: ClusterState, obstacle: str) -> Step:
+    """Once members have been stopped an obstacle is expected to pass; before, it is worth a condition."""
+    message = f"the upgrade to {state.desired.version} waits for {obstacle}"
+    if state.persisted.upgrade is not None:
+        return Step(message=message)
+    return Step(reason="UpgradeWaiting", message=message, is_held=True, pause=RECHECK)
+
+
+def _pad(state: ClusterState) -> Step | None:
+    """Before the first member of 3.7: entries of 3.5 must lie behind a raft snapshot on each of 3.6."""
+    if not needs_snapshots(state.desired):
+        return None
+    old = [v for v in state.voters if v.answer is not None and has_old_entries(v.answer.version)]
+    silent = ", ".join(voter.name for voter in old if voter.snapshots is None)
+    if silent:
+        message = f"the metrics page of {silent} does not answer: a raft snapshot may be missing"
+        return Step(reason="UpgradeWaiting", message=message, is_held=True, pause=RECHECK)
+    if all(voter.snapshots for voter in old):
+        return None
+    return Step(
+        action=PadLog(entries=PAD),
+        message="padding the log until every member saves a raft snapshot: "
+        f"{state.desired.version} cannot read what 3.5 wrote",
+        pause=0.0,
+    )

@@ -8,24 +8,22 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
+    AddLearner,
     CreateMember,
     DeleteMember,
+    Joining,
+    MoveLeader,
+    Promote,
     RecreatePod,
     Remember,
+    RemoveExternal,
+    RemoveMember,
     Stage,
 )
 from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import before_removal
 from etcd_operator.controllers.etcd_cluster.decide.adoption.external_answers import Rejection
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
-    AddLearner,
-    MoveLeader,
-    Promote,
-    RemoveExternal,
-    RemoveMember,
-)
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
 from etcd_operator.etcd.values import EtcdMember

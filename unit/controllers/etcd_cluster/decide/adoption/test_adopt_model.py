@@ -8,19 +8,21 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from etcd_operator.api.cluster_spec import Mode
-from etcd_operator.controllers.etcd_cluster.decide.actions import Action, DeleteMember, Remember
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    Action,
+    AddLearner,
+    DeleteMember,
+    MembershipAction,
+    MoveLeader,
+    Promote,
+    Remember,
+    RemoveExternal,
+    RemoveMember,
+)
 from etcd_operator.controllers.etcd_cluster.decide.adoption import external_answers
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.facts.budget import min_available as plan_budget
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
-    AddLearner,
-    MembershipAction,
-    MoveLeader,
-    Promote,
-    RemoveExternal,
-    RemoveMember,
-)
 from etcd_operator.controllers.etcd_cluster.decide.observation import is_own_quorum, observed
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.replies import Reply, Silence

@@ -11,6 +11,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateClientService,
     CreateMember,
     Remember,
+    Resuming,
     Stage,
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
@@ -27,7 +28,6 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     RetireMember,
     SetSeedExistingOnly,
 )
-from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
 from etcd_operator.controllers.shared.decide.job_state import LONGEST_PAUSE, START_PATIENCE, Evictions, JobEnd

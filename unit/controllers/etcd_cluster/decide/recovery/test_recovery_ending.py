@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import Action, CreateMember, Stage
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import RemoveMember
+from etcd_operator.controllers.etcd_cluster.decide.actions import Action, CreateMember, RemoveMember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import DropFilling, DropSeed
 from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import DELETION_PATIENCE

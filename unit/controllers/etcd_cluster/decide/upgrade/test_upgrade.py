@@ -5,14 +5,16 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.persisted import Upgrade
-from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, ReplaceMember, Stage
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import (
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
     AddLearner,
+    CreateMember,
     MoveLeader,
     RemoveMember,
+    ReplaceMember,
+    Stage,
 )
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.rules.upgrade import refused
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.state_machine import roll

@@ -4,11 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import RecreatePod, ReplaceMember, Stage
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    RecreatePod,
+    RemoveMember,
+    ReplaceMember,
+    Stage,
+)
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import RemoveMember
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import AddReader
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import PATIENCE

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from etcd_operator.api.persisted import Upgrade
-from etcd_operator.controllers.etcd_cluster.decide.actions import PadLog, ReplaceMember, Stage
-from etcd_operator.controllers.etcd_cluster.decide.membership_actions import AddLearner
+from etcd_operator.controllers.etcd_cluster.decide.actions import AddLearner, PadLog, ReplaceMember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.upgrade.preflight import LAG, PAD
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.state_machine import roll
+from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import LAG, PAD
 from unit.controllers.etcd_cluster.decide.builders import (
     answer,
     answering,
