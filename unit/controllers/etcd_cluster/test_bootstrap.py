@@ -1,15 +1,18 @@
 """Bootstraps that go wrong: lost pods, silent initial members, stale caches; and what a bootstrap costs."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from unit.fakes.apiserver import Cut, Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
-from unit.passes.bench import Bench, bench
+from unit.passes.bench import Bench, bench, bootstrapped
 from unit.passes.bodies import COREOS, IMPROBABLE, MAKERS, PEERS, ephemeral, persistent
-from unit.passes.disturbance import run_or_die
+from unit.passes.disturbance import DISTURBANCES, Disturbance, run_or_die, survives
 from unit.passes.expected import assert_finished
 
 SUBSETS = [s for n in (1, 2, 3) for s in itertools.combinations(range(3), n)]
@@ -220,3 +223,166 @@ def test_an_operator_that_dies_at_every_second_write_gets_there_in_the_end() -> 
             if run_or_die(made, made.settle):
                 break
         assert_finished(made, IMPROBABLE, 3)
+
+
+@MAKERS
+def test_an_operator_that_starts_on_an_older_view_makes_nothing_twice(make: type) -> None:
+    with bench() as first:
+        kind, body = make(size=1)
+        begin = first.api.objects.store.revision
+        first.create(kind, body)
+        first.start()
+        first.settle()
+        revisions = first.api.objects.store.revision - begin
+    for behind in range(1, revisions, 3):
+        with bootstrapped(*make(size=1)) as made:
+            made.kill()
+            made.api.freeze_views(made.api.objects.store.revision - behind)
+            made.start()
+            before = made.status(kind)
+            drive(made)
+            assert made.status(kind) == before
+            made.api.thaw_views()
+            made.settle()
+            assert_finished(made, kind, 1)
+
+
+@MAKERS
+def test_an_operator_does_not_act_again_before_it_has_seen_its_own_writes(make: type) -> None:
+    with bench() as made:
+        kind, body = make()
+        made.create(kind, body)
+        made.api.freeze_views()
+        made.start()
+        drive(made)
+        paths = [(w.request.method, w.request.path, str(w.request.body)) for w in made.writes()]
+        assert paths
+        assert len(set(paths)) == len(paths)
+        made.api.thaw_views()
+        made.settle()
+        assert_finished(made, kind, 3)
+
+
+def drive(made: Bench) -> None:
+    """Some turns, with time between them."""
+    for _ in range(25):
+        if not made.turn():
+            assert made.operator is not None
+            made.operator.schedule.advance(0.5)
+
+
+@MAKERS
+def test_a_cluster_deleted_and_made_again_behind_one_event_is_a_new_one(make: type) -> None:
+    kind, body = make()
+    with bootstrapped(kind, body) as made:
+        old = made.get(kind)["metadata"]["uid"]
+        for stream in made.api.watches:
+            stream.stall()
+        made.delete(kind, "c")
+        made.clock.advance(60.0)
+        made.create(kind, body)
+        for stream in made.api.watches:
+            stream.resume(coalesce=True)
+        made.settle()
+        assert_finished(made, kind, 3)
+        assert made.get(kind)["metadata"]["uid"] != old
+        assert bool(made.etcd.etcd.keys) is (kind is IMPROBABLE)
+
+
+def test_an_edit_that_is_hidden_behind_a_later_one_does_no_harm() -> None:
+    with bootstrapped(*ephemeral(size=1)) as made:
+        for stream in made.api.watches:
+            stream.stall()
+        made.edit(COREOS, "c", {"spec": {"size": 0}})
+        made.edit(COREOS, "c", {"spec": {"size": 1}})
+        for stream in made.api.watches:
+            stream.resume(coalesce=True)
+        made.settle()
+        assert_finished(made, COREOS, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "size", "most"),
+    [(ephemeral, 3, 14), (ephemeral, 1, 8), (persistent, 3, 34), (persistent, 1, 15)],
+)
+def test_a_bootstrap_costs_few_writes(make: type, size: int, most: int) -> None:
+    with bootstrapped(*make(size=size)) as made:
+        assert len(made.writes()) <= most
+
+
+Make = Callable[..., tuple[Kind, dict[str, object]]]
+
+
+WORST = {"it dies after the reply", "the reply is lost and it dies"}
+BY_SIZE = [
+    pytest.param(
+        size,
+        disturbance,
+        id=f"{size}: {name}",
+        marks=[pytest.mark.long] if size == 3 and name not in WORST else [],
+    )
+    for name, disturbance in DISTURBANCES.items()
+    for size in (
+        (3,) if disturbance.kills else (1, 3) if disturbance.after == Cut() or "409" in name else (1,)
+    )
+]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("size", "disturbance"), BY_SIZE)
+@pytest.mark.parametrize("make", [ephemeral, persistent])
+def test_a_cluster_is_created_once_whatever_happens_at_any_write(
+    make: Make, size: int, disturbance: Disturbance
+) -> None:
+    kind, body = make(size=size)
+    if kind is COREOS and disturbance.world_goes_on:
+        disturbance = replace(disturbance, world_goes_on=False)  # see the test after this one
+    write, goes_on = 1, True
+    while goes_on:
+        with bench(only=(kind.group,)) as made:
+            goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
+            assert_finished(made, kind, size)
+            write += 1
+    assert write > 2 * size
+
+
+def test_initial_members_that_meet_while_the_operator_is_dead_get_a_third_for_the_one_never_made() -> None:
+    with bench() as made:
+        kind, body = ephemeral(size=3)
+        assert survives(made, DISTURBANCES["it dies after the reply"], 3, partial(made.create, kind, body))
+        assert len(made.etcd.running) == 3
+        made.rest()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("size", "disturbance"), BY_SIZE)
+def test_a_persistent_cluster_resumes_on_its_claims_whatever_happens_at_any_write(
+    size: int, disturbance: Disturbance
+) -> None:
+    kind, body = persistent(size=size)
+    write, goes_on = 1, True
+    while goes_on:
+        with bench(only=(kind.group,)) as made:
+            claims = deleted_with_data(made, size)
+            goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
+            assert {c["metadata"]["uid"] for c in made.api.objects.select(CLAIMS)} == claims
+            assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
+            assert_finished(made, kind, size)
+            write += 1
+    assert write > 2 * size
+
+
+def deleted_with_data(made: Bench, size: int) -> set[str]:
+    """A persistent cluster that was created, written to and deleted; the uids of its claims, which stay."""
+    kind, body = persistent(size=size)
+    made.start()
+    made.create(kind, body)
+    made.settle()
+    made.etcd.put(b"key", b"value")
+    made.delete(kind, "c")
+    made.drain()
+    made.kill()
+    assert made.objects() == {
+        "services": [], "pods": [], "peers": [], "sets": [], "claims": [f"c-{n}" for n in range(size)]
+    }  # fmt: skip
+    return {str(claim["metadata"]["uid"]) for claim in made.api.objects.select(CLAIMS)}

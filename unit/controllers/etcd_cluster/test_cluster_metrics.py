@@ -11,7 +11,7 @@ from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.passes.bench import Bench, bench, bootstrapped
 from unit.passes.bodies import COREOS, IMPROBABLE, MAKERS, ephemeral, persistent
-from unit.passes.manual_recoveries import RECOVER, ask, fetching, is_reason, silence_two
+from unit.passes.manual_recoveries import ask, silence_two
 
 SERVES = ClusterMetrics(is_available=True)
 BOTH = pytest.mark.parametrize("asked", [ephemeral(), persistent()], ids=["ephemeral", "persistent"])
@@ -73,29 +73,6 @@ def test_a_lost_quorum_that_waits_for_a_person_and_returns() -> None:
         made.run_until(lambda: metrics(made) == SERVES)
         made.settle()
         made.rest()
-
-
-def test_a_recovery_that_is_under_way_holds_nothing() -> None:
-    with bootstrapped(*persistent()) as made:
-        fetching(made)
-        assert metrics(made) == ClusterMetrics(is_available=False, working="Recovering")
-
-
-def test_a_paused_cluster_without_a_quorum_is_held() -> None:
-    with bootstrapped(*persistent()) as made:
-        made.edit(IMPROBABLE, "c", {"metadata": {"annotations": {"etcd.improbable.io/paused": "true"}}})
-        made.run_until(lambda: metrics(made) == ClusterMetrics(is_available=True, held="Paused"))
-        for name in ("c-0", "c-1"):
-            made.etcd.etcd.freeze(name)
-        made.run_until(lambda: metrics(made) == lost("Paused"))
-        thaw_two(made)
-
-
-def test_a_cluster_that_serves_and_refuses_a_request_is_held_by_that() -> None:
-    with bootstrapped(*persistent(size=1)) as made:
-        made.edit(IMPROBABLE, "c", {"metadata": {"annotations": {RECOVER: "yes"}}})
-        made.run_until(is_reason(made, "RecoveryRefused"))
-        assert metrics(made) == ClusterMetrics(is_available=True, held="RecoveryRefused")
 
 
 @MAKERS

@@ -11,7 +11,7 @@ from unit.passes.bodies import COREOS, IMPROBABLE, PEERS, ephemeral, persistent
 from unit.passes.disturbance import run_or_die
 from unit.passes.expected import assert_finished
 from unit.passes.manual_recoveries import ask, is_reason, lose
-from unit.passes.predecessors import TOKEN, annotate, hand_over, of_improbable, pod_of_coreos, strip
+from unit.passes.predecessors import annotate, hand_over, of_improbable, pod_of_coreos
 
 
 def test_a_cluster_that_was_not_handed_over_is_left_as_it_is() -> None:
@@ -126,33 +126,6 @@ def test_an_etcdpeer_of_another_operator_that_is_deleted_keeps_its_claim() -> No
         assert made.reason(IMPROBABLE) == "OtherOperator"
 
 
-def test_nothing_is_taken_over_before_all_is_annotated() -> None:
-    with of_improbable() as made:
-        made.start()
-        hand_over(made, "token")
-        made.edit(CLAIMS, "c-2", {"metadata": {"annotations": {TOKEN: None}}})
-        made.run_until(lambda: "c-2" in made.condition(IMPROBABLE, "Degraded").get("message", ""))
-        made.wait(30.0)
-        assert made.names(PEERS) == []
-        assert made.reason(IMPROBABLE) == "OtherOperator"
-
-
-def test_claims_of_another_operator_without_pods_are_never_given_out_for_deletion() -> None:
-    with of_improbable() as made:
-        for name in made.names(PEERS):
-            made.delete(PEERS, name)
-        while made.step():
-            pass
-        assert made.names(PODS) == []
-        made.start()
-        made.run_until(lambda: made.reason(IMPROBABLE) == "OtherOperator")
-        assert "delete" not in made.condition(IMPROBABLE, "Degraded")["message"]
-        annotations = {TOKEN: "token", "etcd.improbable.io/initial-members": "c-0,c-1,c-2"}
-        strip(made, CLAIMS, {"annotations": {**annotations, "etcd.improbable.io/started": "true"}})
-        made.settle()
-        assert made.etcd.etcd.keys[b"key"][0] == b"value"
-
-
 @pytest.mark.parametrize("spec", [{}, {"adopt": {"endpoints": ["http://c-7fpbkgxwc2:2379"]}}])
 def test_no_ephemeral_cluster_begins_beside_pods_of_the_same_name(spec: dict[str, Any]) -> None:
     """The Services of CoreOS' operator select by labels that our pods have, too."""
@@ -168,20 +141,6 @@ def test_no_ephemeral_cluster_begins_beside_pods_of_the_same_name(spec: dict[str
         if not spec:
             made.settle()
             assert_finished(made, COREOS, 3)
-
-
-def test_claims_that_are_annotated_with_a_token_only_are_never_given_out_for_deletion() -> None:
-    """Their EtcdPeers were deleted with their pods, and the guide was followed all the same."""
-    with of_improbable() as made:
-        for name in made.names(PEERS):
-            made.delete(PEERS, name)
-        while made.step():
-            pass
-        annotate(made, "token")
-        made.start()
-        made.run_until(lambda: made.reason(IMPROBABLE) != "")
-        assert made.reason(IMPROBABLE) == "OtherOperator"
-        assert "delete" not in made.condition(IMPROBABLE, "Degraded")["message"]
 
 
 def test_a_former_pod_of_a_member_that_was_removed_is_named_without_asking_etcd_for_ever() -> None:

@@ -115,43 +115,6 @@ def test_a_cluster_bootstrapped_with_3_5_is_taken_to_3_6_and_on_to_3_7(kind: Kin
         assert_finished(made, kind, 3, version="3.7.3")
 
 
-def test_a_cluster_bootstrapped_with_3_6_needs_no_raft_snapshot() -> None:
-    with bootstrapped(*of(COREOS, "3.6.16")) as made:
-        before = made.etcd.etcd.raft_index
-        set_version(made, COREOS, "3.7.3")
-        made.settle()
-        assert versions(made) == ["3.7.3"] * 3
-        assert made.etcd.etcd.raft_index - before < 100
-
-
-def test_without_a_metrics_page_no_member_is_taken_to_3_7() -> None:
-    with bootstrapped(*of(COREOS, "3.5.35")) as made:
-        made.etcds.serves_metrics = False
-        set_version(made, COREOS, "3.6.16")
-        made.settle()
-        set_version(made, COREOS, "3.7.3")
-        made.run_until(lambda: made.reason(COREOS) == "UpgradeWaiting")
-        made.wait(30.0)
-        assert versions(made) == ["3.6.16"] * 3
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("runs", "wanted"), [("3.5.35", "3.7.3"), ("3.6.16", "3.5.35"), ("3.5.31", "3.6.16"), ("3.6.10", "3.7.3")]
-)
-def test_the_operator_refuses_what_the_definition_would(kind: Kind, runs: str, wanted: str) -> None:
-    with bootstrapped(*of(kind, runs)) as made:
-        set_version(made, kind, wanted)
-        made.run_until(lambda: made.reason(kind) == "UpgradeRefused")
-        made.wait(30.0)
-        assert versions(made) == [runs] * 3
-        assert made.etcd.etcd.has_quorum
-
-        set_version(made, kind, runs)
-        made.settle()
-        made.rest()
-
-
 @BOTH
 def test_a_version_edited_again_halfway_is_rolled_out(kind: Kind) -> None:
     with bootstrapped(*of(kind, "3.5.34")) as made:

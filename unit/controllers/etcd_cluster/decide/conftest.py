@@ -24,7 +24,6 @@ NOT_LISTED = {
     "adoption/test_adopt_model.py",
     "test_unseen_bootstraps.py",
     # They invent plans.
-    "test_cluster_metrics.py",
     "test_status.py",
 }
 

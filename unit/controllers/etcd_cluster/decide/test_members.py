@@ -1,7 +1,5 @@
 """Members, numbers and quorum arithmetic; names; the state's own questions."""
 
-from dataclasses import replace
-
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.members import Health, Member, quorum
@@ -36,12 +34,6 @@ def test_members_are_ordered_by_number_and_ten_comes_after_nine() -> None:
     assert Member(name="my-db-10").ordinal > Member(name="my-db-9").ordinal
 
 
-@pytest.mark.parametrize("name", ["db", "db-", "db-x", ""])
-def test_a_name_without_a_number_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="invalid literal"):
-        ordinal_of(name)
-
-
 def test_a_member_is_named_after_its_cluster() -> None:
     names = ("db-0", "db-10", "db", "db-", "db-x", "db-²", "db-٣", "other-0", "db-1-0", "")
     assert [name for name in names if is_member_name(name, "db")] == ["db-0", "db-10"]
@@ -55,11 +47,6 @@ def test_a_member_is_named_after_its_cluster() -> None:
 def test_members_are_named_after_their_cluster_and_number(ordinal: int, durable: str, bare: str) -> None:
     assert persistent().member_name(ordinal) == durable
     assert ephemeral().member_name(ordinal) == bare
-
-
-def test_initial_members_are_numbered_from_zero() -> None:
-    assert persistent(size=2).initial_member_names == ("db-0", "db-1")
-    assert ephemeral(size=1).initial_member_names == ("db-0000",)
 
 
 @pytest.mark.parametrize(
@@ -123,20 +110,6 @@ def test_a_member_that_ran_may_have_served_unless_proven_otherwise(member: Membe
 # The state's own questions
 
 
-def test_etcds_list_is_our_entries_and_what_stands_beside_them() -> None:
-    unknown = entry("foreign")
-    state = replace(bootstrapped(), unknown_members=(unknown,))
-
-    assert [e.name for e in state.etcd_members] == ["db-0", "db-1", "db-2", "foreign"]
-
-
-def test_learners_are_no_voters() -> None:
-    state = changed(bootstrapped(), "db-2", entry=entry("db-2", is_learner=True))
-
-    assert [member.name for member in state.voters] == ["db-0", "db-1"]
-    assert state.quorum == 2
-
-
 def test_only_answering_voters_are_healthy_voters() -> None:
     state = changed(down(bootstrapped(), "db-1"), "db-2", entry=entry("db-2", is_learner=True))
 
@@ -154,11 +127,3 @@ def test_there_is_no_leader_without_healthy_voters_or_outside_the_list() -> None
     assert down(bootstrapped(), "db-0", "db-1", "db-2").leader is None
     state = bootstrapped(voters=1)
     assert changed(state, "db-0", answer=answer("db-0", leader="id-db-9")).leader is None
-
-
-def test_members_are_found_by_name_and_ids_are_those_of_answers() -> None:
-    state = bootstrapped()
-
-    assert state.by_name["db-1"].name == "db-1"
-    assert state.cluster_ids == {answer("db-0").cluster_id}
-    assert replace(state, members=()).cluster_ids == frozenset()

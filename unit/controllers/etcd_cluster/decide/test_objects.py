@@ -8,12 +8,13 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateClientService,
     CreateMember,
     CreateMemberService,
+    RestoreLabels,
     Resuming,
     Stage,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.facts.services import missing_services
-from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.members import Member, Unlabelled
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.rules.objects import repair
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -28,6 +29,7 @@ from unit.controllers.etcd_cluster.decide.builders import (
     old_claim,
     persistent,
     pod,
+    without,
 )
 
 
@@ -46,12 +48,6 @@ def test_a_lost_client_service_is_made_again(cluster: DesiredCluster) -> None:
 
     assert made.actions == (CreateClientService(),)
     assert (made.reason, made.stage) == ("Repairing", Stage.WORKING)
-
-
-def test_a_lost_service_of_an_ephemeral_member_is_made_again() -> None:
-    made = plan(changed(bootstrapped(ephemeral()), "db-0001", has_service=False))
-
-    assert made.actions == (CreateMemberService(name="db-0001"),)
 
 
 def test_an_ephemeral_member_without_a_pod_gets_no_service() -> None:
@@ -160,3 +156,12 @@ def test_a_pod_that_is_being_deleted_gets_a_service_only_while_etcd_lists_it() -
     assert missing_services(going) == [CreateMemberService(name="db-0000")]
     unknown = replace(changed(going, "db-0000", entry=None, answer=None), has_quorum=False)
     assert missing_services(unknown) == []
+
+
+def test_pods_get_their_labels_back_before_anything_is_concluded_from_their_absence() -> None:
+    lost = tuple(Unlabelled(name=f"db-000{n}", uid=f"pod-{n}", member=f"db-000{n}") for n in (0, 1))
+    state = without(bootstrapped(ephemeral()), "db-0000", "db-0001")
+
+    made = plan(replace(state, unlabelled=lost))
+
+    assert made.actions == tuple(RestoreLabels(pod=pod) for pod in lost)

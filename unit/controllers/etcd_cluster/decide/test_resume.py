@@ -152,7 +152,6 @@ def test_the_initial_members_are_read_from_any_claim_that_names_them() -> None:
 SEED = claim("db-3", token=f"{TOKEN}-1", initial_members=(), cluster_uid=TOKEN, is_restored=True)
 SERVED = replace(SEED, cluster_id="feed", member_id="id-db-3", voters=("db-3=id-db-3",), voters_revision=1)
 OLD = tuple(old_claim(name) for name in NAMES)
-OWN = f"db-0, db-1, db-2 of the etcd cluster {CLUSTER_ID}"
 
 
 def test_the_claim_of_a_restore_that_had_not_ended_is_named() -> None:

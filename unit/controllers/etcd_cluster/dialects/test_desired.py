@@ -9,7 +9,7 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.restores import RESTORED_FROM_LABEL, UID_ANNOTATION
 from etcd_operator.api.shared_keys import RECOVER_ANNOTATION
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
+from etcd_operator.controllers.etcd_cluster.decide.desired import Adopt, DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
@@ -259,10 +259,6 @@ def test_a_top_level_size_below_one_is_refused(size: int) -> None:
     assert "spec.size is missing" in COREOS.desired(coreos_cluster({}, size=size)).problem
 
 
-def test_an_empty_version_means_the_default_for_ephemeral_clusters() -> None:
-    assert COREOS.desired(coreos_cluster({"size": 3, "version": ""})).version == "3.6.16"
-
-
 BAD_PERSISTENT = [
     pytest.param({"replicas": None}, "replicas", id="no replicas"),
     pytest.param({"replicas": 0}, "$.replicas", id="replicas 0"),
@@ -308,3 +304,48 @@ def test_names_similar_to_reserved_ones_are_accepted() -> None:
     assert (
         IMPROBABLE.desired(improbable_cluster({"podTemplate": {"metadata": {"labels": names}}})).problem == ""
     )
+
+
+SELF_HOSTED = {"bootMemberClientEndpoint": "http://10.0.0.1:2379"}
+ENDPOINTS = [
+    ("http://10.0.0.1:2379", "10.0.0.1:2379"),
+    ("http://[2001:db8::1]:2379/", "[2001:db8::1]:2379"),
+    ("http://old-0.old.other.svc:12379", "old-0.old.other.svc:12379"),
+    ("http://old:2379", "old.ns.svc:2379"),
+]
+
+
+@pytest.mark.parametrize(("url", "at"), ENDPOINTS)
+def test_endpoints_of_a_cluster_to_adopt_are_read_and_short_names_are_of_the_same_namespace(
+    url: str, at: str
+) -> None:
+    asked = {"endpoints": [url], "mode": "Join"}
+    expected = Adopt(endpoints=(at,), mode="Join")
+
+    assert COREOS.desired(coreos_cluster({"size": 3, "adopt": asked})).adopt == expected
+    assert IMPROBABLE.desired(improbable_cluster({"adopt": asked})).adopt == expected
+
+
+def test_the_boot_member_of_the_document_is_the_only_endpoint() -> None:
+    made = COREOS.desired(coreos_cluster({"size": 3, "selfHosted": SELF_HOSTED}))
+
+    assert made.adopt == Adopt(endpoints=("10.0.0.1:2379",), mode="Complete")
+    assert COREOS.desired(coreos_cluster({"size": 3})).adopt is None
+
+
+BAD_ADOPTIONS = [
+    pytest.param({"adopt": {"endpoints": ["https://a:2379"]}}, "without TLS", id="TLS"),
+    pytest.param({"adopt": {"endpoints": ["http://a"]}}, "with its port", id="no port"),
+    pytest.param({"adopt": {"endpoints": ["http://u:p@a:1"]}}, "'http://u:p@a:1' must be", id="a user"),
+    pytest.param({"adopt": {"endpoints": []}}, "name the client URL of each", id="no endpoint"),
+    pytest.param({"adopt": {"endpoints": ["http://a:1"], "mode": "Go"}}, "'Go'", id="no such mode"),
+    pytest.param({"selfHosted": {}}, "bootMemberClientEndpoint", id="no boot member"),
+    pytest.param(
+        {"selfHosted": SELF_HOSTED, "adopt": {"endpoints": ["http://a:1"]}}, "are alternatives", id="both"
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "words"), BAD_ADOPTIONS)
+def test_a_cluster_that_cannot_be_found_is_not_adopted(spec: dict[str, Any], words: str) -> None:
+    assert words in COREOS.desired(coreos_cluster({"size": 3, **spec})).problem

@@ -44,7 +44,6 @@ RESUMED = msgspec.structs.replace(
     ),
 )
 BOOTSTRAPPING = Bootstrapping(members=("db-0", "db-1", "db-2"), token="uid-1")
-HOST = "db-1.db.ns.svc"
 
 
 def made(start: Start = BOOTSTRAPPING, cluster: EtcdCluster = CLUSTER) -> dict[str, Any]:

@@ -7,8 +7,10 @@ import msgspec
 import pytest
 
 from etcd_operator.api import coreos, improbable
-from etcd_operator.api.meta import Condition
-from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping, Plan, Resuming
+from etcd_operator.api.meta import Condition, ObjectMeta, OwnerReference
+from etcd_operator.api.recoveries import ClaimBackup, Survivor
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Resuming, Seeding
+from etcd_operator.controllers.etcd_cluster.decide.desired import RestoreFrom
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
@@ -237,21 +239,6 @@ def test_a_member_that_has_not_started_has_the_name_of_its_objects() -> None:
 # Hosts and manifests
 
 
-def test_hosts_of_members_are_their_services_or_below_the_headless_one() -> None:
-    assert COREOS.member_host(ephemeral(), "db-0000") == "db-0000"
-    assert IMPROBABLE.member_host(persistent(), "db-0") == "db-0.db.ns.svc"
-
-
-def test_a_dialect_renders_the_objects_of_its_group() -> None:
-    initial_member = Bootstrapping(members=("db-0000",), token="t")
-
-    assert COREOS.member(ephemeral(), "db-0000", initial_member)["kind"] == "Pod"
-    assert COREOS.client_service(ephemeral())["metadata"]["name"] == "db"
-    assert COREOS.member_service(ephemeral(), "db-0000")["metadata"]["name"] == "db-0000"
-    assert IMPROBABLE.member(persistent(), "db-0", Resuming(token="t"))["kind"] == "EtcdPeer"
-    assert IMPROBABLE.client_service(persistent())["spec"]["clusterIP"] == "None"
-
-
 def test_an_ephemeral_member_cannot_resume() -> None:
     with pytest.raises(TypeError, match="db-0000: an ephemeral member cannot resume"):
         COREOS.member(ephemeral(), "db-0000", Resuming(token="t"))
@@ -260,3 +247,55 @@ def test_an_ephemeral_member_cannot_resume() -> None:
 def test_a_persistent_member_has_no_service_of_its_own() -> None:
     with pytest.raises(TypeError, match="persistent member db-0 has no Service"):
         IMPROBABLE.member_service(persistent(), "db-0")
+
+
+EPHEMERAL_LABELS = {"app": "etcd", "etcd_cluster": "c", "etcd_node": "c-0000"}
+PERSISTENT_LABELS = {"etcd.improbable.io/cluster-name": "c", "etcd.improbable.io/peer-name": "c-0"}
+
+
+@pytest.mark.parametrize(
+    ("owner", "is_theirs"),
+    [
+        pytest.param("coreos.com/v1", False, id="ours"),
+        pytest.param("etcd.database.coreos.com/v1beta2", True, id="CoreOS' operator's"),
+        pytest.param("", True, id="without an owner"),
+    ],
+)
+def test_an_ephemeral_members_pod_is_ours_by_its_owner(owner: str, is_theirs: bool) -> None:
+    owners = (OwnerReference(api_version=owner, kind="EtcdCluster", name="c", uid="1"),) if owner else ()
+    pod = ObjectMeta(labels=EPHEMERAL_LABELS, owner_references=owners)
+    assert CoreosDialect(DEFAULTS).is_predecessors(pod) is is_theirs
+
+
+def test_a_pod_with_the_label_of_a_cluster_that_runs_no_member_is_nobodys() -> None:
+    assert not CoreosDialect(DEFAULTS).is_predecessors(ObjectMeta(labels={"etcd_cluster": "c"}))
+    labels = {"etcd.improbable.io/cluster-name": "c"}
+    assert not ImprobableDialect(DEFAULTS).is_predecessors(ObjectMeta(labels=labels))
+
+
+@pytest.mark.parametrize(
+    ("token", "is_theirs"), [({"etcd.improbable.io/cluster-token": "t"}, False), ({}, True)]
+)
+def test_a_persistent_members_pod_is_ours_by_its_token(token: dict[str, str], is_theirs: bool) -> None:
+    pod = ObjectMeta(labels={**PERSISTENT_LABELS, **token})
+    assert ImprobableDialect(DEFAULTS).is_predecessors(pod) is is_theirs
+
+
+FROM_BACKUP = Seeding(token="t", source=ClaimBackup(cluster="old"))
+FROM_SURVIVOR = Seeding(token="t", source=Survivor(name="db-0002"))
+CLUSTER = replace(ephemeral(), restore=RestoreFrom(cluster="old"))
+
+
+def test_a_seed_that_needs_the_image_is_not_rendered_without_one() -> None:
+    with pytest.raises(RuntimeError, match="no image of the operator"):
+        CoreosDialect(DEFAULTS).member(CLUSTER, "db-0003", FROM_BACKUP)
+
+
+def test_one_that_does_not_need_it_is() -> None:
+    pod = CoreosDialect(DEFAULTS).member(CLUSTER, "db-0003", FROM_SURVIVOR)
+    assert all(container["image"] for container in pod["spec"]["initContainers"])
+
+
+def test_the_image_is_that_of_the_operator() -> None:
+    pod = CoreosDialect(DEFAULTS, lambda: "operator:1").member(CLUSTER, "db-0003", FROM_BACKUP)
+    assert "operator:1" in {container["image"] for container in pod["spec"]["initContainers"]}

@@ -165,10 +165,6 @@ def test_when_all_run_the_version_the_upgrade_is_over() -> None:
     assert (made.actions, made.reason) == ((remembered(state, None),), "UpgradeFinished")
 
 
-def test_a_cluster_that_runs_the_desired_version_is_left_alone() -> None:
-    assert roll(to_upgrade(runs=(NEW, NEW, NEW))) is None
-
-
 def test_a_cluster_that_is_not_bootstrapped_is_not_upgraded() -> None:
     state = to_upgrade()
     not_bootstrapped = with_record(state, cluster_id="")
