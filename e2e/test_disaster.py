@@ -137,17 +137,23 @@ def test_a_new_cluster_begins_with_the_newest_backup_of_a_deleted_one(space: Spa
     assert recovery["source"]["type"] == "ToolBackup"
 
 
+def deleted(space: Space, backup: Document) -> tuple[Load, int]:
+    """The cluster `old` is backed up under load and deleted; the load, and the revision of its backup."""
+    old = space.created(ephemeral("old", size=1, backup=backup))
+    with Load(lambda: space.addresses(old)) as load:
+        load.go_on()
+        revision = await_backup(space, "old", load.newest)
+        wait_until(lambda: load.newest > revision, "writes that no backup has")
+    space.kubectl("delete", "etcdclusters.coreos.com", "old")
+    return load, revision
+
+
 @pytest.mark.long
 def test_a_new_cluster_begins_with_a_backup_in_a_real_bucket(space: Space) -> None:
     store = stores.deploy(space, stores.S3)
     target = {"s3Bucket": stores.BUCKET, "awsSecret": store.secret, "endpoint": store.endpoint}
     backup = {"backupIntervalInSecond": INTERVAL, "maxBackups": 3, "storageType": "S3", "s3": target}
-    old = space.created(ephemeral("old", size=1, backup=backup))
-    with Load(lambda: space.addresses(old)) as load:
-        wait_until(lambda: load.newest > 100, "writes are acknowledged")
-        revision = await_backup(space, "old", load.newest)
-        wait_until(lambda: load.newest > revision, "writes that no backup has")
-    space.kubectl("delete", "etcdclusters.coreos.com", "old")
+    load, revision = deleted(space, backup)
     document = space.created(
         ephemeral("new", backup=backup, restore={"backupClusterName": "old", "storageType": "S3"})
     )

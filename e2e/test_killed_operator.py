@@ -19,6 +19,7 @@ from e2e.support.space import Space
 from e2e.support.waiting import hold_for, wait_until
 from e2e.test_adopt import adopted
 from e2e.test_backups import ON_CLAIM, backup, wait_phase, with_a_key
+from e2e.test_disaster import deleted
 from e2e.test_losses import assert_reported
 from e2e.test_quorum_lost import NAME, names
 from e2e.test_restores import assert_restored, completed, lose_everything, restore
@@ -46,7 +47,7 @@ def creation(space: Space) -> Iterator[None]:
 def restore_to_a_new_cluster(space: Space) -> Iterator[None]:
     with_a_key(space)
     with Load(lambda: space.addresses(persistent(replicas=1))) as load:
-        wait_until(lambda: load.newest > 100, "writes are acknowledged")
+        load.go_on()
         space.kubectl.create(backup("one", ON_CLAIM))
         revision = wait_phase(space, "one", "Completed")["revision"]
     lose_everything(space)
@@ -62,7 +63,7 @@ def restore_to_a_new_cluster(space: Space) -> Iterator[None]:
 def recovery_from_a_backup(space: Space) -> Iterator[None]:
     document = space.settled(ephemeral(backup=OF_ONE_CLUSTER))
     with Load(lambda: space.addresses(document)) as load:
-        wait_until(lambda: load.newest > 100, "writes are acknowledged")
+        load.go_on()
         revision = await_backup(space, NAME, load.newest)
         wait_until(lambda: load.newest > revision, "writes that no backup has")
         space.kubectl("delete", "pod", *names(0, 1, 2), "--now", "--wait=false")
@@ -76,12 +77,7 @@ def recovery_from_a_backup(space: Space) -> Iterator[None]:
 
 @contextmanager
 def restore_at_creation(space: Space) -> Iterator[None]:
-    old = space.created(ephemeral("old", size=1, backup=OF_ONE_CLUSTER))
-    with Load(lambda: space.addresses(old)) as load:
-        wait_until(lambda: load.newest > 100, "writes are acknowledged")
-        revision = await_backup(space, "old", load.newest)
-        wait_until(lambda: load.newest > revision, "writes that no backup has")
-    space.kubectl("delete", "etcdclusters.coreos.com", "old")
+    load, revision = deleted(space, OF_ONE_CLUSTER)
     space.wait_no_pods()
     document = space.create(ephemeral("new", restore={"backupClusterName": "old"}))
     yield

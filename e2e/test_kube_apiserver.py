@@ -5,11 +5,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from e2e.support.apiserver import ApiServer, api_server, controllers
+from e2e.support.apiserver import ApiServer, api_server, controllers, dialled
 from e2e.support.backups import OF_ONE_CLUSTER, await_backup
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import ephemeral, persistent
-from e2e.support.endpoints import dialled
 from e2e.support.members import Members
 from e2e.support.resizing import kind_of
 from e2e.support.space import Space

@@ -11,15 +11,8 @@ from e2e.support.load import Load
 from e2e.support.resizing import leaders_pod
 from e2e.support.space import Space
 from e2e.support.status import condition
-from e2e.support.waiting import wait_until
 from e2e.support.watching import watcher
 from e2e.test_quorum_lost import NAME, await_loss, await_recovered, lose, names, pause, restart
-
-
-def writes(load: Load, number: int = 100) -> None:
-    """Wait for so many more acknowledged writes."""
-    before = len(load.acknowledged)
-    wait_until(lambda: len(load.acknowledged) >= before + number, "writes are acknowledged")
 
 
 def assert_reported(space: Space, document: Document, load: Load, reason: str) -> None:
@@ -53,9 +46,9 @@ def test_the_newer_of_survivor_and_backup_is_the_source(space: Space, is_survivo
         if not is_survivor_newer:
             pause(space, document, is_paused=True)
             stack.enter_context(space.frozen(survivor))
-        writes(load)
+        load.go_on()
         revision = await_backup(space, NAME, load.newest)
-        writes(load)
+        load.go_on()
         if is_survivor_newer:
             lose(space, document, *lost)
         else:
@@ -65,7 +58,7 @@ def test_the_newer_of_survivor_and_backup_is_the_source(space: Space, is_survivo
             stack.close()
             pause(space, document, is_paused=False)
         await_recovered(space, document)
-        writes(load)
+        load.go_on()
     recovery = space.status(document)["recovery"]
     if is_survivor_newer:
         assert (recovery["source"]["name"], recovery["revision"] > revision) == (survivor, True)

@@ -24,9 +24,7 @@ from etcd_operator.kube import resources
 
 def test_a_persistent_survivor_that_restarted_is_read_and_recovered_from_by_name(space: Space) -> None:
     """Power is lost and one disk is left: its etcd answers nobody, and has all that was acknowledged."""
-    document = space.settled(persistent())
-    before = assert_consistent(space, document)
-    writer = written(space, document)
+    document, before, writer = written(space, persistent())
     lose_volumes(space, document, "my-cluster-0", "my-cluster-1")
     (survivor,) = space.names(resources.PODS, "etcd.improbable.io/peer-name=my-cluster-2")
     restart(space, survivor)
@@ -47,9 +45,7 @@ def test_a_persistent_survivor_that_restarted_is_read_and_recovered_from_by_name
 
 @pytest.mark.long
 def test_an_ephemeral_survivor_that_restarted_is_recovered_from_by_itself(space: Space) -> None:
-    document = space.settled(ephemeral())
-    before = assert_consistent(space, document)
-    writer = written(space, document)
+    document, before, writer = written(space, ephemeral())
     lose(space, document, 0, 1, restarted=2)
     await_recovered(space, document)
     writer.verify()

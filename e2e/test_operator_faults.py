@@ -13,8 +13,7 @@ import pytest
 
 from e2e.support.checks import assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import ephemeral, persistent
-from e2e.support.making import seconds_until_made
-from e2e.support.measuring import assert_at_most
+from e2e.support.measuring import assert_at_most, seconds_until_made
 from e2e.support.operators import DeployedOperator, Operator
 from e2e.support.resizing import RATE, assert_claims_are_their_members, members_of, scale, settle, written_to
 from e2e.support.space import Space

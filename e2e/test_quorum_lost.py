@@ -117,18 +117,18 @@ def await_in_step(space: Space, document: Document) -> int:
         return wait_until(revision, "all members have the same revision")
 
 
-def written(space: Space, document: Document) -> Writer:
-    """A writer that has put some keys, and ended; all members know that these are committed."""
+def written(space: Space, document: Document) -> tuple[Document, str, Writer]:
+    """A settled cluster, its ID, and a writer that has ended: all members know all keys as committed."""
+    space.settled(document)
+    before = assert_consistent(space, document)
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         writer.go_on(100)
     await_in_step(space, document)
-    return writer
+    return document, before, writer
 
 
 def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without_a_loss(space: Space) -> None:
-    document = space.settled(ephemeral())
-    before = assert_consistent(space, document)
-    writer = written(space, document)
+    document, before, writer = written(space, ephemeral())
     lose(space, document, 0, 1)
     await_recovered(space, document)
     writer.verify()
@@ -174,9 +174,7 @@ def test_a_cluster_whose_data_is_all_gone_is_left_alone_until_it_is_deleted(spac
 
 @pytest.mark.capability("recover on request")
 def test_persistent_members_are_given_up_only_by_name_and_their_claims_are_kept(space: Space) -> None:
-    document = space.settled(persistent())
-    before = assert_consistent(space, document)
-    writer = written(space, document)
+    document, before, writer = written(space, persistent())
     lose_volumes(space, document, "my-cluster-0", "my-cluster-1")
 
     name = f"{before}/my-cluster-2/1"

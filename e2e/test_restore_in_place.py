@@ -49,7 +49,7 @@ def test_a_backup_takes_the_place_of_the_data_of_a_cluster_under_load(space: Spa
     before = assert_consistent(space, document)
     claims = space.names(resources.CLAIMS, SELECTOR)
     with Load(lambda: space.addresses(document)) as load:
-        wait_until(lambda: len(load.acknowledged) > 20, "some writes are acknowledged")
+        load.go_on(20)
         seen = load.newest
         annotate(space, RESTORE, "one")
         name = named(space, document, RESTORE, "RestoreRefused")

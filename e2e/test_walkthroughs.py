@@ -5,70 +5,58 @@ from pathlib import Path
 import pytest
 
 from e2e.support.checks import assert_consistent
-from e2e.support.clusters import ephemeral, persistent
+from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.resizing import members_of, settle, sized
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
 from e2e.support.waiting import wait_until
 from etcd_operator.kube import resources
-from localcluster.kubectl import Kubectl
 
 SAMPLE = ROOT / "manifests" / "examples" / "etcd_v1alpha1_etcdcluster.yaml"
 OLDEST = ROOT / "manifests" / "examples" / "oldest" / "example-etcd-cluster.yaml"
 SELECTOR = "etcd.improbable.io/cluster-name=my-cluster"
 
 
-@pytest.mark.walkthrough("Improbable guide", "Scale down a cluster")
-def test_apply_with_one_replica_keeps_one_claim_and_an_edit_brings_three_back(
+@pytest.mark.walkthrough("Improbable guide", "Scale up a cluster", "Scale down a cluster")
+def test_apply_edit_and_scale_change_the_number_of_replicas(
     space: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    document = persistent()
-    space.kubectl("apply", "-f", str(SAMPLE))
-    settle(space, document)
-    smaller = tmp_path / "etcdcluster.yaml"
-    text = SAMPLE.read_text()
-    assert "replicas: 3" in text
-    smaller.write_text(text.replace("replicas: 3", "replicas: 1"))
-
-    space.kubectl("apply", "-f", str(smaller))
-    settle(space, sized(document, 1))
-    wait_until(lambda: space.names(resources.CLAIMS, SELECTOR) == ["my-cluster-0"], "one claim is kept")
-    assert space.names(resources.PEERS, SELECTOR) == ["my-cluster-0"]
-    removed = ("MemberRemoved", "PeerRemoved", "PVCRemoved")
-    space.wait_events("my-cluster", *(("Normal", reason) for reason in removed))
-    assert_consistent(space, sized(document, 1))
-
-    edit(space.kubectl, monkeypatch, "s/replicas: 1/replicas: 3/")
-    settle(space, document)
-    assert members_of(space, document) == [f"my-cluster-{number}" for number in range(3)]
-    assert_consistent(space, document)
-
-
-def edit(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    """`kubectl edit` with sed as the editor."""
-    monkeypatch.setenv("KUBE_EDITOR", f"sed -i '{command}'")
-    output = kubectl("edit", "etcdcluster", "my-cluster")
-    assert "edited" in output, output
-
-
-@pytest.mark.walkthrough("Improbable guide", "Scale up a cluster", "Scale down a cluster")
-def test_the_documents_commands_scale_up_and_down(space: Space) -> None:
     """Also beside a cluster of the other group, whose resource has the same kind."""
     other = space.create(ephemeral(size=1))
     document = persistent()
     space.kubectl("apply", "-f", str(SAMPLE))
     settle(space, document)
     assert [row["NAME"] for row in space.kubectl.table("get", "etcdcluster")] == ["my-cluster"]
+    smaller = tmp_path / "etcdcluster.yaml"
+    text = SAMPLE.read_text()
+    assert "replicas: 3" in text
+    smaller.write_text(text.replace("replicas: 3", "replicas: 1"))
 
-    output = space.kubectl("scale", "EtcdCluster", "my-cluster", "--replicas", "5")
-    assert "scaled" in output, output
-    settle(space, sized(document, 5))
+    space.kubectl("apply", "-f", str(smaller))
+    assert_one_is_kept(space, sized(document, 1))
+    assert space.names(resources.PEERS, SELECTOR) == ["my-cluster-0"]
+    removed = ("MemberRemoved", "PeerRemoved", "PVCRemoved")
+    space.wait_events("my-cluster", *(("Normal", reason) for reason in removed))
 
-    output = space.kubectl("scale", "etcdcluster", "my-cluster", "--replicas", "1")
-    assert "scaled" in output, output
-    settle(space, sized(document, 1))
-    wait_until(lambda: space.names(resources.CLAIMS, SELECTOR) == ["my-cluster-0"], "one claim is kept")
+    monkeypatch.setenv("KUBE_EDITOR", "sed -i 's/replicas: 1/replicas: 3/'")
+    output = space.kubectl("edit", "etcdcluster", "my-cluster")
+    assert "edited" in output, output
+    settle(space, document)
+    assert members_of(space, document) == [f"my-cluster-{number}" for number in range(3)]
+    assert_consistent(space, document)
+
+    for kind, size in (("EtcdCluster", 5), ("etcdcluster", 1)):
+        output = space.kubectl("scale", kind, "my-cluster", "--replicas", str(size))
+        assert "scaled" in output, output
+        settle(space, sized(document, size))
+    assert_one_is_kept(space, sized(document, 1))
     settle(space, other)
+
+
+def assert_one_is_kept(space: Space, document: Document) -> None:
+    settle(space, document)
+    wait_until(lambda: space.names(resources.CLAIMS, SELECTOR) == ["my-cluster-0"], "one claim is kept")
+    assert_consistent(space, document)
 
 
 @pytest.mark.capability("killed operator")

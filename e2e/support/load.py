@@ -9,7 +9,7 @@ from e2e.support.pace import Paced
 from e2e.support.resizing import RATE
 from e2e.support.shell import etcdctl
 from e2e.support.testbed import Testbed
-from e2e.support.waiting import LONG, answered
+from e2e.support.waiting import LONG, answered, wait_until
 from etcd_operator.errors import OperatorError
 
 BUMP = 1_000_000_000
@@ -44,6 +44,11 @@ class Load:
     def newest(self) -> int:
         """The highest revision that was acknowledged; 0 before the first."""
         return max(list(self.acknowledged.values()), default=0)
+
+    def go_on(self, more: int = 100) -> None:
+        """Wait until so many more writes are acknowledged."""
+        before = len(self.acknowledged)
+        wait_until(lambda: len(self.acknowledged) >= before + more, f"{more} writes are acknowledged")
 
     def lost(self, revision: int) -> set[str]:
         """What a recovery from a source of this revision loses: written later, but not since."""

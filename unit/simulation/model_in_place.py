@@ -21,8 +21,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.simulation.model import Refused, World
 from unit.simulation.model_disks import Group
-from unit.simulation.model_pods import Claim
-from unit.simulation.model_stored import CLOSED, SeedJob, StoredWorld
+from unit.simulation.model_stored import CLOSED, StoredWorld
 
 
 def restore(world: World, state: ClusterState, action: RestoreAction) -> set[str]:
@@ -51,28 +50,10 @@ def restore(world: World, state: ClusterState, action: RestoreAction) -> set[str
 
 def _fill(world: StoredWorld, state: ClusterState, name: str) -> set[str]:
     recovery = _recovery(state)
-    backup = recovery.backup
-    assert backup is not None
     claim = world.claims.get(name)
-    if claim is None:
-        made = Claim(
-            uid=world.uid("claim"),
-            cluster_uid=state.desired.uid,
-            token=recovery.token,
-            initial_members=(),
-            is_restored=True,
-        )
-        claim = world.claims.setdefault(name, made)
-    if claim.token != recovery.token:
+    if claim is not None and claim.token != recovery.token:
         raise Refused(f"the claim {name} is not this cluster's")
-    job = SeedJob(
-        token=recovery.token,
-        claim=name,
-        claim_uid=claim.uid,
-        backup=backup.name,
-        bump=recovery.bump,
-        replaces=recovery.replaces,
-    )
+    job = world.seed_job(recovery, state.desired.uid, recovery.replaces)
     world.jobs.setdefault(recovery.token, job)
     return {"claims", "jobs"}
 

@@ -6,6 +6,7 @@ A closed Service keeps new clients out; whoever is connected writes until the pr
 
 from dataclasses import dataclass, replace
 
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_filled_by_job
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.job_state import JobEnd
@@ -122,22 +123,26 @@ class StoredWorld(World):
         recovery = resource.persisted.recovery if resource is not None else None
         if resource is None or recovery is None or recovery.replaces or not is_filled_by_job(recovery):
             return
+        self.jobs[recovery.token] = self.seed_job(recovery, resource.uid, resource.persisted.cluster_id)
+
+    def seed_job(self, recovery: Recovery, cluster_uid: str, replaces: str) -> SeedJob:
+        """The Job that fills the claim of a seed, which is created if it does not exist."""
         assert recovery.backup is not None
-        made = Claim(
-            uid=self.uid("claim"),
-            cluster_uid=resource.uid,
-            token=recovery.token,
-            initial_members=(),
-            is_restored=True,
-        )
-        claim = self.claims.setdefault(recovery.seed, made)
-        self.jobs[recovery.token] = SeedJob(
+        if recovery.seed not in self.claims:
+            self.claims[recovery.seed] = Claim(
+                uid=self.uid("claim"),
+                cluster_uid=cluster_uid,
+                token=recovery.token,
+                initial_members=(),
+                is_restored=True,
+            )
+        return SeedJob(
             token=recovery.token,
             claim=recovery.seed,
-            claim_uid=claim.uid,
+            claim_uid=self.claims[recovery.seed].uid,
             backup=recovery.backup.name,
             bump=recovery.bump,
-            replaces=resource.persisted.cluster_id,
+            replaces=replaces,
         )
 
     # clients
