@@ -31,7 +31,7 @@ from etcd_operator.controllers.shared.caches import Caches, CacheSource, coreos_
 from etcd_operator.controllers.shared.groups import Group, Later, Wiring
 from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.jobs import JobCaches
-from etcd_operator.controllers.shared.reporters import cluster_reporter
+from etcd_operator.controllers.shared.passes import cluster_reporter
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.keys import Key

@@ -2,7 +2,7 @@
 
 Objects reach it through caches, one for each kind, that may be behind; etcd's replies are those of the
 processes that it reaches at that moment. `decide.observation` joins them, as in the real operator. Its own
-writes are waited for, as `shared.expectations` does, except when the reply was lost or the operator was
+writes are waited for, as `shared.writes` does, except when the reply was lost or the operator was
 restarted. The world may go on between a decision and the acts that follow from it. What the acts do is in
 model_acts.py.
 """

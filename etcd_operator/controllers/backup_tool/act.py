@@ -133,7 +133,7 @@ class ToolActor:
 
     def _remove_service(self, _: ToolAction) -> None:
         key = Key(self.objects.namespace, render.tool_name(self.observed.desired.name))
-        found = self.caches.services.store.get(key)
+        found = self.caches.of_clusters.services.store.get(key)
         if found is not None:
             self.objects.remove(resources.SERVICES, found.metadata)
 

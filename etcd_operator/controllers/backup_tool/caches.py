@@ -11,7 +11,7 @@ from etcd_operator.controllers.shared.caches import Caches, CacheSource
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.views import Claim, Pod, ReplicaSet, Service
+from etcd_operator.kube.views import Claim, Pod, ReplicaSet
 
 SELECTOR = f"{APP_LABEL}={TOOL_APP},{CLUSTER_LABEL}"
 
@@ -24,23 +24,13 @@ class ToolCaches:
     replica_sets: Informer[ReplicaSet]
     claims: Informer[Claim]
 
-    @property
-    def clusters(self) -> Informer[EtcdCluster]:
-        """All clusters."""
-        return self.of_clusters.clusters
-
-    @property
-    def services(self) -> Informer[Service]:
-        """The Services of clusters, those of their tools among them."""
-        return self.of_clusters.services
-
     def own(self) -> tuple[Informer[Any], ...]:
         """The informers that nobody else has."""
         return self.replica_sets, self.claims
 
     def others(self) -> tuple[Informer[Any], ...]:
         """The informers of the clusters' group that are read here, too."""
-        return self.clusters, self.of_clusters.pods, self.services
+        return self.of_clusters.clusters, self.of_clusters.pods, self.of_clusters.services
 
     def pods(self, key: Key) -> tuple[Pod, ...]:
         """The pods with the labels of a cluster's tool."""
@@ -63,8 +53,9 @@ class ToolCaches:
                 if key is not None and value is not None and is_of_tool(value):
                     enqueue(key)
 
-        self.clusters.add_handler(on_cluster)
-        for informer in (self.of_clusters.pods, self.services, self.replica_sets, self.claims):
+        self.of_clusters.clusters.add_handler(on_cluster)
+        parts: tuple[Informer[Any], ...] = (self.of_clusters.pods, self.of_clusters.services, *self.own())
+        for informer in parts:
             informer.add_handler(on_part)
 
 

@@ -6,7 +6,7 @@ A group of its own: what its controller waits for, or cannot do, stops no pass o
 from collections.abc import Callable
 
 from etcd_operator.api import coreos
-from etcd_operator.controllers.backup_tool.caches import ToolCaches, tool_caches
+from etcd_operator.controllers.backup_tool.caches import tool_caches
 from etcd_operator.controllers.backup_tool.observe import ToolObserver
 from etcd_operator.controllers.backup_tool.reconciler import ToolReconciler
 from etcd_operator.controllers.backup_tool.tokens import Tokens
@@ -14,33 +14,17 @@ from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.shared.caches import Caches, CacheSource
 from etcd_operator.controllers.shared.groups import Group, Later, Wiring
 from etcd_operator.controllers.shared.inquiries import Ask, PodServer
-from etcd_operator.keys import Key
 from etcd_operator.pods.reports import ToolReport
 
 
 def tool_group(wiring: Wiring, source: CacheSource, of_clusters: Caches[coreos.EtcdCluster]) -> Group:
     """The group, wired but not started."""
     caches, answered = tool_caches(source, of_clusters), Later()
-    reconciler = _reconciler(wiring, caches, answered)
-    controller = wiring.new_controller("coreos-backup", reconciler.reconcile)
-    answered.target = controller.enqueue
-    caches.wake(controller.enqueue, controller.restart)
-    return Group(
-        name="backup-tools",
-        informers=caches.own(),
-        controllers=(controller,),
-        others=caches.others(),
-        closing=(reconciler.inquiries.stop, reconciler.cleanups.stop),
-    )
-
-
-def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], None]) -> ToolReconciler:
-    """answered: called with the key when a tool has answered, or has not."""
     inquiries, cleanups = (
         wiring.inquiries(name, on_answer=answered, ask=_asking(ask))
         for name, ask in (("backup-tools", wiring.ask_tool), ("backup-cleanups", wiring.clean_up_tool))
     )
-    return ToolReconciler(
+    reconciler = ToolReconciler(
         wiring=wiring,
         passes=wiring.passes(*caches.others(), *caches.own(), reports_unreadable=False),
         caches=caches,
@@ -53,6 +37,16 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
         inquiries=inquiries,
         cleanups=cleanups,
         waits=wiring.waits(),
+    )
+    controller = wiring.new_controller("coreos-backup", reconciler.reconcile)
+    answered.target = controller.enqueue
+    caches.wake(controller.enqueue, controller.restart)
+    return Group(
+        name="backup-tools",
+        informers=caches.own(),
+        controllers=(controller,),
+        others=caches.others(),
+        closing=(inquiries.stop, cleanups.stop),
     )
 
 

@@ -82,7 +82,7 @@ class ToolObserver:
         self, key: Key, desired: DesiredCluster, asked: Wanted, tool: ToolSettings | None, *, has_secret: bool
     ) -> ToolState:
         found = self.caches.replica_sets.store.get(Key(key.namespace, tool_name(key.name)))
-        service = self.caches.services.store.get(Key(key.namespace, tool_name(key.name)))
+        service = self.caches.of_clusters.services.store.get(Key(key.namespace, tool_name(key.name)))
         ours = found if found is not None and found.metadata.controller_uid == desired.uid else None
         size = asked.policy.volume_size_in_mb if asked.policy is not None and asked.policy.s3 is None else 0
         return ToolState(

@@ -1,6 +1,5 @@
 """The group of EtcdBackups: without their definition or a right of theirs, clusters are served as before."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from etcd_operator.api.backups import UID_LABEL, EtcdBackup
@@ -9,16 +8,14 @@ from etcd_operator.controllers.etcd_backup.reconciler import BackupReconciler
 from etcd_operator.controllers.shared.caches import CacheSource
 from etcd_operator.controllers.shared.groups import Group, Wiring
 from etcd_operator.controllers.shared.job_reader import JobReader
-from etcd_operator.controllers.shared.jobs import BY_OWNER, JobCaches, job_caches
+from etcd_operator.controllers.shared.jobs import JobCaches, job_caches
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.store import Index
 
 
 def backup_caches(source: CacheSource) -> JobCaches[EtcdBackup]:
     """The informers of EtcdBackups and their Jobs."""
-    by_owner: Mapping[str, Index[EtcdBackup]] = {BY_OWNER: lambda backup: (backup.metadata.controller_uid,)}
-    return job_caches(source, resources.BACKUPS, EtcdBackup, UID_LABEL, by_owner)
+    return job_caches(source, resources.BACKUPS, EtcdBackup, UID_LABEL)
 
 
 def backup_group(wiring: Wiring, caches: JobCaches[EtcdBackup], clusters: tuple[Informer[Any], ...]) -> Group:

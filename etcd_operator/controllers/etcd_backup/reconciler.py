@@ -57,7 +57,9 @@ class BackupReconciler:
                 return self._create_job(observed, made, objects)
             case Act.STOP_JOB:
                 self._write(observed, made, objects)
-                self._stop_job(observed, objects)
+                if observed.state.job is not None:
+                    # After its pod: while the Job exists, nothing is concluded.
+                    objects.remove(resources.JOBS, observed.state.job, propagation="Foreground")
             case Act.NOTHING:
                 self._write(observed, made, objects)
             case _:
@@ -110,12 +112,6 @@ class BackupReconciler:
         version = restoring(state.etcd_version) if state.verify == RESTORE else None
         etcd_image = image_of(self.wiring.defaults.repository, version) if version is not None else ""
         return backup_job.verification_job(metadata, spec, image=image, url=state.url, etcd_image=etcd_image)
-
-    def _stop_job(self, observed: ObservedBackup, objects: Objects) -> None:
-        """Delete the Job after its pod: while it exists, nothing is concluded."""
-        job = observed.state.job
-        if job is not None:
-            objects.remove(resources.JOBS, job, propagation="Foreground")
 
     def _write(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> None:
         """Write the status if it is new, with the Event of an end. Raises Conflict on an outdated cache."""

@@ -14,7 +14,6 @@ from etcd_operator.decoding import convert
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.views import Job
 
 BY_CLUSTER = "cluster"
 
@@ -37,19 +36,9 @@ class ScheduleCaches:
     schedules: Informer[EtcdBackupSchedule]
     of_backups: JobCaches[EtcdBackup]
 
-    @property
-    def backups(self) -> Informer[EtcdBackup]:
-        """All EtcdBackups."""
-        return self.of_backups.owners
-
-    @property
-    def jobs(self) -> Informer[Job]:
-        """The Jobs with the label of an EtcdBackup or of a schedule."""
-        return self.of_backups.jobs
-
     def backups_of(self, uid: str) -> tuple[EtcdBackup, ...]:
         """The EtcdBackups that the schedule of this UID owns, by name."""
-        found = self.backups.store.by_index(BY_OWNER, uid)
+        found = self.of_backups.owners.store.by_index(BY_OWNER, uid)
         return tuple(sorted(found, key=lambda backup: backup.metadata.name))
 
     def naming(self, cluster: Key) -> tuple[EtcdBackupSchedule, ...]:
@@ -68,8 +57,8 @@ class ScheduleCaches:
                         enqueue(Key(value.metadata.namespace, owner.name))
 
         wake_itself(self.schedules, enqueue, restart)
-        self.backups.add_handler(on_backup)
-        wake_owner(self.schedules, (self.jobs, self.of_backups.pods), UID_LABEL, enqueue)
+        self.of_backups.owners.add_handler(on_backup)
+        wake_owner(self.schedules, (self.of_backups.jobs, self.of_backups.pods), UID_LABEL, enqueue)
 
 
 def schedule_caches(source: CacheSource, backups: JobCaches[EtcdBackup]) -> ScheduleCaches:

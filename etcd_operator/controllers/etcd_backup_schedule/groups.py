@@ -28,7 +28,7 @@ def schedule_groups(
     jobs = JobReader(caches=backups, waits=wiring.waits())
     observer = ScheduleObserver(caches=caches, jobs=jobs, clock=wiring.clock)
     reconciler = ScheduleReconciler(
-        passes=wiring.passes(caches.schedules, caches.backups, caches.jobs),
+        passes=wiring.passes(caches.schedules, *backups.all()),
         observer=observer,
         metrics=ScheduleMetricsReporter(on_metrics=wiring.on_metrics),
         pruner=Pruner(image=wiring.own_image, failures=wiring.failures()),
@@ -53,6 +53,6 @@ def schedule_groups(
             name="backup-health",
             informers=(),
             controllers=(health_controller,),
-            others=(of_clusters.clusters, caches.schedules, caches.backups),
+            others=(of_clusters.clusters, caches.schedules, backups.owners),
         ),
     )

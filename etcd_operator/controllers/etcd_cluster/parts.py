@@ -31,7 +31,7 @@ from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits, U
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.decide.member_names import cluster_of_member
 from etcd_operator.controllers.shared.groups import Group, Wiring
-from etcd_operator.controllers.shared.reporters import cluster_reporter
+from etcd_operator.controllers.shared.passes import cluster_reporter
 from etcd_operator.controllers.shared.unreadable import Unreadables
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.keys import Key

@@ -44,7 +44,7 @@ from etcd_operator.controllers.shared.failures import (
     reason_of,
 )
 from etcd_operator.controllers.shared.objects import NameConflict, Overridden
-from etcd_operator.controllers.shared.reporters import WARNINGS, ReportEvent
+from etcd_operator.controllers.shared.passes import WARNINGS, ReportEvent
 from etcd_operator.controllers.shared.unreadable import UNREADABLE, Unreadables
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result

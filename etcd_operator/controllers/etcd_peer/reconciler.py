@@ -19,7 +19,7 @@ from etcd_operator.controllers.shared.caches import Caches, cached
 from etcd_operator.controllers.shared.decide.holds import CATCH_UP, RETRY_HELD
 from etcd_operator.controllers.shared.failures import REQUEST_FAILED, Failures, reason_of
 from etcd_operator.controllers.shared.objects import NameConflict
-from etcd_operator.controllers.shared.reporters import WARNINGS, ReportEvent
+from etcd_operator.controllers.shared.passes import WARNINGS, ReportEvent
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import TerminalError

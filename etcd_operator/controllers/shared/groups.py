@@ -11,7 +11,6 @@ from typing import Any
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.shared.caches import Object
 from etcd_operator.controllers.shared.decide.clusters import Defaults
-from etcd_operator.controllers.shared.expectations import Expectations
 from etcd_operator.controllers.shared.failures import Failures
 from etcd_operator.controllers.shared.inquiries import (
     Ask,
@@ -26,7 +25,7 @@ from etcd_operator.controllers.shared.inquiries import (
 from etcd_operator.controllers.shared.passes import Passes
 from etcd_operator.controllers.shared.unreadable import Unreadables
 from etcd_operator.controllers.shared.waits import Epoch, Waits
-from etcd_operator.controllers.shared.writes import Writes
+from etcd_operator.controllers.shared.writes import Expectations, Writes
 from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.errors import Forbidden, NotFound
 from etcd_operator.etcd.client import OnCall

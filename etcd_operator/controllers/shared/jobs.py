@@ -4,7 +4,7 @@ A label with the UID of the owner selects what is watched. It only shows which o
 an owner reference proves to whom a Job, or a pod, belongs.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -14,12 +14,10 @@ from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.store import Index
 from etcd_operator.kube.views import Job, Pod
 
 BY_UID = "uid"
 BY_OWNER = "owner"
-_BY_JOB = "job"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +35,11 @@ class JobCaches(Generic[Object]):
 
     def pods_of(self, job: ObjectMeta) -> tuple[Pod, ...]:
         """The pods that Kubernetes made for a Job, by its UID, the oldest first."""
-        return in_order(self.pods.store.by_index(_BY_JOB, job.uid))
+        return in_order(self.pods.store.by_index(BY_OWNER, job.uid))
 
     def jobs_of(self, owner: ObjectMeta) -> tuple[Job, ...]:
         """The Jobs of an owner, by its UID."""
-        return tuple(self.jobs.store.by_index(BY_UID, owner.uid))
+        return tuple(self.jobs.store.by_index(BY_OWNER, owner.uid))
 
     def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
         """Queue the owner that changed, or whose Job or pod did."""
@@ -49,23 +47,18 @@ class JobCaches(Generic[Object]):
         wake_owner(self.owners, (self.jobs, self.pods), self.label, enqueue)
 
 
-def job_caches(
-    source: CacheSource,
-    resource: Resource,
-    kind: type[Object],
-    label: str,
-    indexes: Mapping[str, Index[Object]] | None = None,
-) -> JobCaches[Object]:
-    """The informers, not yet started. indexes: more of the owners."""
+def job_caches(source: CacheSource, resource: Resource, kind: type[Object], label: str) -> JobCaches[Object]:
+    """The informers, not yet started."""
     return JobCaches(
-        owners=source.of(resource, kind, indexes={BY_UID: uid_of, **(indexes or {})}),
-        jobs=source.of(resources.JOBS, Job, selector=label, indexes={BY_UID: _owner_of}),
-        pods=source.of(resources.PODS, Pod, selector=label, indexes={_BY_JOB: _owner_of}),
+        owners=source.of(resource, kind, indexes={BY_UID: uid_of, BY_OWNER: _owner_of}),
+        jobs=source.of(resources.JOBS, Job, selector=label, indexes={BY_OWNER: _owner_of}),
+        pods=source.of(resources.PODS, Pod, selector=label, indexes={BY_OWNER: _owner_of}),
         label=label,
     )
 
 
 def _owner_of(part: HasMetadata) -> tuple[str, ...]:
+    """What the index `BY_OWNER` contains."""
     return (part.metadata.controller_uid,)
 
 

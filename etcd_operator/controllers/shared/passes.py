@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic
+from typing import Any, Generic
 
 import msgspec
 
 from etcd_operator.api.meta import Condition
-from etcd_operator.controllers.shared.caches import Cluster, Object
+from etcd_operator.controllers.shared.caches import Caches, Cluster, Object
 from etcd_operator.controllers.shared.decide.backup_health import change, merged
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 from etcd_operator.controllers.shared.failures import Failures, is_waited_for, reason_of
@@ -20,6 +20,14 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.views import Written
+
+WARNINGS = frozenset(
+    {"ClaimsLost", "CleanupGivenUp", "LabelsRestored", "QuorumLost", "RecoveryStarted", "Recovered"}
+)
+"""Reasons of Events of type Warning, although they report something done."""
+
+ReportEvent = Callable[[Any, str, str, bool], None]
+"""`(cluster, reason, message, is_warning)`: an Event on the cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,3 +90,13 @@ def write_health(
     event = change(before.conditions, wanted)
     if wanted is not None and event is not None:
         passes.event(cluster, *event, wanted.message)
+
+
+def cluster_reporter(recorder: Recorder, caches: Caches[Cluster]) -> ReportEvent:
+    """Events on the clusters of one group."""
+
+    def report(cluster: Any, reason: str, message: str, is_warning: bool) -> None:  # noqa: FBT001 -- see `ReportEvent`
+        kind: EventType = "Warning" if is_warning else "Normal"
+        recorder.record(Reference.to(caches.resource, cluster.metadata), kind, reason, message)
+
+    return report

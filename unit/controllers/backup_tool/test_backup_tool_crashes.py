@@ -1,5 +1,7 @@
 """A crash, a lost reply or a refusal at each write for a cluster's backups."""
 
+from collections.abc import Callable
+
 import pytest
 
 from unit.controllers.backup_tool.test_backup_tool import BACKUP, CLAIM, TOOL, ask, health, runs
@@ -35,60 +37,63 @@ def assert_as_wanted(made: Bench) -> None:
     made.rest()
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
-def test_backups_begin_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
+def at_each_write(survives: Callable[[Bench, int], bool], more_than: int) -> None:
+    """A cluster that is about to be backed up, for each write; survives: false if there is no such write."""
     write, goes_on = 1, True
     while goes_on:
         with bench(only=GROUPS) as made:
             begun(made)
-            has_come = disturbance.arrange(made, write)
-            if not run_or_die(made, lambda made=made: made.run_until(lambda: is_done(made))):  # type: ignore[misc]
-                if disturbance.world_goes_on:
-                    while made.step():
-                        pass
-                made.start()
-                made.run_until(lambda made=made: is_done(made))  # type: ignore[misc]
-            goes_on = has_come()
-            assert_as_wanted(made)
+            goes_on = survives(made, write)
             write += 1
-    assert write > 5
+    assert write > more_than
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
+def test_backups_begin_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
+    def begin(made: Bench, write: int) -> bool:
+        has_come = disturbance.arrange(made, write)
+        if not run_or_die(made, lambda: made.run_until(lambda: is_done(made))):
+            if disturbance.world_goes_on:
+                while made.step():
+                    pass
+            made.start()
+            made.run_until(lambda: is_done(made))
+        goes_on = has_come()
+        assert_as_wanted(made)
+        return goes_on
+
+    at_each_write(begin, 5)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("skips", [False, True])
 def test_backups_begin_on_caches_that_lag_behind(skips: bool) -> None:
-    write, goes_on = 1, True
-    while goes_on:
-        with bench(only=GROUPS) as made:
-            begun(made)
-            goes_on = survives_lag(made, write, lambda made=made: is_done(made), skips=skips)  # type: ignore[misc]
-            made.run_until(lambda made=made: is_done(made))  # type: ignore[misc]
-            assert_as_wanted(made)
-            write += 1
-    assert write > 5
+    def begin(made: Bench, write: int) -> bool:
+        goes_on = survives_lag(made, write, lambda: is_done(made), skips=skips)
+        made.run_until(lambda: is_done(made))
+        assert_as_wanted(made)
+        return goes_on
+
+    at_each_write(begin, 5)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
 def test_backups_are_deleted_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
-    write, goes_on = 1, True
-    while goes_on:
-        with bench(only=GROUPS) as made:
-            begun(made)
+    def delete(made: Bench, write: int) -> bool:
+        def is_gone() -> bool:
+            return made.names(COREOS) == [] and made.names(CLAIMS) == []
+
+        made.start()
+        made.run_until(lambda: is_done(made))
+        made.settle()
+        made.kill()
+        made.delete(COREOS, "c")
+        has_come = disturbance.arrange(made, write)
+        if not run_or_die(made, lambda: made.run_until(is_gone)):
             made.start()
-            made.run_until(lambda made=made: is_done(made))  # type: ignore[misc]
-            made.settle()
-            made.kill()
-            made.delete(COREOS, "c")
-            has_come = disturbance.arrange(made, write)
+            made.run_until(is_gone)
+        return has_come()
 
-            def gone(made: Bench = made) -> bool:
-                return made.names(COREOS) == [] and made.names(CLAIMS) == []
-
-            if not run_or_die(made, lambda made=made, gone=gone: made.run_until(gone)):  # type: ignore[misc]
-                made.start()
-                made.run_until(gone)
-            goes_on = has_come()
-            write += 1
-    assert write > 2
+    at_each_write(delete, 2)

@@ -96,18 +96,6 @@ def test_the_reason_is_reported_although_the_next_backup_always_starts_at_once(m
     assert shown.failures == 3
 
 
-def test_one_failure_between_successes_changes_nothing(made: Made) -> None:
-    world, _ = made
-    add(world)
-    let_run(made, 310.0)
-    transition = world.condition(IMPROBABLE, "BackupHealthy")["lastTransitionTime"]
-    for _ in range(3):
-        let_fail(made, 300.0)
-        let_run(made, 300.0)
-    assert world.condition(IMPROBABLE, "BackupHealthy")["lastTransitionTime"] == transition
-    assert messages(world, "BackupUnhealthy") == []
-
-
 def test_nothing_is_written_at_rest_before_and_after_it_is_overdue(made: Made) -> None:
     world, _ = made
     add(world, schedule="0 3 * * *")

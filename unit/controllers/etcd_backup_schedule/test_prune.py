@@ -42,16 +42,6 @@ def test_old_backups_are_removed_after_each_backup_that_was_completed(made: Made
     assert status(world)["lastPrune"]["request"].endswith(f"{SECOND}.db")
 
 
-def test_without_a_retention_nothing_is_removed(made: Made) -> None:
-    world, _ = made
-    world.create(*schedule())
-    let_run(made, 660.0)
-    assert created(world) == [FIRST, SECOND]
-    assert prunes(made) == []
-    assert "lastPrune" not in status(world)
-    assert [each["type"] for each in status(world)["conditions"]] == ["Ready", "LastBackupSucceeded"]
-
-
 def test_nothing_is_removed_before_the_first_backup_or_after_a_failure(made: Made) -> None:
     world, jobs = made
     world.create(*schedule(**KEEP_TWO))

@@ -1,5 +1,6 @@
-"""Rules that the Jobs, claims and clusters of every EtcdRestore obey."""
+"""Rules that Jobs, claims and clusters of every EtcdRestore obey, and the Job of a cluster that exists."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -17,6 +18,8 @@ from etcd_operator.controllers.shared.manifests.affinity import REQUIRED, select
 from etcd_operator.controllers.shared.manifests.command import REPORT_PATH
 from unit.api.contract.case import changed
 from unit.api.contract.restore_cases import RESTORE
+from unit.controllers.etcd_cluster.decide.builders import persistent
+from unit.controllers.manifests.backups import seed_job_of
 
 METADATA = ObjectMeta(name="my-restore", namespace="default", uid="0f0f-uid")
 TEMPLATE = "spec/clusterTemplate/spec"
@@ -214,3 +217,22 @@ def test_a_security_context_of_the_template_decides_who_reads_the_volume() -> No
     member = restored.members(METADATA, parsed.cluster_template)[0]
     body = restored.claim(METADATA, parsed.cluster_template, member, "3.6.16")
     assert "etcd.improbable.io/non-root" not in body["metadata"]["annotations"]
+
+
+def test_it_does_not_run_where_the_seed_could_not() -> None:
+    """The members run beside it: where none may share a node, it takes another one, or waits."""
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}}
+    cluster = persistent()
+    template = msgspec.structs.replace(
+        cluster.pod_template, affinity={"podAntiAffinity": {REQUIRED: [apart]}}
+    )
+    job = seed_job_of(replace(cluster, pod_template=template), is_root_owned=False)
+    assert job["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"][REQUIRED] == [apart]
+
+
+def test_on_a_volume_of_root_it_runs_as_root() -> None:
+    """As etcd, whose processes it has to see: the default of the operator's image is another user."""
+    pod = seed_job_of(persistent(), is_root_owned=True)["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsUser"] == 0
+    (main,), (programs,) = pod["containers"], pod["initContainers"]
+    assert "runAsUser" not in {**main["securityContext"], **programs["securityContext"]}

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.shared.expectations import LATE, Expectations
 from etcd_operator.controllers.shared.groups import Group
+from etcd_operator.controllers.shared.writes import LATE, Expectations
 from etcd_operator.errors import Forbidden
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources

@@ -37,9 +37,9 @@ from etcd_operator.controllers.etcd_cluster.recovery.absences import Absences
 from etcd_operator.controllers.etcd_cluster.recovery.readings import Readings
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits
 from etcd_operator.controllers.shared.caches import Caches, Cluster
-from etcd_operator.controllers.shared.expectations import Expectations
 from etcd_operator.controllers.shared.manifests.urls import host_of
 from etcd_operator.controllers.shared.unreadable import UNREADABLE
+from etcd_operator.controllers.shared.writes import Expectations
 from etcd_operator.errors import Forbidden, TerminalError
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.etcd.values import AlarmKind, Answered, EtcdMember, NoAnswer, Refused, Status

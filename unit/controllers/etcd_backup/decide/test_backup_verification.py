@@ -1,4 +1,4 @@
-"""What is done to verify one EtcdBackup that is stored: every decision as a table."""
+"""What is done to verify one EtcdBackup that is stored: every decision as a table, and what is reported."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import pytest
 
 from etcd_operator.api.backups import BackupStatus, Verification
 from etcd_operator.api.meta import Condition
+from etcd_operator.archive.errors import BackupError
 from etcd_operator.controllers.etcd_backup.decide.plan import (
     NOT_STARTED,
     NOT_STOPPED,
@@ -15,11 +16,13 @@ from etcd_operator.controllers.etcd_backup.decide.plan import (
     BackupPlan,
 )
 from etcd_operator.controllers.etcd_backup.decide.plan import plan as plan_to_store
+from etcd_operator.controllers.etcd_backup.decide.result import VERIFIES, VERIFY_REASONS, failure
 from etcd_operator.controllers.etcd_backup.decide.state import BackupState
 from etcd_operator.controllers.etcd_backup.decide.status import status
 from etcd_operator.controllers.etcd_backup.decide.verification import plan
 from etcd_operator.controllers.shared.decide.job_report import JobReport, TrialReport
-from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE, JobEnd, JobState
+from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE, JobEnd, JobPod, JobState
+from etcd_operator.versions import restoring
 from unit.controllers.etcd_backup.decide.test_backups import MANIFEST, URL, job, pod
 from unit.controllers.etcd_backup.decide.test_backups import state as any_state
 
@@ -180,3 +183,44 @@ def test_a_pass_without_news_writes_nothing() -> None:
     runs = state(job(pod(has_started=True)))
     assert written(runs, written(runs)) == written(runs)
     assert of(written(runs)).status == "Unknown"
+
+
+@pytest.mark.parametrize(
+    ("version", "image"),
+    [
+        ("3.6.16", "3.6.16"),
+        ("3.7.0-rc.1", "3.7.0-rc.1"),
+        ("3.5.0", "3.5.0"),
+        ("3.4.27", "3.5.35"),
+        ("", None),
+        ("3.6", None),
+        ("3.6.16+dirty", None),
+    ],
+)
+def test_the_version_that_restores(version: str, image: str | None) -> None:
+    assert restoring(version) == image
+
+
+def test_every_error_that_means_damage_has_a_reason_of_its_own() -> None:
+    assert {kind.__name__ for kind in BackupError.__subclasses__()} - set(VERIFY_REASONS) <= {
+        "FetchError",
+        "RestoreError",
+        "ScratchFailed",
+        "ProgramMissing",
+        "ProgramFailed",
+    }, "these report nothing about the backup"
+
+
+def test_a_lack_of_space_is_reported_without_flags() -> None:
+    error = "a test restore needs 4352 MiB, and /tmp has 100 MiB free: pass --scratch-dir DIR with more space"
+    pod = JobPod(name="p", exit_code=1, report=JobReport(error=error, reason="BackupError"))
+    reason, message = failure(pod, "one", VERIFIES)
+    assert (reason, "--" in message) == ("VerificationFailed", False)
+    assert "its node needs more free disk space" in message
+
+
+def test_a_backup_of_a_newer_etcd_is_reported_without_flags() -> None:
+    error = "etcd is 3.6.16, and the backup is of etcd 3.7.3: pass --etcd-bin DIR with etcd and etcdutl 3.7"
+    pod = JobPod(name="p", exit_code=1, report=JobReport(error=error, reason="ProgramMissing"))
+    _, message = failure(pod, "one", VERIFIES)
+    assert message.endswith("of etcd 3.7.3: its pod needs etcd and etcdutl 3.7")

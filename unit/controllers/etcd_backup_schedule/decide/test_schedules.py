@@ -1,11 +1,15 @@
-"""What is done for one EtcdBackupSchedule: every decision as a table."""
+"""What is done for one EtcdBackupSchedule: every decision as a table, and which EtcdBackups are kept."""
 
-from typing import NamedTuple
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
+from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import plan
-from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduleState
+from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduleState, due_of
+from etcd_operator.formats import timestamp
 from unit.controllers.etcd_backup_schedule.decide.schedules import at, planned, state, taken
 
 RUNS = taken("22 12:00", "BackingUp")
@@ -186,3 +190,60 @@ def test_a_plan_describes_what_happens(
 ) -> None:
     made = planned(given)
     assert (made.message, made.warning) == (message, warning)
+
+
+@pytest.mark.parametrize(
+    ("successful", "failed", "expected"),
+    [
+        (3, 1, ["11 01:00", "8 01:00"]),
+        (0, 0, ["11 01:00", "13 01:00", "14 01:00", "15 01:00", "8 01:00", "12 01:00"]),
+        (1, 9, ["11 01:00", "13 01:00", "14 01:00"]),
+        (9, 9, []),
+    ],
+)
+def test_only_the_last_that_ended_are_kept(successful: int, failed: int, expected: list[str]) -> None:
+    backups = (
+        taken("15 01:00"),
+        taken("14 01:00"),
+        taken("13 01:00"),
+        taken("12 01:00", "Failed"),
+        taken("11 01:00"),
+        taken("10 01:00", is_deleting=True),
+        taken("9 01:00", ""),
+        taken("8 01:00", "Failed"),
+        taken("7 01:00", "BackingUp"),
+    )
+    made = planned(state(backups=backups, successful_kept=successful, failed_kept=failed))
+    assert [due_of(backup) for backup in made.surplus] == [at(each) for each in expected]
+
+
+def test_the_oldest_is_the_one_that_was_created_first() -> None:
+    """Not the one with the earliest time of the schedule: the operator's clock may have been wrong."""
+    mistaken = taken("29 01:00", created=timestamp(at("20 01:00")))
+    made = planned(state(backups=(taken("21 01:00"), taken("22 01:00"), mistaken), successful_kept=2))
+    assert made.surplus == (mistaken,)
+
+
+DUE = datetime(2026, 11, 22, 3, 30, tzinfo=UTC)
+
+
+def stored(**fields: Any) -> EtcdBackup:
+    metadata = {"name": "s-1", "uid": "u", **fields.pop("metadata", {})}
+    return msgspec.convert({"metadata": metadata, **fields}, EtcdBackup)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "due"),
+    [
+        ("2026-11-22T03:30:00Z", DUE),
+        ("2026-11-22T04:30:00+01:00", DUE.astimezone(timezone(timedelta(hours=1)))),
+        ("2026-11-22T03:30:00", None),
+        ("yesterday", None),
+        ("", None),
+    ],
+)
+def test_the_time_of_an_annotation_that_anybody_may_have_changed(
+    annotation: str, due: datetime | None
+) -> None:
+    annotations = {"etcd.improbable.io/scheduled-time": annotation} if annotation else {}
+    assert due_of(stored(metadata={"annotations": annotations})) == due

@@ -1,11 +1,17 @@
-"""How far a restore is, as its status shows it."""
+"""How far a restore is, as its status shows it, and when it last made progress."""
 
 from dataclasses import replace
 
 import pytest
 
 from etcd_operator.api.restores import MemberRestore, RestoreStatus, Verified
-from etcd_operator.controllers.etcd_restore.decide.progress import of_member, published
+from etcd_operator.controllers.etcd_restore.decide.progress import (
+    RestoreMemory,
+    done,
+    of_member,
+    published,
+    remembered,
+)
 from etcd_operator.controllers.etcd_restore.decide.state import ClaimState, MemberState, RestoreState
 from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState
 from etcd_operator.pods.reports import Progress
@@ -62,8 +68,10 @@ def test_the_percentage_counts_three_passes_over_the_data(found: RestoreState, p
 def test_it_is_written_twenty_times_at_most_whatever_the_number_of_reports() -> None:
     status, writes = RestoreStatus(), 0
     for step in ("fetching", "restoring"):
-        for done in range(SIZE + 1):
-            new = published(status, state(running(step, done), running(step, done), running(step, done)))
+        for bytes_done in range(SIZE + 1):
+            new = published(
+                status, state(running(step, bytes_done), running(step, bytes_done), running(step, bytes_done))
+            )
             writes += new != status
             status = new
     assert 10 < writes <= 20
@@ -81,3 +89,47 @@ def test_the_bytes_are_those_of_the_last_step_that_was_written() -> None:
 def test_a_member_that_reaches_another_phase_is_written_at_once() -> None:
     first = published(RestoreStatus(), state(MemberState(name="c-0"), DONE))
     assert published(first, state(running(), DONE)).members[0].phase == "Restoring"
+
+
+NOW = 1_800_000_000.0
+STARTED, STARTED_AT = "2026-11-22T12:00:00Z", 1795348800.0
+NOTHING = state(snapshot=None)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (NOTHING, 0),
+        (replace(NOTHING, check=JobState(name="v")), 0),
+        (replace(NOTHING, check=VERIFYING), 500),
+        (replace(state(), check=VERIFYING), SIZE),
+        (state(running("fetching", 400), running("restoring", 10)), SIZE + 400 + SIZE + 10),
+        (state(DONE, DONE), 5 * SIZE),
+    ],
+)
+def test_what_is_done_grows_with_each_byte(found: RestoreState, expected: int) -> None:
+    assert done(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "started", "at"),
+    [
+        (NOTHING, STARTED, STARTED_AT),
+        (NOTHING, "", NOW),
+        (NOTHING, "yesterday", NOW),
+        (state(), STARTED, NOW),
+    ],
+    ids=["nothing yet", "not started", "edited", "something"],
+)
+def test_at_first_the_start_counts_if_nothing_is_done(found: RestoreState, started: str, at: float) -> None:
+    assert remembered(None, "uid", found, started, NOW) == RestoreMemory(uid="uid", done=done(found), at=at)
+
+
+def test_only_more_than_ever_before_is_progress() -> None:
+    kept = remembered(None, "uid", state(running("fetching", 400)), STARTED, NOW)
+    again = remembered(kept, "uid", state(running("fetching", 300)), STARTED, NOW + 10.0)
+    assert again == kept, "another pod began again"
+    more = remembered(again, "uid", state(running("fetching", 401)), STARTED, NOW + 20.0)
+    assert (more.done, more.at) == (SIZE + 401, NOW + 20.0)
+    other = remembered(more, "other", NOTHING, STARTED, NOW + 30.0)
+    assert other == RestoreMemory(uid="other", done=0, at=STARTED_AT)
