@@ -42,6 +42,12 @@ class World(Bench):
         clock.skew = timedelta(seconds=skew)
         return self.elector(name, clock, self._running(own) if own is not None else None)
 
+    def rivals(self) -> tuple[Elector, Elector]:
+        """Two operators in pods of their own, of which the first holds the Lease."""
+        first, second = self.start("first", pod(1)), self.start("second", pod(2))
+        first._attempt()
+        return first, second
+
     def _running(self, own: OwnPod) -> OwnPod:
         """The pod with the UID that the API server gave it."""
         found = {each["metadata"]["name"]: each for each in self.api.objects.select(PODS, "default")}

@@ -14,6 +14,7 @@ from etcd_operator.kube.transport import Transport
 from unit.fakes.apiserver import ApiServer
 from unit.fakes.apiserver.kinds import LEASES
 from unit.fakes.clock import FakeClock
+from unit.waiting import eventually
 
 KEY = Key("default", "operator")
 
@@ -51,6 +52,19 @@ class Bench:
             on_started_leading=lambda: self.calls.append(f"{identity} started"),
             on_stopped_leading=lambda: self.calls.append(f"{identity} stopped"),
         )  # fmt: skip
+
+    def leading(self, identity: str) -> Elector:
+        """One that has acquired the Lease, and does not run."""
+        elector = self.elector(identity)
+        elector._attempt()
+        return elector
+
+    def running(self, identity: str) -> Elector:
+        """One that runs and leads."""
+        elector = self.elector(identity)
+        elector.start()
+        eventually(lambda: self.calls == [f"{identity} started"])
+        return elector
 
     def lease(self) -> dict[str, object]:
         spec: dict[str, object] = self.api.objects.get(LEASES, *KEY)["spec"]

@@ -95,8 +95,7 @@ def test_the_last_renewal_of_a_dead_predecessor_costs_one_more_attempt(world: Wo
 
 
 def test_a_holder_whose_pod_is_deleted_is_replaced_after_three_seconds(world: World) -> None:
-    first, second = world.start("first", pod(1)), world.start("second", pod(2))
-    first._attempt()
+    first, second = world.rivals()
     world.delete_pod(pod(1))
     assert world.seconds_until_taken(second) == EARLY
     first._attempt()
@@ -104,8 +103,7 @@ def test_a_holder_whose_pod_is_deleted_is_replaced_after_three_seconds(world: Wo
 
 
 def test_the_next_attempt_is_made_at_that_moment(world: World) -> None:
-    first, second = world.start("first", pod(1)), world.start("second", pod(2))
-    first._attempt()
+    _, second = world.rivals()
     world.delete_pod(pod(1))
     tries = 0
     while not second.is_leader():
@@ -179,15 +177,13 @@ NOT_EARLY = {
 
 @pytest.mark.parametrize("happens", NOT_EARLY.values(), ids=NOT_EARLY)
 def test_otherwise_the_lease_has_to_expire(world: World, happens: Any) -> None:
-    first, second = world.start("first", pod(1)), world.start("second", pod(2))
-    first._attempt()
+    _, second = world.rivals()
     happens(world, pod(1))
     assert world.seconds_until_taken(second) == pytest.approx(15.0, abs=0.11)
 
 
 def test_missing_permissions_are_tried_once(world: World) -> None:
-    first, second = world.start("first", pod(1)), world.start("second", pod(2))
-    first._attempt()
+    _, second = world.rivals()
     forbidden("nodes", world, pod(1))
     world.seconds_until_taken(second)
     assert len([e for e in world.api.log if e.request.plural == "nodes" and e.code == 403]) == 1
@@ -205,8 +201,7 @@ def test_wall_clocks_may_differ_a_little(world: World, skew: float, early: bool)
 
 
 def test_a_process_that_outlives_its_pod_and_renews_keeps_the_lease(world: World) -> None:
-    first, second = world.start("first", pod(1)), world.start("second", pod(2))
-    first._attempt()
+    first, second = world.rivals()
     world.delete_pod(pod(1))
     assert world.seconds_until_taken(second, others=(first,)) == float("inf")
     assert first.is_leader()
@@ -214,8 +209,7 @@ def test_a_process_that_outlives_its_pod_and_renews_keeps_the_lease(world: World
 
 def test_a_process_that_outlives_its_pod_unnoticed_changes_no_members(world: World) -> None:
     """It is cut off from the API server, but perhaps not from etcd."""
-    first, second = world.start("first", pod(1)), world.start("second", pod(2))
-    first._attempt()
+    first, second = world.rivals()
     assert first.leads_for(CALL)
     world.delete_pod(pod(1))
     world.clock.advance(1.0)
@@ -227,8 +221,7 @@ def test_a_process_that_outlives_its_pod_unnoticed_changes_no_members(world: Wor
 
 
 def test_the_pod_of_a_silent_holder_must_have_been_deleted_for_as_long(world: World) -> None:
-    first, second = world.start("first", pod(1)), world.start("second", pod(2))
-    first._attempt()
+    _, second = world.rivals()
     second._attempt()
     world.clock.advance(2 * EARLY)
     second._attempt()
@@ -238,8 +231,7 @@ def test_the_pod_of_a_silent_holder_must_have_been_deleted_for_as_long(world: Wo
 
 
 def test_the_moment_at_which_it_may_be_acquired_is_not_missed(world: World) -> None:
-    first, second = world.start("first", pod(1)), world.start("second", pod(2))
-    first._attempt()
+    _, second = world.rivals()
     world.delete_pod(pod(1))
     second._attempt()
     moment = world.clock.monotonic() + EARLY
@@ -249,8 +241,7 @@ def test_the_moment_at_which_it_may_be_acquired_is_not_missed(world: World) -> N
 
 
 def test_who_has_acquired_the_lease_renews_at_the_usual_pace(world: World) -> None:
-    first, second = world.start("first", pod(1)), world.start("second", pod(2))
-    first._attempt()
+    _, second = world.rivals()
     world.delete_pod(pod(1))
     world.seconds_until_taken(second)
     second._attempt()
@@ -269,8 +260,7 @@ def test_a_holder_without_a_pod_leads_until_its_deadline(world: World) -> None:
 
 
 def test_an_elector_that_does_not_lead_does_not_renew(world: World) -> None:
-    first, second = world.start("first", pod(1)), world.start("second", pod(2))
-    first._attempt()
+    _, second = world.rivals()
     before = len(world.api.log)
     assert not second.leads_for(CALL)
     assert len(world.api.log) == before

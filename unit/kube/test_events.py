@@ -30,6 +30,11 @@ class Bench:
     def recorder(self, **options: Any) -> Recorder:
         return Recorder(self.client, instance="operator-1", clock=self.clock, **options)
 
+    def started(self, **options: Any) -> Recorder:
+        recorder = self.recorder(**options)
+        recorder.start()
+        return recorder
+
     def pass_time_until(self, claim: Callable[[], bool]) -> None:
         def claim_later() -> bool:
             self.clock.advance(0.5)
@@ -48,8 +53,7 @@ def bench() -> Iterator[Bench]:
 
 
 def test_a_fact_becomes_an_event_on_its_object(bench: Bench) -> None:
-    recorder = bench.recorder()
-    recorder.start()
+    recorder = bench.started()
     recorder.record(CLUSTER, "Normal", "MemberAdded", "c-0003 joins as a learner")
     assert recorder.stop(30)
     (event,) = bench.events()
@@ -67,8 +71,7 @@ def test_a_fact_becomes_an_event_on_its_object(bench: Bench) -> None:
 
 
 def test_the_same_fact_again_counts_up_one_event(bench: Bench) -> None:
-    recorder = bench.recorder()
-    recorder.start()
+    recorder = bench.started()
     for _ in range(3):
         recorder.record(CLUSTER, "Warning", "MemberUnhealthy", "waiting")
     recorder.record(CLUSTER, "Warning", "MemberUnhealthy", "waiting for another")
@@ -80,8 +83,7 @@ def test_the_same_fact_again_counts_up_one_event(bench: Bench) -> None:
 
 
 def test_a_fact_whose_event_has_expired_is_reported_anew(bench: Bench) -> None:
-    recorder = bench.recorder()
-    recorder.start()
+    recorder = bench.started()
     recorder.record(CLUSTER, "Normal", "LeaderMoved", "to c-0001")
     eventually(bench.events)
     (event,) = bench.events()
@@ -92,8 +94,7 @@ def test_a_fact_whose_event_has_expired_is_reported_anew(bench: Bench) -> None:
 
 
 def test_a_cluster_wide_object_has_its_events_in_the_default_namespace(bench: Bench) -> None:
-    recorder = bench.recorder()
-    recorder.start()
+    recorder = bench.started()
     node = Reference(api_version="v1", kind="Node", namespace="", name="node-1", uid="u-3")
     recorder.record(node, "Normal", "Seen", "it is there")
     assert recorder.stop(30)
@@ -102,8 +103,7 @@ def test_a_cluster_wide_object_has_its_events_in_the_default_namespace(bench: Be
 
 @pytest.mark.parametrize("name", ["a" * 253, "a" * 235 + "." + "b" * 17, "a" * 234 + "-." + "b" * 17])
 def test_the_longest_name_of_an_object_has_events(bench: Bench, name: str) -> None:
-    recorder = bench.recorder()
-    recorder.start()
+    recorder = bench.started()
     about = Reference(api_version="v1", kind="EtcdBackup", namespace="default", name=name, uid="u-4")
     recorder.record(about, "Normal", "BackupStarted", "created its Job")
     assert recorder.stop(30)
@@ -114,8 +114,7 @@ def test_the_longest_name_of_an_object_has_events(bench: Bench, name: str) -> No
 
 
 def test_one_noisy_object_does_not_silence_another(bench: Bench) -> None:
-    recorder = bench.recorder(burst=3, refill_seconds=30.0)
-    recorder.start()
+    recorder = bench.started(burst=3, refill_seconds=30.0)
     for number in range(10):
         recorder.record(CLUSTER, "Normal", "Noise", str(number))
     recorder.record(OTHER, "Normal", "Heard", "yes")
@@ -136,8 +135,7 @@ def test_each_cause_is_counted_from_0_on(bench: Bench) -> None:
 def test_recording_does_not_wait_for_a_server_that_hangs(bench: Bench) -> None:
     stall = Stall()
     bench.api.before = lambda _: stall
-    recorder = bench.recorder(capacity=2)
-    recorder.start()
+    recorder = bench.started(capacity=2)
     recorder.record(CLUSTER, "Normal", "First", "is being posted")
     eventually(lambda: not recorder._queue)
     for number in range(5):
@@ -150,8 +148,7 @@ def test_recording_does_not_wait_for_a_server_that_hangs(bench: Bench) -> None:
 
 def test_a_lost_reply_does_not_make_a_second_event(bench: Bench) -> None:
     bench.api.after = OnWrite(1, Cut())
-    recorder = bench.recorder()
-    recorder.start()
+    recorder = bench.started()
     recorder.record(CLUSTER, "Normal", "MemberAdded", "once")
     bench.pass_time_until(lambda: len(bench.api.writes) == 2)
     assert recorder.stop(30)
@@ -183,8 +180,7 @@ def test_facts_that_cannot_be_posted_hold_up_no_others(bench: Bench) -> None:
         )
 
     bench.api.before = refuse
-    recorder = bench.recorder()
-    recorder.start()
+    recorder = bench.started()
     for n in range(20):
         recorder.record(CLUSTER, "Normal", "MemberAdded", f"c-{n:04}")
     recorder.record(OTHER, "Normal", "MemberAdded", "d-0001")
@@ -197,8 +193,7 @@ def test_facts_that_cannot_be_posted_hold_up_no_others(bench: Bench) -> None:
 
 def test_a_refusal_that_cannot_pass_later_is_not_tried_again(bench: Bench) -> None:
     bench.api.before = lambda _: Answer(code=403, reason="Forbidden")
-    recorder = bench.recorder()
-    recorder.start()
+    recorder = bench.started()
     recorder.record(CLUSTER, "Normal", "MemberAdded", "never")
     assert recorder.stop(30)
     assert len(bench.api.writes) == 1
@@ -208,8 +203,7 @@ def test_a_refusal_that_cannot_pass_later_is_not_tried_again(bench: Bench) -> No
 def test_a_stop_abandons_what_cannot_be_sent_in_time(bench: Bench) -> None:
     stall = Stall()
     bench.api.before = lambda _: stall
-    recorder = bench.recorder()
-    recorder.start()
+    recorder = bench.started()
     for number in range(3):
         recorder.record(CLUSTER, "Normal", "Late", str(number))
     eventually(lambda: len(recorder._queue) == 2)
@@ -222,8 +216,7 @@ def test_a_stop_abandons_what_cannot_be_sent_in_time(bench: Bench) -> None:
 
 
 def test_a_long_message_is_cut(bench: Bench) -> None:
-    recorder = bench.recorder()
-    recorder.start()
+    recorder = bench.started()
     recorder.record(CLUSTER, "Normal", "Long", "x" * 5000)
     assert recorder.stop(30)
     assert len(bench.events()[0]["message"]) == 1024

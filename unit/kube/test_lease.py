@@ -19,8 +19,7 @@ def bench() -> Iterator[Bench]:
 
 
 def test_an_absent_lease_is_acquired(bench: Bench) -> None:
-    first = bench.elector("first")
-    first._attempt()
+    first = bench.leading("first")
     assert first.is_leader()
     assert bench.lease()["holderIdentity"] == "first"
     assert bench.lease()["leaseDurationSeconds"] == 15
@@ -28,8 +27,7 @@ def test_an_absent_lease_is_acquired(bench: Bench) -> None:
 
 
 def test_a_held_lease_is_acquired_only_after_it_was_unchanged_for_its_whole_duration(bench: Bench) -> None:
-    first, second = bench.elector("first"), bench.elector("second")
-    first._attempt()
+    _, second = bench.leading("first"), bench.elector("second")
     bench.clock.advance(14.0)  # not counted: the second has not read it yet
     second._attempt()
     bench.clock.advance(14.9)
@@ -52,8 +50,7 @@ def test_a_renewed_lease_is_not_acquired(bench: Bench) -> None:
 
 
 def test_renewing_keeps_the_time_of_the_taking_and_the_number_of_changes(bench: Bench) -> None:
-    first = bench.elector("first")
-    first._attempt()
+    first = bench.leading("first")
     taken = bench.lease()
     bench.clock.advance(2.0)
     first._attempt()
@@ -64,8 +61,7 @@ def test_renewing_keeps_the_time_of_the_taking_and_the_number_of_changes(bench: 
 
 
 def test_a_renewal_keeps_labels_that_others_put_on_the_lease(bench: Bench) -> None:
-    first = bench.elector("first")
-    first._attempt()
+    first = bench.leading("first")
     bench.api.objects.patch(LEASES, *KEY, {"metadata": {"labels": {"team": "db"}}}, "merge")
     first._attempt()
     assert bench.api.objects.get(LEASES, *KEY)["metadata"]["labels"] == {"team": "db"}
@@ -73,8 +69,7 @@ def test_a_renewal_keeps_labels_that_others_put_on_the_lease(bench: Bench) -> No
 
 
 def test_leadership_ends_by_the_leaders_own_clock(bench: Bench) -> None:
-    first = bench.elector("first")
-    first._attempt()
+    first = bench.leading("first")
     bench.clock.advance(9.9)
     assert first.is_leader()
     bench.clock.advance(0.1)
@@ -110,8 +105,7 @@ def test_of_two_that_make_the_lease_at_once_one_leads(bench: Bench) -> None:
 
 
 def test_a_leader_whose_lease_is_deleted_makes_it_again(bench: Bench) -> None:
-    first = bench.elector("first")
-    first._attempt()
+    first = bench.leading("first")
     bench.api.objects.delete(LEASES, *KEY)
     bench.clock.advance(9.0)
     first._attempt()
@@ -121,8 +115,7 @@ def test_a_leader_whose_lease_is_deleted_makes_it_again(bench: Bench) -> None:
 
 
 def test_a_lease_deleted_under_its_leader_is_not_acquired_before_its_duration_is_over(bench: Bench) -> None:
-    first, second = bench.elector("first"), bench.elector("second")
-    first._attempt()
+    _, second = bench.leading("first"), bench.elector("second")
     second._attempt()
     bench.api.objects.delete(LEASES, *KEY)
     second._attempt()
@@ -133,8 +126,7 @@ def test_a_lease_deleted_under_its_leader_is_not_acquired_before_its_duration_is
 
 
 def test_a_lost_reply_does_not_lose_the_lease(bench: Bench) -> None:
-    first = bench.elector("first")
-    first._attempt()
+    first = bench.leading("first")
     bench.clock.advance(2.0)
     bench.api.after = lambda request: Cut() if request.is_write else None
     first._attempt()
@@ -147,8 +139,7 @@ def test_a_lost_reply_does_not_lose_the_lease(bench: Bench) -> None:
 
 
 def test_a_released_lease_is_acquired_at_once(bench: Bench) -> None:
-    first, second = bench.elector("first"), bench.elector("second")
-    first._attempt()
+    first, second = bench.leading("first"), bench.elector("second")
     second._attempt()
     assert first.release()
     assert bench.lease()["leaseDurationSeconds"] == 1  # for clients that read only the object
@@ -158,15 +149,13 @@ def test_a_released_lease_is_acquired_at_once(bench: Bench) -> None:
 
 
 def test_the_lease_of_another_is_not_released(bench: Bench) -> None:
-    first, second = bench.elector("first"), bench.elector("second")
-    first._attempt()
+    _, second = bench.leading("first"), bench.elector("second")
     assert not second.release()
     assert bench.lease()["holderIdentity"] == "first"
 
 
 def test_a_release_that_fails_raises_nothing(bench: Bench) -> None:
-    first = bench.elector("first")
-    first._attempt()
+    first = bench.leading("first")
     bench.api.before = lambda _: Answer(code=500)
     assert not first.release()
 
@@ -187,9 +176,7 @@ def test_times_that_leave_no_room_are_refused(bad: dict[str, float]) -> None:
 
 
 def test_a_running_elector_reports_that_it_leads_and_stops_silently(bench: Bench) -> None:
-    first = bench.elector("first")
-    first.start()
-    eventually(lambda: bench.calls == ["first started"])
+    first = bench.running("first")
     assert first.stop(30)
     assert first.release()
     assert bench.calls == ["first started"]
@@ -244,9 +231,7 @@ def test_a_leader_whose_renewal_hangs_stops_leading_on_time(bench: Bench) -> Non
 
 
 def test_an_elector_does_not_seek_a_lost_leadership_again(bench: Bench) -> None:
-    first = bench.elector("first")
-    first.start()
-    eventually(lambda: bench.calls == ["first started"])
+    first = bench.running("first")
     bench.api.before = lambda _: Answer(code=500)
 
     def stopped_in_time() -> bool:
