@@ -49,13 +49,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A pass that succeeded; run again in `requeue_after` seconds (None: at the next event).
+    """A pass that succeeded."""
 
-    is_done: false for a pass that ended before it could do anything, because it waits for something.
-    """
-
-    requeue_after: float | None = None
-    is_done: bool = True
+    requeue_after: float | None = None  # seconds until the next one; None: at the next event
+    is_done: bool = True  # false: it ended before it could do anything, because it waits for something
 
 
 Reconcile = Callable[[Key], Result]

@@ -39,15 +39,12 @@ _OPTIONS: tuple[tuple[str, int | str], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsCredentials:
-    """The CA and the client certificate, as PEM; `server_name` replaces the endpoint's host in the check.
-
-    `certificate` and `key` are set together or not at all.
-    """
+    """The CA and the client certificate, as PEM."""
 
     ca: bytes
-    certificate: bytes | None = None
+    certificate: bytes | None = None  # with its key, or not at all
     key: bytes | None = field(default=None, repr=False)
-    server_name: str | None = None
+    server_name: str | None = None  # replaces the endpoint's host in the check
 
 
 class Connection:

@@ -39,16 +39,13 @@ _WINDOW = 100
 
 @dataclass(eq=False)
 class EtcdClient:
-    """Calls one endpoint (`host:port`) over the cluster's connections.
-
-    `deadline` is the default for every call. `token` is what `authenticate` returned, if the cluster requires
-    a user and no client certificate names one.
-    """
+    """Calls one endpoint (`host:port`) over the cluster's connections."""
 
     channels: Channels
     endpoint: str
     _: KW_ONLY
-    deadline: float = 5.0
+    deadline: float = 5.0  # the default for every call
+    # what `authenticate` returned, if the cluster requires a user and no client certificate names one
     token: str | None = field(default=None, repr=False)
     on_call: OnCall = lambda *_: None
 

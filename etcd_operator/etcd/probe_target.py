@@ -21,14 +21,14 @@ from etcd_operator.etcd.values import (
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Target:
-    """One endpoint. error: of its Status request. proof_sent: whether it was asked to prove a quorum."""
+    """One endpoint."""
 
     connection: Connection
     status: Status | None = None
     members: tuple[EtcdMember, ...] | None = None
-    error: OperatorError | None = None
+    error: OperatorError | None = None  # of its Status request
     has_answered: bool = False
-    proof_sent: bool = False
+    proof_sent: bool = False  # whether it was asked to prove a quorum
     gave_proof: bool = False
     is_no_voter: bool = False
 

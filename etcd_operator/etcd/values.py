@@ -50,22 +50,18 @@ _ALARM = re.compile(r"(?:memberID:(\d+)\s+)?alarm:(NOSPACE|CORRUPT)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A member's own status. Sizes are in bytes.
-
-    `leader` is empty if it knows none; it may name a lost leader for some seconds, so it proves no quorum.
-    `errors` are etcd's own reports: no leader, and active alarms.
-    """
+    """A member's own status."""
 
     cluster_id: str
     member_id: str
     version: str
-    leader: str
+    leader: str  # empty if it knows none; may name a lost one for some seconds, so it proves no quorum
     is_learner: bool
     raft_index: int
     raft_applied_index: int
     revision: int
-    db_size: int
-    errors: tuple[str, ...]
+    db_size: int  # in bytes
+    errors: tuple[str, ...]  # etcd's own reports: no leader, and active alarms
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:

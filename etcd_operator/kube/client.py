@@ -57,11 +57,11 @@ class PatchKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Generic[T]):
-    """A collection at one moment; `unreadable` are objects that exist but do not fit the type."""
+    """A collection at one moment."""
 
     items: tuple[T, ...]
     resource_version: str
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()  # objects that exist but do not fit the type
 
     def whole(self) -> tuple[T, ...]:
         """The items. Raises Conflict if an object cannot be read: it must not look like an absent one."""

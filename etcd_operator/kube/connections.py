@@ -113,13 +113,6 @@ class InFlight:
     sock: socket.socket | None = None
     reused: bool = False
 
-    def use(self, sock: socket.socket | None, *, reused: bool) -> None:
-        """Note the socket that the request goes through, and whether it was kept alive."""
-        if sock is not self.sock:
-            self.sock, self.reused = sock, reused
-            if self.abort is not None:
-                self.abort.hold(sock)
-
 
 in_flight = threading.local()
 """The request of each thread, as `current`. urllib3 opens connections itself and has no hook that reports the
@@ -131,9 +124,12 @@ def _flight() -> InFlight | None:
 
 
 def _use(sock: Any, *, reused: bool) -> None:
+    """Note the socket that the request goes through, and whether it was kept alive."""
     flight = _flight()
-    if flight is not None:
-        flight.use(sock, reused=reused)
+    if flight is not None and sock is not flight.sock:
+        flight.sock, flight.reused = sock, reused
+        if flight.abort is not None:
+            flight.abort.hold(sock)
 
 
 class _Response(HTTPResponse):

@@ -73,7 +73,8 @@ def failure(
     message = f"{label}: {code}: {text[:_MAX_MESSAGE]}"
     match code:
         case 401 | 403:
-            is_going = _has_cause(status, "NamespaceTerminating")
+            causes = status.details.causes if status.details is not None else None
+            is_going = any(cause.reason == "NamespaceTerminating" for cause in causes or ())
             return NamespaceTerminating(message) if is_going else Forbidden(message)
         case 404:
             return NotFound(message)
@@ -88,11 +89,6 @@ def failure(
         case _ if 400 <= code < 500:
             return Invalid(message)
     return Unavailable(message, maybe_applied=is_write)
-
-
-def _has_cause(status: Status, reason: str) -> bool:
-    causes = status.details.causes if status.details is not None else None
-    return any(cause.reason == reason for cause in causes or ())
 
 
 def _retry_after(status: Status, headers: Mapping[str, str]) -> float:

@@ -44,15 +44,12 @@ _JITTER = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """In seconds. Each must leave room for the next: duration > deadline > retry; duration > early > retry.
-
-    early: how long a Lease must be unchanged, and its holder's pod deleted, to be acquired early.
-    """
+    """In seconds. Each leaves room for the next: duration > deadline > retry; duration > early > retry."""
 
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
     retry_period: float = 2.0
-    early: float = 3.0
+    early: float = 3.0  # how long unchanged, and the holder's pod deleted, to be acquired early
 
     def __post_init__(self) -> None:
         if not self.lease_duration > self.renew_deadline > self.retry_period * (1 + _JITTER) > 0:

@@ -30,13 +30,10 @@ _WATCHFUL = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Who seeks the Lease: `identity` is of this process alone, `pod` is claimed for it alone.
+    """Who seeks the Lease."""
 
-    Without a pod the Lease is never taken early, neither by this candidate nor from it.
-    """
-
-    identity: str
-    pod: OwnPod | None = None
+    identity: str  # of this process alone
+    pod: OwnPod | None = None  # claimed for it alone; without one the Lease is never taken early, nor from it
 
 
 @dataclass(frozen=True, slots=True)

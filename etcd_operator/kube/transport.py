@@ -39,16 +39,12 @@ class NoResponse(Unavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """In seconds: for the handshake, for each silence, for a whole response, for a silent stream.
+    """In seconds."""
 
-    `read` is above the 30 s that an admission webhook may take, `total` is the API server's own
-    limit for a request (of a stream, it limits the headers), `silence` is explained in `watch`.
-    """
-
-    connect: float = 3.0
-    read: float = 35.0
-    total: float = 60.0
-    silence: float = 90.0
+    connect: float = 3.0  # for the handshake
+    read: float = 35.0  # for each silence; an admission webhook may take 30 s
+    total: float = 60.0  # for a whole response, or the headers of a stream: the API server's own limit
+    silence: float = 90.0  # for a silent stream, see `watch`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,16 +49,13 @@ class EventType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event(Generic[T]):
-    """One change. `object` is None for a bookmark, and where the object does not fit its type.
-
-    unreadable: what is known of such an object.
-    """
+    """One change."""
 
     type: EventType
     key: Key
     resource_version: str
-    object: T | None
-    unreadable: Unreadable | None = None
+    object: T | None  # None for a bookmark, and where the object does not fit its type
+    unreadable: Unreadable | None = None  # what is known of such an object
 
 
 class _Frame(msgspec.Struct):
@@ -83,7 +80,7 @@ class Watch(Generic[T]):
     abort: Abort
     _stream: Stream | None = None
 
-    def open(self) -> None:
+    def open(self) -> Stream:
         """Send the request and wait until the server accepts it. `Gone` if the position is too old."""
         self._stream = self.client.open_watch(
             self.selection,
@@ -91,12 +88,10 @@ class Watch(Generic[T]):
             timeout_seconds=self.timeout_seconds,
             abort=self.abort,
         )
+        return self._stream
 
     def __iter__(self) -> Generator[Event[T], None, None]:
-        if self._stream is None:
-            self.open()
-        assert self._stream is not None  # noqa: S101 - `open` sets it or raises
-        with closing(self._stream) as stream:
+        with closing(self._stream or self.open()) as stream:
             yield from self._events(stream)
 
     def _events(self, stream: Stream) -> Iterator[Event[T]]:
