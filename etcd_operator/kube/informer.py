@@ -100,7 +100,7 @@ class Informer(Generic[T]):
         return self._synced.wait(timeout)
 
     def has_listed_since(self, begun: int) -> bool:
-        """Whether the store has a list that was begun after `reflector.lists_begun` was read."""
+        """Whether the store has a list that was begun after the first `begun` ones."""
         return self.reflector.lists_stored > begun
 
     def caught_up(self, key: Key, resource_version: int) -> bool:
