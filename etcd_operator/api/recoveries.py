@@ -102,13 +102,57 @@ class Recovery(Value, frozen=True, kw_only=True):
     failure: str = ""  #: Why a restore in place ended without a change.
 
     @property
+    def survivor(self) -> str:
+        """The name of the member whose data is restored; empty for a backup."""
+        return "" if isinstance(self.source, Backup) else self.source.name
+
+    @property
+    def offline_survivor(self) -> OfflineSurvivor | None:
+        """The same member, if it answers nobody."""
+        return self.source if isinstance(self.source, OfflineSurvivor) else None
+
+    @property
     def backup(self) -> Backup | None:
         """The backup that is restored; None for the data of a survivor."""
         return self.source if isinstance(self.source, Backup) else None
 
+    @property
+    def stored_backup(self) -> StoredBackup | None:
+        """The same, if a Job restores it to the claim of the seed before that is started."""
+        return self.source if isinstance(self.source, StoredBackup) else None
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether a person gives up the data of a cluster that serves."""
+        return self.authority == "InPlace"
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether members were given up without a person."""
+        return self.authority == "Automatic"
+
+    @property
+    def is_at_creation(self) -> bool:
+        """Whether a new cluster begins with a backup: no other cluster is given up."""
+        return self.authority == "Creation"
+
     def is_under_way(self, cluster_id: str) -> bool:
         """Whether it has not ended. cluster_id: the one on record; empty if there is none."""
         return self.replaces == cluster_id
+
+    def gives_up(self, cluster_id: str) -> bool:
+        """Whether this ID is of the etcd cluster that it gives up."""
+        return bool(cluster_id) and cluster_id == self.replaces
+
+    @property
+    def replaces_cluster(self) -> bool:
+        """Whether it gives up an etcd cluster: not at creation, nor where it has ended without a change."""
+        return bool(self.replaces)
+
+    @property
+    def given_up_ids(self) -> tuple[str, ...]:
+        """The IDs of the etcd clusters that this recovery and those before it give up."""
+        return (*self.former, self.replaces) if self.replaces else self.former
 
 
 def recovery_token(uid: str, generation: int) -> str:

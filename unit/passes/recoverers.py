@@ -14,11 +14,6 @@ def recoverer(
     scope: Scope, members: Members, dialect: Dialect[Any], channels: Channels, readers: Readers
 ) -> Recoverer:
     proofs = RecoveryProofs(
-        scope=scope,
-        channels=channels,
-        on_call=lambda *_: None,
-        member_at=dialect.member_at,
-        labels_of=dialect.member_labels,
-        readers=readers,
+        scope=scope, channels=channels, on_call=lambda *_: None, dialect=dialect, readers=readers
     )
-    return Recoverer(scope=scope, members=members, readers=readers, proofs=proofs)
+    return Recoverer(scope=scope, members=members, proofs=proofs)

@@ -11,12 +11,12 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import (
     count_served,
     missed,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.inquiry import Inquiry, inquire, known_backups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     NO_TOOL_BACKUPS,
     ReaderFacts,
     ToolBackups,
 )
+from etcd_operator.controllers.etcd_cluster.decide.recovery.source import Inquiry, inquire, known_backups
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, extended
 from etcd_operator.etcd.values import EtcdMember
 from unit.simulation.model import Peer, Resource

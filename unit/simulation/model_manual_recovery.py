@@ -19,7 +19,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     RetireMember,
     SetSeedExistingOnly,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_filled_by_job, recovery_name
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.simulation.model import Refused, World
 from unit.simulation.model_in_place import drop_filling, judge_end, judge_retirement
@@ -72,7 +72,7 @@ def _assert_may_drop(world: World, state: ClusterState, name: str) -> None:
     recovery = state.persisted.recovery
     if recovery is None or recovery.authority != "InPlace":
         _assert_old_quorum(world, state)
-    if recovery is not None and is_filled_by_job(recovery):
+    if recovery is not None and recovery.stored_backup is not None:
         drop_filling(world, state, name)
 
 

@@ -156,7 +156,7 @@ def add_reader(world: World, state: ClusterState, action: AddReader) -> set[str]
 
 
 def with_readings(world: World, state: ClusterState) -> ClusterState:
-    """As `recovery.readings` adds them."""
+    """As `recovery.readers` adds them."""
     if state.has_quorum or not state.persisted.is_bootstrapped:
         return state
     return replace(state, members=tuple(_with_reading(world, member) for member in state.members))

@@ -7,7 +7,6 @@ A closed Service keeps new clients out; whoever is connected writes until the pr
 from dataclasses import dataclass, replace
 
 from etcd_operator.api.recoveries import Recovery
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_filled_by_job
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.job_state import JobEnd
 from unit.simulation.model import World
@@ -121,7 +120,7 @@ class StoredWorld(World):
         """The claim and the Job of a seed, which were requested before its recovery ended."""
         resource = self.resource
         recovery = resource.persisted.recovery if resource is not None else None
-        if resource is None or recovery is None or recovery.replaces or not is_filled_by_job(recovery):
+        if resource is None or recovery is None or recovery.replaces or recovery.stored_backup is None:
             return
         self.jobs[recovery.token] = self.seed_job(recovery, resource.uid, resource.persisted.cluster_id)
 

@@ -6,7 +6,6 @@ See `recovery.stored_backups`.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_filled_by_job
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts, CompletedBackup
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.job_state import JobState
@@ -54,7 +53,7 @@ class StoredOperator(Operator):
 
     def _job(self, state: ClusterState) -> JobState | None:
         recovery = state.persisted.recovery
-        if recovery is None or not is_filled_by_job(recovery):
+        if recovery is None or recovery.stored_backup is None:
             return None
         seed, job = state.by_name.get(recovery.seed), self.cache["jobs"].get(recovery.token)
         if job is None or (state.persisted.is_recovering and seed is not None and seed.peer is not None):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.api.persisted import AnyCluster
-from etcd_operator.api.recoveries import StoredBackup
 from etcd_operator.api.restores import COMPLETED, FAILED, EtcdRestore, RestoreSpec
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.decoding import parsed
@@ -60,8 +59,8 @@ def _by_clusters(objects: Objects) -> Iterator[Read]:
         recovery = cluster.status.recovery
         if recovery is None or not recovery.is_under_way(cluster.status.cluster_id):
             continue
-        if isinstance(recovery.source, StoredBackup):
-            yield Read(url=recovery.source.url, name=recovery.source.name)
+        if recovery.stored_backup is not None:
+            yield Read(url=recovery.stored_backup.url, name=recovery.stored_backup.name)
 
 
 def _url(name: str, objects: Objects) -> str:

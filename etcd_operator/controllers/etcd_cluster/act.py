@@ -181,12 +181,10 @@ class Actor(Generic[Cluster]):
             scope=scope,
             channels=self.prober.channels(scope.desired.key),
             on_call=self.on_call,
-            member_at=self.dialect.member_at,
-            labels_of=self.dialect.member_labels,
+            dialect=self.dialect,
             readers=self.readers,
         )
-        members = self.members(scope)
-        Recoverer(scope=scope, members=members, readers=self.readers, proofs=proofs).act(action)
+        Recoverer(scope=scope, members=self.members(scope), proofs=proofs).act(action)
 
     def _replace(self, scope: Scope, action: ReplaceMember) -> None:
         """Stop a member for a restart, after a live read: the others run, and list it."""

@@ -25,8 +25,7 @@ from etcd_operator.controllers.etcd_cluster.observe.readiness import ReadinessWr
 from etcd_operator.controllers.etcd_cluster.peer_status import PeerStatusWriter
 from etcd_operator.controllers.etcd_cluster.reconciler import ClusterReconciler
 from etcd_operator.controllers.etcd_cluster.recovery.absences import Absences
-from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers
-from etcd_operator.controllers.etcd_cluster.recovery.readings import Readings
+from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers, Readings
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits, UpgradeWatch
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.decide.member_names import cluster_of_member

@@ -49,7 +49,7 @@ class PersistedState:
         """The IDs of the etcd clusters that recoveries have given up; not that of one under way."""
         if self.recovery is None:
             return frozenset()
-        return frozenset({self.recovery.replaces, *self.recovery.former}) - {"", self.cluster_id}
+        return frozenset(self.recovery.given_up_ids) - {self.cluster_id}
 
     @property
     def is_adopting(self) -> bool:

@@ -154,7 +154,7 @@ def of_one_history(persisted: PersistedState, answers: Mapping[str, Answer]) -> 
     return {
         name: answer
         for name, answer in answers.items()
-        if name == recovery.seed or answer.cluster_id == recovery.replaces
+        if name == recovery.seed or recovery.gives_up(answer.cluster_id)
     }
 
 
@@ -166,7 +166,7 @@ def authoritative(persisted: PersistedState, answers: Iterable[Answer]) -> list[
     """
     answers, recovery = list(answers), persisted.recovery_under_way
     if recovery is not None:
-        return [answer for answer in answers if answer.cluster_id != recovery.replaces] or answers
+        return [answer for answer in answers if not recovery.gives_up(answer.cluster_id)] or answers
     known = [answer for answer in answers if answer.cluster_id == persisted.cluster_id]
     return known or [answer for answer in answers if answer.cluster_id not in persisted.given_up_ids]
 

@@ -18,7 +18,6 @@ from etcd_operator.controllers.etcd_cluster.decide.first_start import (
     is_resuming,
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import PeerFinding
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_in_place
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import ONLY_LOST, missing, origin, source_of
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.holds import PEER_REFUSED
@@ -157,7 +156,9 @@ def available(state: ClusterState) -> ConditionValue:
 def _serves_still(state: ClusterState) -> bool:
     """Whether clients reach the cluster that a restore in place will give up."""
     recovery = state.persisted.recovery
-    return is_in_place(recovery) and state.has_quorum and not state.backups.is_closed
+    if recovery is None or not recovery.is_in_place:
+        return False
+    return state.has_quorum and not state.backups.is_closed
 
 
 def is_adopting(state: ClusterState) -> bool:
@@ -170,16 +171,16 @@ def _loss(state: ClusterState) -> ConditionValue | None:
     recovery, bootstrap = state.persisted.recovery, state.persisted.bootstrap
     if recovery is None:
         return _first_loss(state)
-    if recovery.authority == "Creation":
+    if recovery.is_at_creation:
         return None  # restored on request
-    if not recovery.replaces or (_serves_still(state) and state.persisted.is_recovering):
+    if not recovery.replaces_cluster or (_serves_still(state) and state.persisted.is_recovering):
         # Without effect, until now at least; but the cluster itself may be the result of an earlier one.
         if bootstrap is None or not is_recovery_token(state.desired.uid, bootstrap.token):
             return _first_loss(state)
         earlier = f"an earlier recovery recovered the cluster as {bootstrap.members[0]}"
         return True, "RecoveredFromSurvivor", f"{earlier}: {ONLY_LOST}"
     reason = "RecoveredFromSurvivor" if recovery.backup is None else "RecoveredFromBackup"
-    if is_in_place(recovery):
+    if recovery.is_in_place:
         reason = "RestoredInPlace"
     restored = f"recovery {recovery.generation} restored the data of {source_of(recovery)}"
     return True, reason, f"{restored}: {missing(recovery)}{origin(recovery)}"

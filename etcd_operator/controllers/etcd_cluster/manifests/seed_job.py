@@ -5,7 +5,7 @@ It is owned by the EtcdCluster. After its end it is deleted in time; a repetitio
 
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.api.recoveries import Recovery, StoredBackup
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests.persistent import member_host
 from etcd_operator.controllers.shared.decide.member_names import ordinal_of
@@ -47,8 +47,8 @@ def job(
 
     claim_uid: of the claim, so that another one of that name is not taken for it.
     """
-    metadata, seed, backup = _metadata(cluster), recovery.seed, recovery.source
-    if not isinstance(backup, StoredBackup):
+    metadata, seed, backup = _metadata(cluster), recovery.seed, recovery.stored_backup
+    if backup is None:
         raise TypeError(f"recovery {recovery.generation} restores no EtcdBackup")
     peers = {seed: url_of(member_host(cluster.name, cluster.namespace, seed), PEER_PORT)}
     member = RestoredMember(name=seed, ordinal=ordinal_of(seed), peer_urls=peers, token=recovery.token)

@@ -74,9 +74,7 @@ def write_seed(scope: Scope, claim: ClaimFacts, served: MemberList, version: str
 
 def write_given_up(scope: Scope, claim: ClaimFacts) -> None:
     """From this write on the claim is nobody's: no rule sees it but to leave its number alone."""
-    recovery = scope.state.persisted.recovery
-    if recovery is None:
-        return
+    recovery = scope.recovery
     _annotate(
         scope,
         claim,

@@ -7,7 +7,6 @@ from etcd_operator.api import coreos
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.controllers.etcd_cluster.decide.actions import DropPod, ReplaceMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_automatic
 from etcd_operator.controllers.etcd_cluster.manifests import seed, survivor_reader
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR, MOUNT_PATH
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnAction, Scope
@@ -76,8 +75,8 @@ class EphemeralMembers:
 
     def keep_clients_from(self, name: str) -> None:
         """By that label: a pod on a node that is not connected runs on, however it is deleted."""
-        recovery, pod = self.scope.state.persisted.recovery, self.scope.member(name).pod
-        if is_automatic(recovery) and pod is not None and pod.is_routed:
+        pod = self.scope.member(name).pod
+        if self.scope.recovery.is_automatic and pod is not None and pod.is_routed:
             self.scope.objects.label(resources.PODS, pod, {coreos.APP_LABEL: None})
 
     def reader(self, name: str, *, number: int, image: str, token: str) -> RawObject:

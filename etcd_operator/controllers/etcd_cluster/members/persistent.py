@@ -127,9 +127,9 @@ class PersistentMembers:
     def open_seed(self, name: str) -> None:
         """Clients, and peers that resolve names, find the members of the new cluster from now on."""
         desired, objects = self.scope.desired, self.scope.objects
-        recovery = desired.persisted.recovery
+        recovery = self.scope.recovery
         found = objects.client.get(resources.SERVICES, objects.key(desired.name), Written)
-        if found.metadata.controller_uid != desired.uid or recovery is None:
+        if found.metadata.controller_uid != desired.uid:
             raise Conflict(f"Service {desired.name} is not this cluster's")
         bootstrap = Bootstrap(members=(name,), token=recovery.token)
         renewed = replace(desired, persisted=replace(desired.persisted, bootstrap=bootstrap))
@@ -193,8 +193,8 @@ class PersistentMembers:
 
     def _annotate_seed(self, name: str, served: MemberList) -> None:
         """First the peer: its next pod starts from the data. Then the claim: now there is no way back."""
-        member, recovery = self.scope.member(name), self.scope.state.persisted.recovery
-        if member.peer is None or member.claim is None or recovery is None:
+        member, recovery = self.scope.member(name), self.scope.recovery
+        if member.peer is None or member.claim is None:
             raise Unavailable(f"{name} has no peer or no claim")
         bootstrap = persistent.peer_bootstrap(self.scope.desired, name, Resuming(token=recovery.token))
         spec = {"op": "replace", "path": "/spec/bootstrap", "value": msgspec.to_builtins(bootstrap)}
@@ -253,7 +253,7 @@ class PersistentMembers:
         if member.claim is not None:
             claims.write_given_up(self.scope, member.claim)
         if member.peer is not None:
-            whose = of_replaced(self.scope.state.persisted.recovery)
+            whose = of_replaced(self.scope.recovery)
             self._remove_peer(member.peer, whose, keeps_claim=True)
 
 

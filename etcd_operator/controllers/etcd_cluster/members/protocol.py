@@ -6,13 +6,14 @@ from datetime import datetime
 from typing import Protocol
 
 from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.actions import KindAction, ReplaceMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RetireMember
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.objects import Objects, RecordEvent
-from etcd_operator.errors import Unavailable
+from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Pod
@@ -43,6 +44,14 @@ class Scope:
     def desired(self) -> DesiredCluster:
         """The cluster as requested."""
         return self.state.desired
+
+    @property
+    def recovery(self) -> Recovery:
+        """The recovery on record. Raises Conflict without one."""
+        recovery = self.state.persisted.recovery
+        if recovery is None:
+            raise Conflict(f"no recovery of {self.desired.name} is on record")
+        return recovery
 
     def member(self, name: str) -> Member:
         """The member as it was seen; one without any object if it was not."""

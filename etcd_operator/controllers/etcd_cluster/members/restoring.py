@@ -92,16 +92,16 @@ class Restoring:
         self.scope.create(resources.JOBS, job, "JobCreated")
 
     def _recovery(self) -> tuple[Recovery, StoredBackup]:
-        recovery = self.scope.state.persisted.recovery
-        if recovery is None or not isinstance(recovery.source, StoredBackup):
+        recovery = self.scope.recovery
+        if recovery.stored_backup is None:
             raise Conflict("no backup is being restored")
-        return recovery, recovery.source
+        return recovery, recovery.stored_backup
 
     def _drop_filling(self, name: str) -> None:
         """Never where the seed was found to serve: the volume of its data must not be deleted after that."""
         desired, objects = self.scope.desired, self.scope.objects
-        recovery = self.scope.state.persisted.recovery
-        if recovery is None or not isinstance(recovery.source, StoredBackup):
+        recovery = self.scope.recovery
+        if recovery.stored_backup is None:
             return
         claim = objects.find(resources.CLAIMS, name, Written)
         found = claim.metadata.annotations if claim is not None else {}

@@ -34,7 +34,7 @@ from etcd_operator.controllers.etcd_cluster.observe.labels import unlabelled
 from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.observe.slots import PagesNeeded
 from etcd_operator.controllers.etcd_cluster.recovery.absences import Absences
-from etcd_operator.controllers.etcd_cluster.recovery.readings import Readings
+from etcd_operator.controllers.etcd_cluster.recovery.readers import Readings
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.manifests.urls import host_of

@@ -20,16 +20,10 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     RetireMember,
     SetSeedExistingOnly,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
-    is_automatic,
-    is_filled_by_job,
-    is_in_place,
-)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
 from etcd_operator.controllers.etcd_cluster.manifests.steps import SKIP_STEPS
 from etcd_operator.controllers.etcd_cluster.members.protocol import AnnotateSeed, Members, Scope
 from etcd_operator.controllers.etcd_cluster.recovery.proofs import RecoveryProofs
-from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers
 from etcd_operator.errors import Conflict
 from etcd_operator.kube import resources
 
@@ -40,21 +34,24 @@ class Recoverer:
 
     scope: Scope
     members: Members
-    readers: Readers
     proofs: RecoveryProofs
 
     def act(self, action: RecoveryAction) -> None:
         """Carry it out. Raises Conflict when the plan is outdated."""
         match action:
-            case ConfirmLoss() | ConfirmNothingLeft() | ConfirmSilence():
-                self.proofs.confirm(action)
+            case ConfirmLoss():
+                self.proofs.confirm_loss(action)
+            case ConfirmNothingLeft():
+                self.proofs.confirm_nothing_left(action)
+            case ConfirmSilence():
+                self.proofs.confirm_silence(action)
             case SetSeedExistingOnly():
                 self._set_existing_only(action)
             case RetireMember():
                 self._retire(action)
             case AddReader():
                 found = self.proofs.pod_as_seen(action.name, self.scope.pod(action.name).uid)
-                self.readers.add(self.scope, self.members, action.name, found)
+                self.proofs.readers.add(self.scope, self.members, action.name, found)
             case DropSeed():
                 self._drop_seed(action.name)
             case DropUnassigned():
@@ -67,15 +64,15 @@ class Recoverer:
     def _set_existing_only(self, action: SetSeedExistingOnly) -> None:
         """First the pod, so that it can start again without the survivor; then what outlives it."""
         served = self.proofs.assert_serves(action.name, action.revision)
-        recovery, pod = self.scope.state.persisted.recovery, self.scope.pod(action.name)
+        recovery, pod = self.scope.recovery, self.scope.pod(action.name)
         outlives_pod = self.scope.state.kind.outlives_pod
-        if not outlives_pod and is_automatic(recovery) and not pod.is_final_seed:
+        if not outlives_pod and recovery.is_automatic and not pod.is_final_seed:
             self.proofs.assert_leaderless(action.name)
         self.scope.objects.annotate(resources.PODS, pod, SKIP_STEPS)
         if not outlives_pod:
             return
         claim = self.scope.member(action.name).claim
-        if claim is not None and not claim.cluster_id and not self._is_in_place:
+        if claim is not None and not claim.cluster_id and not recovery.is_in_place:
             self.proofs.assert_leaderless(action.name)
         self.members.act(AnnotateSeed(name=action.name, served=served))
 
@@ -85,19 +82,13 @@ class Recoverer:
             self.members.act(action)
         else:
             self.members.keep_clients_from(action.name)
-            self.members.remove(action.name, of_replaced(self.scope.state.persisted.recovery))
-
-    @property
-    def _is_in_place(self) -> bool:
-        recovery = self.scope.state.persisted.recovery
-        return is_in_place(recovery)
+            self.members.remove(action.name, of_replaced(self.scope.recovery))
 
     def _drop_seed(self, name: str) -> None:
         """In place no quorum is needed: a person has withdrawn the request, and nothing was given up."""
-        if not self._is_in_place:
+        if not self.scope.recovery.is_in_place:
             self.proofs.assert_old_quorum()
-        recovery = self.scope.state.persisted.recovery
-        if recovery is not None and is_filled_by_job(recovery):
+        if self.scope.recovery.stored_backup is not None:
             self.members.act(DropFilling(name=name))
         self.members.remove(name, ", which is not needed any more")
 

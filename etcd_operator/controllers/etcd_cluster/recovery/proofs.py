@@ -6,12 +6,10 @@ survivor knows of voters that could still elect a leader (`recovery.proof` expla
 proof). From then on a linearizable read at the seed precedes each act.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any
 
-from etcd_operator.api.recoveries import OfflineSurvivor
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
@@ -19,6 +17,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmSilence,
     ReadMember,
 )
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.controllers.etcd_cluster.membership import DEADLINE
 from etcd_operator.controllers.etcd_cluster.observe.addresses import client_endpoint
@@ -32,37 +31,19 @@ from etcd_operator.etcd.values import EtcdMember, MemberList, Status
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod
 
-MemberAt = Callable[[DesiredCluster, str], str]
-"""The member that peers reach under a host name (see `dialects.base`)."""
-
-LabelsOf = Callable[[DesiredCluster, str], dict[str, str]]
-"""The labels of a member's pods (see `dialects.base`)."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryProofs:
-    """Of one cluster. `confirm` and the assertions raise Conflict where the plan is outdated."""
+    """Of one cluster. All methods raise Conflict where the plan is outdated."""
 
     scope: Scope
     channels: Channels
     on_call: OnCall
-    member_at: MemberAt
-    labels_of: LabelsOf
+    dialect: Dialect[Any]
     readers: Readers
 
-    def confirm(self, action: ConfirmLoss | ConfirmNothingLeft | ConfirmSilence) -> None:
-        """Confirm the facts that a recovery begins with, and report the loss."""
-        match action:
-            case ConfirmLoss():
-                self._confirm_loss(action)
-            case ConfirmNothingLeft():
-                self._confirm_nothing_left(action)
-            case ConfirmSilence():
-                self._confirm_silence(action)
-            case _:
-                assert_never(action)
-
-    def _confirm_loss(self, action: ConfirmLoss) -> None:
+    def confirm_loss(self, action: ConfirmLoss) -> None:
+        """No quorum can return; report that."""
         for name in action.gone:
             found = self.pod(name)
             if found is not None and not found.is_finished:
@@ -88,7 +69,7 @@ class RecoveryProofs:
         if action.backup:
             _assert_behind(member.name, report.revision, action.backup)
 
-    def _confirm_nothing_left(self, action: ConfirmNothingLeft) -> None:
+    def confirm_nothing_left(self, action: ConfirmNothingLeft) -> None:
         """By a live list: not by labels, which may be lost, but by owner and by name."""
         desired = self.scope.desired
         for pod in self._pods():
@@ -99,7 +80,7 @@ class RecoveryProofs:
         if action.is_loss:
             self.scope.report("QuorumLost", action.message)
 
-    def _confirm_silence(self, action: ConfirmSilence) -> None:
+    def confirm_silence(self, action: ConfirmSilence) -> None:
         """Nobody follows a leader now, whatever the caches show of their pods."""
         for name, uid in action.survivors:
             status = self._etcd(self._endpoint_of(name, uid, may_leave=True)).status()
@@ -164,8 +145,7 @@ class RecoveryProofs:
         etcd = self._etcd(self._endpoint_of(name, self.scope.pod(name).uid))
         listed = etcd.member_list(linearizable=True)
         names = [self._name_of(member) for member in listed.members]
-        recovery = self.scope.state.persisted.recovery
-        is_new = recovery is not None and listed.cluster_id != recovery.replaces
+        is_new = not self.scope.recovery.gives_up(listed.cluster_id)
         if not is_new or names != [name] or etcd.status().revision < revision:
             raise Conflict(f"{name} does not serve the recovered data: the old cluster is not changed")
         return listed
@@ -201,9 +181,8 @@ class RecoveryProofs:
 
     def assert_as_read(self) -> None:
         """A survivor that answered nobody still does not: its reader ends when it follows a leader."""
-        recovery = self.scope.state.persisted.recovery
-        source = recovery.source if recovery is not None else None
-        if not isinstance(source, OfflineSurvivor):
+        source = self.scope.recovery.offline_survivor
+        if source is None:
             return
         survivor = self.scope.state.by_name.get(source.name)
         pod = survivor.pod if survivor is not None and survivor.answer is None else None
@@ -220,7 +199,7 @@ class RecoveryProofs:
         return self._name(member.name, member.peer_urls)
 
     def _name(self, name: str, peer_urls: Iterable[str]) -> str:
-        hosts = (self.member_at(self.scope.desired, host_of(peer_url)) for peer_url in peer_urls)
+        hosts = (self.dialect.member_at(self.scope.desired, host_of(peer_url)) for peer_url in peer_urls)
         return name or next(hosts, "")
 
     def _endpoint_of(self, name: str, uid: str, *, may_leave: bool = False) -> str:
@@ -245,7 +224,7 @@ class RecoveryProofs:
 
     def _pods_of(self, name: str) -> tuple[Pod, ...]:
         """Those with the labels of this member, live."""
-        labels = self.labels_of(self.scope.desired, name)
+        labels = self.dialect.member_labels(self.scope.desired, name)
         return self._pods(",".join(f"{key}={value}" for key, value in labels.items()))
 
     def _pods(self, selector: str = "") -> tuple[Pod, ...]:

@@ -1,21 +1,32 @@
-"""Adds readers to the pods of members that answer nobody, and asks them right before an irreversible act.
+"""What is read of members that restarted without a quorum, by readers that are added to their pods.
 
-What they are is in `manifests.survivor_reader`; what they report in passes is in `recovery.readings`.
+In passes they are asked on threads of their own; right before an irreversible act they are asked again. See
+`recovery.offline`, `manifests.survivor_reader` and `programs.survivor_reader`.
 """
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import OfflineSurvivor
+from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.actions import Reader, Seeding, Start
-from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts
+from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ReadMember
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
+from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import (
+    has_found_leader,
+    kept_from,
+    reading_of,
+)
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import reader_of
 from etcd_operator.controllers.etcd_cluster.members.protocol import Members, Scope
-from etcd_operator.controllers.shared.inquiries import AskSurvivor
+from etcd_operator.controllers.shared.inquiries import AskSurvivor, Inquiries, PodServer
+from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.errors import Conflict, NotLeading, TerminalError, Unavailable
+from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod, Written
@@ -25,17 +36,23 @@ from etcd_operator.pods.reports import SurvivorReport
 
 SUBRESOURCE = "ephemeralcontainers"
 
+ASK_AGAIN = 1.0
+
+PATIENCE = 120.0
+"""Seconds for a reader to be added, to start and to read some gigabytes, before that is a problem."""
+
+REFUSED_SECONDS = 30.0
+"""For how long no reader is added to a pod after the API server has refused one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Readers:
-    """own_image: the operator's. ask: a reader. refused: called where the API server refuses one, and why.
-
-    note_failure: called where it does not answer, or with a failure; whether that counts as a refusal by now.
-    """
+    """Adds them, and asks them live."""
 
     own_image: Callable[[], str]
     ask: AskSurvivor
-    refused: Callable[[PodFacts, str], None]
+    refused: Callable[[PodFacts, str], None]  # called where the API server refuses one, and why
+    # called where the API server does not answer, or fails; whether that counts as a refusal by now
     note_failure: Callable[[Key, PodFacts], bool]
 
     def add(self, scope: Scope, members: Members, name: str, found: Pod) -> None:
@@ -108,3 +125,108 @@ def _add(scope: Scope, found: Pod, container: RawObject) -> None:
         version=found.metadata.resource_version,
         subresource=SUBRESOURCE,
     )
+
+
+@dataclass(eq=False, kw_only=True)
+class Readings:
+    """Of the clusters of one API group."""
+
+    inquiries: Inquiries[SurvivorReport]
+    clock: Clock
+    waits: Waits
+    _lost_since: dict[Key, float] = field(default_factory=dict)
+    _refused: dict[str, tuple[str, float]] = field(default_factory=dict)
+    _asked: dict[Key, set[str]] = field(default_factory=dict)
+
+    def __call__(self, key: Key, state: ClusterState) -> ClusterState:
+        """The state with what was read of its members; unchanged where a quorum answers."""
+        if state.has_quorum or not state.persisted.is_bootstrapped:
+            self.forget(key)
+            return state
+        self._lost_since.setdefault(key, self.clock.monotonic())
+        return replace(state, members=tuple(self._with_reading(key, state, m) for m in state.members))
+
+    def forget(self, key: Key) -> None:
+        """Nothing of it has to be read any more."""
+        self._lost_since.pop(key, None)
+        for name in self._asked.pop(key, set()):
+            self.inquiries.forget(Key(key.namespace, name))
+            self.waits.forget(Key(key.namespace, name))
+
+    def refuse(self, pod: PodFacts, problem: str) -> None:
+        """Remember why no reader could be added to a pod."""
+        now = self.clock.monotonic()
+        # What has expired may be of pods that are gone: no pass asks for those again.
+        for uid, (_, until) in list(self._refused.items()):
+            if until <= now:
+                self._refused.pop(uid, None)
+        self._refused[pod.uid] = problem, now + REFUSED_SECONDS
+
+    def note_failure(self, key: Key, pod: PodFacts) -> bool:
+        """Note that a reader could not be added to a pod of this cluster; whether that has lasted."""
+        self._asked.setdefault(key, set()).add(pod.name)
+        return self.waits.seconds(Key(key.namespace, pod.name), pod.uid) >= PATIENCE
+
+    def _with_reading(self, key: Key, state: ClusterState, member: Member) -> Member:
+        pod = member.pod
+        if pod is None or member.answer is not None or member.refusal is not None:
+            return member
+        problem, until = self._refused.get(pod.uid, ("", 0.0))
+        if problem and self.clock.monotonic() < until:
+            return replace(member, unreadable=problem)
+        self._refused.pop(pod.uid, None)
+        if pod.reader is None or not pod.is_running:
+            return member
+        if pod.reader.has_ended:
+            ended = self._seconds_since(pod.reader.ended_at), self._lost_for(key, state)
+            return replace(
+                member,
+                unreadable=kept_from(pod.reader, *ended),
+                followed_a_leader=has_found_leader(pod.reader, *ended),
+            )
+        return self._asked_about(key, state, member, pod, pod.reader)
+
+    def _lost_for(self, key: Key, state: ClusterState) -> float:
+        """Seconds since the quorum was lost, as far as this process or the status knows it.
+
+        The status begins anew where it was Unknown for a while whether a quorum answers. This does not, nor
+        when the Lease is lost: what a reader has found would count as of an earlier loss, and members that
+        follow a leader would be given up (decision 004).
+        """
+        return max(state.unavailable_for, self.clock.monotonic() - self._lost_since[key])
+
+    def _seconds_since(self, time: str) -> float:
+        return (self.clock.now() - instant(time)).total_seconds()
+
+    def _asked_about(
+        self, key: Key, state: ClusterState, member: Member, pod: PodFacts, reader: ReaderFacts
+    ) -> Member:
+        name = Key(key.namespace, member.name)
+        self._asked.setdefault(key, set()).add(member.name)
+        self.waits.end(name, pod.uid)
+        waited = self.waits.seconds(name, pod.uid + reader.name)
+        problem, is_wrong = reader.problem or "its reader does not run yet", bool(reader.problem)
+        if reader.is_running and pod.ip:
+            report = self._report(name, state, pod, reader)
+            if not report.problem:
+                self.waits.end(name, pod.uid + reader.name)
+                return replace(member, reading=reading_of(report, member))
+            problem, is_wrong = report.problem, not (report.is_passing or report.has_leader)
+        is_wrong = is_wrong or waited >= PATIENCE
+        return replace(member, unreadable=problem if is_wrong else "")
+
+    def _report(self, name: Key, state: ClusterState, pod: PodFacts, reader: ReaderFacts) -> SurvivorReport:
+        """What the reader reports; as its problem, why it reports nothing."""
+        server = PodServer(
+            uid=pod.uid + reader.name,
+            owner=state.desired.uid,
+            address=(pod.ip, READER_PORT),
+            token=reader.token,
+        )
+        self.inquiries.renew(name, server, ASK_AGAIN)
+        answer = self.inquiries.last_answer(name, state.desired.uid)
+        if answer.report is None or answer.problem or answer.uid != server.uid:
+            return SurvivorReport(
+                problem=answer.problem or "its reader has not answered yet", is_passing=True
+            )
+        return answer.report

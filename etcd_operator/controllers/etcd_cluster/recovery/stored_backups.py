@@ -15,7 +15,6 @@ from etcd_operator.api.improbable import EtcdCluster
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_filled_by_job
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts, CompletedBackup
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import named
@@ -103,7 +102,7 @@ class StoredBackups:
         then from the cache, where one may appear that was created late.
         """
         recovery = state.persisted.recovery
-        if recovery is None or not is_filled_by_job(recovery):
+        if recovery is None or recovery.stored_backup is None:
             return None
         seed, uid = state.by_name.get(recovery.seed), state.desired.uid
         name, is_recovering = seed_job.job_name(state.desired, recovery), state.persisted.is_recovering

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.recovery.readings import PATIENCE
+from etcd_operator.controllers.etcd_cluster.recovery.readers import PATIENCE
 from unit.fakes.apiserver.faults import Answer, Request
 from unit.fakes.apiserver.kinds import PODS, SERVICES
 from unit.passes.bench import Bench, bootstrapped

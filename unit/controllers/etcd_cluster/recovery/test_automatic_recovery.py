@@ -6,7 +6,7 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import LONGEST_GAP, STABLE_AFTER
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import CLOCKS, READ_MAJORITY_AFTER
-from etcd_operator.controllers.etcd_cluster.recovery.readings import PATIENCE
+from etcd_operator.controllers.etcd_cluster.recovery.readers import PATIENCE
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
 from unit.controllers.shared.test_unreadable import restore, spoil
 from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault

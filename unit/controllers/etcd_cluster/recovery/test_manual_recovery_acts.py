@@ -61,7 +61,8 @@ class Acts:
         desired = dialect.desired(cluster)
         members = tuple(self._member(made, pod) for pod in made.api.objects.select(PODS))
         self.uids = {member.name: member.pod.uid for member in members if member.pod is not None}
-        self.state = ClusterState(desired=desired, members=members)
+        persisted = replace(desired.persisted, recovery=FOREIGN)
+        self.state = ClusterState(desired=replace(desired, persisted=persisted), members=members)
         self._made, self._channels, self._dialect = made, channels, dialect
 
     def _member(self, made: Bench, pod: Any) -> Member:
@@ -214,8 +215,7 @@ def test_nobody_of_another_cluster_vouches_for_the_old_one(made: Bench, channels
 
 def test_a_service_that_is_somebody_elses_is_not_edited(made: Bench, channels: Channels) -> None:
     acts = Acts(made, channels)
-    persisted = replace(acts.state.persisted, recovery=FOREIGN)
-    acts.state = replace(acts.state, desired=replace(acts.state.desired, persisted=persisted, uid="another"))
+    acts.state = replace(acts.state, desired=replace(acts.state.desired, uid="another"))
     before = made.get(SERVICES)
     with pytest.raises(Conflict, match="Service c is not this cluster's"):
         acts.act(OpenSeed(name="c-3"))
@@ -227,7 +227,6 @@ def beside(made: Bench, acts: Acts, **changes: Any) -> None:
     etcd = made.etcd.etcd
     with etcd.changed:
         etcd.members[:] = [each for each in etcd.members if each.name == "c-2"]
-    persisted = replace(acts.state.persisted, recovery=FOREIGN)
     (seed,) = (m for m in acts.state.members if m.name == "c-2")
     assert seed.claim is not None
     assert seed.answer is not None
@@ -235,9 +234,7 @@ def beside(made: Bench, acts: Acts, **changes: Any) -> None:
         seed, claim=replace(seed.claim, cluster_id=""), answer=replace(seed.answer, cluster_id="feed")
     )
     old = replace(seed, name="c-9", answer=answer("c-9", LISTED, cluster_id="c0de", **changes))
-    acts.state = replace(
-        acts.state, desired=replace(acts.state.desired, persisted=persisted), members=(seed, old)
-    )
+    acts.state = replace(acts.state, members=(seed, old))
 
 
 def test_a_seed_is_not_set_existing_only_when_an_old_member_follows_a_leader_again(
@@ -264,11 +261,7 @@ def test_a_seed_that_lost_its_peer_is_not_set_existing_only(made: Bench, channel
     etcd = made.etcd.etcd
     with etcd.changed:
         etcd.members[:] = [each for each in etcd.members if each.name == "c-2"]
-    persisted = replace(acts.state.persisted, recovery=FOREIGN)
-    members = tuple(replace(m, peer=None) for m in acts.state.members)
-    acts.state = replace(
-        acts.state, desired=replace(acts.state.desired, persisted=persisted), members=members
-    )
+    acts.state = replace(acts.state, members=tuple(replace(m, peer=None) for m in acts.state.members))
     before = made.get(CLAIMS, "c-2")
     with pytest.raises(OperatorError, match="c-2 has no peer or no claim"):
         acts.act(SetSeedExistingOnly(name="c-2", revision=0))

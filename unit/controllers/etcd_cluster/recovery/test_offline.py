@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import READ_AFTER, READ_MAJORITY_AFTER
-from etcd_operator.controllers.etcd_cluster.recovery.readings import Readings
+from etcd_operator.controllers.etcd_cluster.recovery.readers import Readings
 from etcd_operator.keys import Key
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
 from unit.fakes.apiserver import Kind

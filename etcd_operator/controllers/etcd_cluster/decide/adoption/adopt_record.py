@@ -88,6 +88,6 @@ def may_have_adopted(state: ClusterState) -> bool:
     The API server accepts spec.adopt for such a resource (see `definitions.adoption_validations`).
     """
     bootstrap, recovery = state.persisted.bootstrap, state.persisted.recovery
-    if state.persisted.adoption is not None or (recovery is not None and recovery.replaces):
+    if state.persisted.adoption is not None or (recovery is not None and recovery.replaces_cluster):
         return False
     return bootstrap is not None and not bootstrap.members

@@ -8,7 +8,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import CreateClosedService
 from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import was_found_to_serve
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_in_place
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 
 
@@ -38,7 +37,7 @@ def _needs_service(state: ClusterState, member: Member) -> bool:
 def _gives_up(state: ClusterState) -> bool:
     """Whether a restore in place has passed the point of no return: no client may reach the old members."""
     recovery = state.persisted.recovery_under_way
-    if recovery is None or not is_in_place(recovery):
+    if recovery is None or not recovery.is_in_place:
         return False
     seed = state.by_name.get(recovery.seed)
     return seed is not None and was_found_to_serve(seed.claim, recovery)

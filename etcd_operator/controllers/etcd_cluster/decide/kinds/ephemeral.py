@@ -1,5 +1,6 @@
 """Ephemeral members: bare pods, whose data ends with them."""
 
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind, Numbers
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
 
@@ -44,9 +45,9 @@ class _Ephemeral(Kind):
         pod = member.pod
         return pod.node if pod is not None and not pod.is_on_lost_node else ""
 
-    def is_final_seed(self, seed: Member, *, replaces: str, serves: bool) -> bool:
+    def is_final_seed(self, seed: Member, recovery: Recovery, *, serves: bool) -> bool:
         """Its pod keeps that."""
-        del replaces, serves
+        del recovery, serves
         return seed.pod is not None and seed.pod.is_final_seed
 
     def is_seed_lost(self, seed: Member, *, is_final: bool, is_filled: bool) -> bool:

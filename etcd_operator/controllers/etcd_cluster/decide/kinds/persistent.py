@@ -1,5 +1,6 @@
 """Persistent members: EtcdPeers, whose data is on claims that outlive pods, nodes and the cluster."""
 
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind, Numbers
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
 
@@ -56,14 +57,14 @@ class _Persistent(Kind):
         del member
         return ""
 
-    def is_final_seed(self, seed: Member, *, replaces: str, serves: bool) -> bool:
+    def is_final_seed(self, seed: Member, recovery: Recovery, *, serves: bool) -> bool:
         """Its claim has the ID of the new cluster.
 
         Where the claim is being deleted only as long as the seed serves, and stays: it will not start again.
         An etcd answers for a while after its deletion has begun.
         """
         claim, pod, peer = seed.claim, seed.pod, seed.peer
-        if claim is None or claim.cluster_id in ("", replaces):
+        if claim is None or not claim.cluster_id or recovery.gives_up(claim.cluster_id):
             return False
         stays = pod is not None and not pod.is_terminating and peer is not None and not peer.is_terminating
         return not claim.is_terminating or (stays and serves)

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, PodFacts
 
 
@@ -75,10 +76,10 @@ class Kind(ABC):
         """The node with which its data is lost, where the pod does not show that; empty for none."""
 
     @abstractmethod
-    def is_final_seed(self, seed: Member, *, replaces: str, serves: bool) -> bool:
+    def is_final_seed(self, seed: Member, recovery: Recovery, *, serves: bool) -> bool:
         """Whether the seed of a recovery was found to serve: others may have been changed since.
 
-        replaces: the ID of the etcd cluster that is given up. serves: whether the seed has all data now.
+        serves: whether the seed has all data now.
         """
 
     @abstractmethod

@@ -20,48 +20,36 @@ class ReadMember(OnMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmLoss:
-    """Make sure, live, that no quorum can ever return: nothing that follows may happen otherwise.
+    """Make sure, live, that no quorum can ever return: nothing that follows may happen otherwise."""
 
-    gone: members whose pods must be missing. survivors: names and pod UIDs of the members that
-    answer; none of them may know of a quorum that could still come about. read: those that answer nobody,
-    and the SHA-256 of their databases, for whom the same holds. backup: the revision of the
-    backup that is restored instead of their data, which none of them may have reached; 0 without one.
-    silent: members that are given up without a person although their pods exist; none of them may answer.
-    """
-
-    gone: tuple[str, ...]
+    gone: tuple[str, ...]  # members whose pods must be missing
+    # names and pod UIDs of those that answer; none may know of a quorum that could still come about
     survivors: tuple[tuple[str, str], ...]
     message: str
+    # the revision of the backup that is restored, which no survivor may have reached; 0 without one
     backup: int = 0
-    silent: tuple[str, ...] = ()
-    read: tuple[ReadMember, ...] = ()
+    silent: tuple[str, ...] = ()  # given up without a person, with their pods; none may answer
+    read: tuple[ReadMember, ...] = ()  # survivors that answer nobody
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmNothingLeft:
-    """Make sure, live, that no pod of the cluster may have data: nothing that follows may happen otherwise.
-
-    is_loss: there were members; report it.
-    """
+    """Make sure, live, that no pod of the cluster may have data: else nothing that follows may happen."""
 
     message: str
-    is_loss: bool = True
+    is_loss: bool = True  # there were members; report it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmSilence:
-    """Make sure, live, that no member follows a leader: nothing that follows may happen otherwise.
+    """Make sure, live, that no member follows a leader: nothing that follows may happen otherwise."""
 
-    survivors: their names and pod UIDs. read: those that answer nobody. given_up: names of all others;
-    whatever pods they have by now, none of them may follow a leader. silent: names of members that are given
-    up without a person; whatever pods they have by now, none of them may answer.
-    """
-
-    survivors: tuple[tuple[str, str], ...]
+    survivors: tuple[tuple[str, str], ...]  # names and pod UIDs of those that answer
     message: str
+    # all others; whatever pods they have by now, none may follow a leader
     given_up: tuple[str, ...] = ()
-    silent: tuple[str, ...] = ()
-    read: tuple[ReadMember, ...] = ()
+    silent: tuple[str, ...] = ()  # given up without a person; whatever pods they have by now, none may answer
+    read: tuple[ReadMember, ...] = ()  # survivors that answer nobody
 
 
 class AddReader(OnMember):

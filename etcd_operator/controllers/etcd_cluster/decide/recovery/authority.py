@@ -140,7 +140,7 @@ def is_recent(recovery: Recovery | None) -> bool:
 
     A proven recovery that followed it changes nothing of that.
     """
-    return recovery is not None and bool(recovery.replaces) and recovery.is_unstable
+    return recovery is not None and recovery.is_unstable and recovery.replaces_cluster
 
 
 def is_stabilizing(state: ClusterState) -> bool:
@@ -155,31 +155,25 @@ def is_stabilizing(state: ClusterState) -> bool:
 class Moment:
     """When a pass is made."""
 
-    epoch: int
-    """Another one once leadership was lost: what was remembered in an earlier one does not count."""
+    epoch: int  # another one once leadership was lost: what was remembered in an earlier one does not count
     monotonic: float
-    time: str
-    """For people (RFC 3339)."""
+    time: str  # for people (RFC 3339)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
     """Since when members have been missed without interruption."""
 
-    last: Moment
-    """The last pass."""
-    committed: int
-    """The highest index that `committed_by_others` has found."""
-    since: Mapping[str, Moment]
-    """When each member was first missed, by name."""
+    last: Moment  # the last pass
+    committed: int  # the highest index that `committed_by_others` has found
+    since: Mapping[str, Moment]  # when each member was first missed, by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
     """Since when a quorum has answered after an automatic recovery."""
 
-    token: str
-    """Of that recovery."""
+    token: str  # the token of that recovery
     since: Moment
 
 

@@ -14,8 +14,6 @@ from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Me
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import DropSeed, ReopenClients
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
     claims_kept_by,
-    is_automatic,
-    is_in_place,
     record,
     recovery_name,
 )
@@ -24,7 +22,6 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
     RECHECK,
     SEED_POLL,
     held,
-    not_needed,
     reason_of,
     under_way,
     way_out,
@@ -45,15 +42,16 @@ def ending(state: ClusterState, recovery: Recovery, seed: Member | None) -> Plan
 
     Where the loss is proven no quorum can come back.
     """
-    if is_in_place(recovery):
+    if recovery.is_in_place:
         return _claim_going(state, recovery, seed) or _in_place(state, recovery)
-    if state.kind.can_prove_loss and not is_automatic(recovery):
+    if state.kind.can_prove_loss and not recovery.is_automatic:
         return None
     if not is_led(state, responders(state)):
         return None
+    why = f"a quorum of the members that were to be given up answers again: {recovery.seed} is not needed"
     if state.kind.can_prove_loss:
-        return _without_claim(state, recovery, seed)
-    return _end(state, recovery, "QuorumReturned", not_needed(recovery))
+        return _without_claim(state, recovery, seed, why)
+    return _end(state, recovery, "QuorumReturned", why)
 
 
 def _in_place(state: ClusterState, recovery: Recovery) -> Plan | None:
@@ -64,9 +62,8 @@ def _in_place(state: ClusterState, recovery: Recovery) -> Plan | None:
     return _end(state, recovery, "RestoreCancelled", CANCELLED)
 
 
-def _without_claim(state: ClusterState, recovery: Recovery, seed: Member | None) -> Plan:
+def _without_claim(state: ClusterState, recovery: Recovery, seed: Member | None, message: str) -> Plan:
     """Delete an ephemeral seed, then record the end."""
-    message = not_needed(recovery)
     if seed is not None:
         drops = () if seed.is_terminating else (DropSeed(name=seed.name),)
         return Plan.act(*drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
@@ -103,7 +100,7 @@ def was_found_to_serve(claim: ClaimFacts | None, recovery: Recovery) -> bool:
 
     It is written when the seed serves. From then on others may have been changed.
     """
-    return claim is not None and claim.cluster_id not in ("", recovery.replaces)
+    return claim is not None and bool(claim.cluster_id) and not recovery.gives_up(claim.cluster_id)
 
 
 def _claim_going(state: ClusterState, recovery: Recovery, seed: Member | None) -> Plan | None:

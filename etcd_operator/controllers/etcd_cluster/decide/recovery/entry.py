@@ -16,6 +16,7 @@ import msgspec
 from etcd_operator.api.recoveries import (
     REVISION_BUMP,
     Authority,
+    Backup,
     OfflineSurvivor,
     Recovery,
     Source,
@@ -62,9 +63,8 @@ _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 def recovery_name(recovery: Recovery) -> str:
     """The name by which a person requests this recovery, and no other; also of a restore in place."""
-    source = recovery.source.name
-    if recovery.backup is not None and not is_in_place(recovery):
-        source = f"backup:{source}"
+    is_marked = recovery.backup is not None and not recovery.is_in_place
+    source = f"backup:{recovery.source.name}" if is_marked else recovery.source.name
     return f"{recovery.replaces}/{source}/{recovery.generation}"
 
 
@@ -113,8 +113,7 @@ def next_from_tool(state: ClusterState, backup: BackupReport, authority: Authori
         time=backup.time,
         age=int(backup.age),
     )
-    bump = _bump(state, backup.revision)
-    return _next(state, source, authority, revision=backup.revision, version=backup.etcd_version, bump=bump)
+    return _next(state, source, authority, revision=backup.revision, version=backup.etcd_version)
 
 
 def next_from_stored(
@@ -130,26 +129,19 @@ def next_from_stored(
         url=backup.url,
         spec=backup.spec,
     )
-    bump = _bump(state, backup.revision)
-    return _next(state, source, authority, revision=backup.revision, version=version, bump=bump)
+    return _next(state, source, authority, revision=backup.revision, version=version)
 
 
 def next_at_creation(state: ClusterState, source: Source, version: str) -> Recovery:
     """The entry of a new cluster that begins with a backup, which only its seed will know."""
-    bump = bump_at(state.desired.created)
-    return _next(state, source, "Creation", revision=0, version=version, bump=bump)
+    return _next(state, source, "Creation", revision=0, version=version)
 
 
 def _next(
-    state: ClusterState,
-    source: Source,
-    authority: Authority,
-    *,
-    revision: int,
-    version: str,
-    bump: int = REVISION_BUMP,
+    state: ClusterState, source: Source, authority: Authority, *, revision: int, version: str
 ) -> Recovery:
-    former = state.persisted.recovery
+    persisted, former = state.persisted, state.persisted.recovery
+    ids = former.given_up_ids if former is not None else ()
     kept = (generation_in(claim.given_up_by) for claim in state.kept)
     # Kept claims may be of a deleted EtcdCluster of this name.
     generation = max([former.generation if former is not None else 0, *kept]) + 1
@@ -164,19 +156,11 @@ def _next(
         seed=state.desired.member_name(number),
         token=recovery_token(state.desired.uid, generation),
         replaces=state.persisted.cluster_id,
-        former=_former_ids(former, state.persisted.cluster_id),
-        bump=bump,
+        former=tuple(each for each in ids if each != persisted.cluster_id),
+        bump=bump_at(state.desired.created) if authority == "Creation" else _bump(state, source, revision),
         is_unstable=authority == "Automatic",
         given_up=_reported(state) if authority == "InPlace" else 0,
     )
-
-
-def _former_ids(former: Recovery | None, recorded: str) -> tuple[str, ...]:
-    """The IDs of the etcd clusters that this resource had before the recorded one."""
-    if former is None:
-        return ()
-    given_up = (former.replaces,) if former.replaces not in ("", recorded) else ()
-    return (*former.former, *given_up)
 
 
 # How much higher the revisions of the new cluster are
@@ -199,12 +183,14 @@ def bump_at(created: str, revision: int = 0) -> int:
     return begin - revision if revision < begin else begin
 
 
-def _bump(state: ClusterState, revision: int) -> int:
+def _bump(state: ClusterState, source: Source, revision: int) -> int:
     """For a backup of this cluster: at least `MOVED_ON` above all that were ever issued.
 
     Members report those of their cluster. Where they are lost, the last recovery shows with which ones the
     seed began that may have served since.
     """
+    if not isinstance(source, Backup):
+        return REVISION_BUMP
     former = state.persisted.recovery
     began = former.revision + former.bump if former is not None else 0
     ahead = max(0, max(began, _reported(state)) - revision) // MOVED_ON
@@ -229,25 +215,10 @@ def record(state: ClusterState, recovery: Recovery) -> Remember:
     return Remember(persisted=replace(state.persisted, recovery=recovery))
 
 
-def is_in_place(recovery: Recovery | None) -> bool:
-    """Whether a person gives up the data of a cluster that serves."""
-    return recovery is not None and recovery.authority == "InPlace"
-
-
-def is_automatic(recovery: Recovery | None) -> bool:
-    """Whether members were given up without a person."""
-    return recovery is not None and recovery.authority == "Automatic"
-
-
-def is_filled_by_job(recovery: Recovery) -> bool:
-    """Whether a Job restores the data to the claim of the seed, before that is started."""
-    return isinstance(recovery.source, StoredBackup)
-
-
 def create_seed(recovery: Recovery) -> CreateMember:
     """The seed, with the version of its survivor or backup."""
     start: Start = Seeding(source=recovery.source, token=recovery.token, bump=recovery.bump)
-    if is_filled_by_job(recovery):
+    if recovery.stored_backup is not None:
         start = Resuming(token=recovery.token)
     return CreateMember(name=recovery.seed, start=start, version=recovery.version)
 
@@ -259,10 +230,9 @@ def create(state: ClusterState, recovery: Recovery) -> list[Action]:
     One that is there is not created again: its survivor may not be read any more.
     """
     seed = state.by_name.get(recovery.seed)
-    is_there = (
-        isinstance(recovery.source, OfflineSurvivor) and seed is not None and state.kind.may_keep_data(seed)
-    )
-    made: list[Action] = [] if is_there else [create_seed(recovery)]
+    is_there = seed is not None and state.kind.may_keep_data(seed)
+    is_kept = is_there and recovery.offline_survivor is not None
+    made: list[Action] = [] if is_kept else [create_seed(recovery)]
     if not state.kind.reuses_numbers:
         used = replace(state.persisted, next_ordinal=ordinal_of(recovery.seed) + 1)
         made += [Remember(persisted=used), CreateMemberService(name=recovery.seed)]

@@ -20,7 +20,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import leftovers
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
     claims_kept_by,
-    is_in_place,
     next_from_stored,
     recovery_name,
 )
@@ -50,7 +49,9 @@ def restore(state: ClusterState) -> Plan | None:
 def refused(state: ClusterState) -> Plan | None:
     """Report why a restore is not carried out, and the name of the one that would be."""
     requested, former = state.desired.restore_in_place, state.persisted.recovery
-    if not requested or (former is not None and former.replaces and recovery_name(former) == requested):
+    if not requested or (
+        former is not None and former.replaces_cluster and recovery_name(former) == requested
+    ):
         return None  # it was carried out
     why = f"the annotation {RESTORE_ANNOTATION} requests {requested}"
     if former is not None and former.failure and _is_attempt(state, former):
@@ -71,7 +72,7 @@ def _effect(state: ClusterState, requested: str) -> str:
 def _is_attempt(state: ClusterState, former: Recovery) -> bool:
     """Whether this very attempt is requested; when it ended, it stopped to name the cluster it gives up."""
     named = msgspec.structs.replace(former, replaces=state.persisted.cluster_id)
-    return is_in_place(former) and recovery_name(named) == state.desired.restore_in_place
+    return former.is_in_place and recovery_name(named) == state.desired.restore_in_place
 
 
 def _possible(state: ClusterState, requested: str) -> str:

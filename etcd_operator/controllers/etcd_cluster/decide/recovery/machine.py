@@ -18,7 +18,7 @@ from enum import Enum
 import msgspec
 
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.api.recoveries import OfflineSurvivor, Recovery
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.api.shared_keys import DELETE_CLAIMS
 from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
@@ -35,9 +35,6 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
     claims_kept_by,
     create,
     create_seed,
-    is_automatic,
-    is_filled_by_job,
-    is_in_place,
     learned,
     least_revision,
     record,
@@ -53,6 +50,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
     missing,
     reason_of,
     source_of,
+    step,
     under_way,
 )
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
@@ -94,8 +92,8 @@ def go_on(state: ClusterState, recovery: Recovery) -> Plan | Lost:
         return whole
     if phase in (Phase.SEEDING, Phase.SWITCHED_OVER):
         return _await(state, recovery, whole, is_final=is_final)
-    if is_in_place(recovery) and phase is Phase.SERVING:
-        return _act(
+    if recovery.is_in_place and phase is Phase.SERVING:
+        return step(
             recovery,
             CloseClients(name=recovery.seed),
             SetSeedExistingOnly(name=recovery.seed, revision=least_revision(recovery)),
@@ -108,9 +106,9 @@ def phase_of(state: ClusterState, recovery: Recovery, seed: Member | None) -> Ph
     if seed is None:
         return Phase.SEEDING
     has_data = seed.answer is not None and serves(seed.answer, recovery)
-    is_final = state.kind.is_final_seed(seed, replaces=recovery.replaces, serves=has_data)
+    is_final = state.kind.is_final_seed(seed, recovery, serves=has_data)
     # In place, the quorum may be that of the old cluster.
-    if has_data and (seed.is_healthy if is_in_place(recovery) else state.has_quorum):
+    if has_data and (seed.is_healthy if recovery.is_in_place else state.has_quorum):
         return Phase.RETIRING if is_final else Phase.SERVING
     return Phase.SWITCHED_OVER if is_final else Phase.SEEDING
 
@@ -128,11 +126,11 @@ def _complete(
     state: ClusterState, recovery: Recovery, seed: Member | None, *, is_final: bool
 ) -> Plan | Lost | Member:
     """Create what is missing of the seed; or the seed, if nothing is."""
-    is_filled = is_filled_by_job(recovery)
+    is_filled = recovery.stored_backup is not None
     if is_filled and (seed is None or seed.peer is None):
         return _fill(state, recovery, seed, is_final=is_final)
     if _is_new(state, recovery, seed):
-        return _act(recovery, *create(state, recovery)) if _has_source(state, recovery, seed) else Lost()
+        return step(recovery, *create(state, recovery)) if _has_source(state, recovery, seed) else Lost()
     if seed is None or state.kind.is_seed_lost(seed, is_final=is_final, is_filled=is_filled):
         return Lost(f"{recovery.seed} was lost before it served")
     return seed
@@ -147,11 +145,11 @@ def _is_new(state: ClusterState, recovery: Recovery, seed: Member | None) -> boo
 
 def _has_source(state: ClusterState, recovery: Recovery, seed: Member | None) -> bool:
     """Whether the seed can fetch from its survivor, as it was decided: that may restart meanwhile."""
-    is_offline = isinstance(recovery.source, OfflineSurvivor)
+    is_offline = recovery.offline_survivor is not None
     if state.kind.can_prove_loss:
         is_there = seed is not None and state.kind.may_keep_data(seed)
-        return not is_offline or is_there or recovery.source.name in names_answering(state)
-    found = (member for member in responders(state) if member.name == recovery.source.name)
+        return not is_offline or is_there or recovery.survivor in names_answering(state)
+    found = (member for member in responders(state) if member.name == recovery.survivor)
     return any(is_offline or member.answer is not None for member in found)
 
 
@@ -159,11 +157,11 @@ def _fill(state: ClusterState, recovery: Recovery, seed: Member | None, *, is_fi
     """Restore a backup to the volume of the seed, then create its EtcdPeer, which may have been deleted."""
     if is_final:
         return Plan.act(create_seed(recovery), reason=reason_of(recovery), message=under_way(recovery))
-    if is_in_place(recovery) and claims_kept_by(recovery_name(recovery), state.kept):
+    if recovery.is_in_place and claims_kept_by(recovery_name(recovery), state.kept):
         # The Service may select its token by now: another seed with that would serve before its time.
         return Lost(f"{recovery.seed} was lost after members of the old cluster had been given up")
     if state.backups.is_closed:
-        return _act(recovery, ReopenClients(name=recovery.seed))
+        return step(recovery, ReopenClients(name=recovery.seed))
     found = fill(state, recovery, seed)
     if isinstance(found, Plan):
         return found
@@ -174,18 +172,18 @@ def _await(state: ClusterState, recovery: Recovery, seed: Member, *, is_final: b
     """Wait until the seed serves, and report what keeps it from that."""
     if state.backups.is_closed and not is_final:
         # The Service was closed for a seed that does not serve now: until it does, the old cluster goes on.
-        return _act(recovery, ReopenClients(name=recovery.seed))
+        return step(recovery, ReopenClients(name=recovery.seed))
     message, poll = under_way(recovery), pause(seed, SEED_POLL)
     has_fetched = recovery.backup is not None or (seed.pod is not None and seed.pod.has_fetched)
     if not has_fetched and state.kind.can_prove_loss:
-        survivor = state.by_name.get(recovery.source.name)
+        survivor = state.by_name.get(recovery.survivor)
         if survivor is None or not state.kind.may_keep_data(survivor):
             return Lost()  # it can never fetch: another survivor may be left
         if survivor.report is None:
             # `etcdctl snapshot save` waits for ever, possibly in vain: see `proof`.
             message, poll = f"{message}; {survivor.name} does not answer now", RECHECK
-    elif not has_fetched and all(member.name != recovery.source.name for member in responders(state)):
-        message += f"; {recovery.source.name} does not answer now"
+    elif not has_fetched and all(member.name != recovery.survivor for member in responders(state)):
+        message += f"; {recovery.survivor} does not answer now"
     if seed.problem is not None:
         return held(seed.problem.reason, _problem(state, recovery, seed, message))
     if seed.answer is not None and seed.answer.is_corrupt and not state.kind.can_prove_loss:
@@ -204,12 +202,12 @@ def _hand_over(state: ClusterState, recovery: Recovery, seed: Member) -> Plan:
     left = [
         m
         for m in state.members
-        if m is not seed and not state.kind.is_retired(m, may_run=is_automatic(recovery))
+        if m is not seed and not state.kind.is_retired(m, may_run=recovery.is_automatic)
     ]
     kept, final = _kept(state, recovery, left), learned(recovery, seed)
     cluster_id = seed.answer.cluster_id if seed.answer is not None else ""
     before: list[Action] = []
-    if is_in_place(recovery):
+    if recovery.is_in_place:
         # Recorded before a member is deleted: afterwards the revision cannot be read any more.
         revisions = (m.answer.revision for m in responders(state) if m.answer is not None)
         final = msgspec.structs.replace(final, given_up=max([final.given_up, *revisions]))
@@ -251,7 +249,7 @@ def _problem(state: ClusterState, recovery: Recovery, seed: Member, message: str
     """What keeps a seed from running, and how a person begins again."""
     problem = seed.problem.message if seed.problem is not None else ""
     if state.kind.can_prove_loss:
-        source = recovery.source.name if recovery.backup is None else "a backup"
+        source = recovery.survivor or "a backup"
         text = f"recovering from {source}: {seed.name}: {problem}; delete its pod to begin again"
         return text + _without_backups(state, recovery)
     step = f"to begin again: kubectl delete etcdpeer {seed.name}"
@@ -267,10 +265,4 @@ def _without_backups(state: ClusterState, recovery: Recovery) -> str:
     return (
         f"; if {recovery.backup.cluster} has no backups there, delete this EtcdCluster and create it again "
         "with another spec.restore, or without: it cannot be changed"
-    )
-
-
-def _act(recovery: Recovery, *actions: Action) -> Plan:
-    return Plan.act(
-        *actions, reason=reason_of(recovery), message=under_way(recovery), requeue_after=SEED_POLL
     )

@@ -12,10 +12,8 @@ from etcd_operator.pods.reports import RestorableBackups
 class Absence:
     """For how long a quorum, and every voter that does not answer, have been missed without interruption."""
 
-    seconds: float = 0.0
-    """By a clock that never jumps."""
-    since: str = ""
-    """The same as a time for people (RFC 3339); empty while nothing is counted."""
+    seconds: float = 0.0  # by a clock that never jumps
+    since: str = ""  # the same as a time for people (RFC 3339); empty while nothing is counted
 
 
 NO_ABSENCE = Absence()
@@ -26,46 +24,36 @@ class ReaderFacts:
     """The last container that was added to a pod to read its member's data (see `offline`)."""
 
     name: str
-    number: int = 1
-    """Of how many in its pod it is the last."""
-    token: str = ""
-    """What it requires of a client."""
+    number: int = 1  # of how many in its pod it is the last
+    token: str = ""  # the token that it requires of a client
     is_running: bool = False
     has_ended: bool = False
-    ended_at: str = ""
-    """When its process ended (RFC 3339), by the clock of its node."""
+    ended_at: str = ""  # when its process ended (RFC 3339), by the clock of its node
+    # whether it ended because its member followed a leader; the member has not been restarted since
     found_leader: bool = False
-    """Whether it ended because its member followed a leader; the member has not been restarted since."""
-    problem: str = ""
-    """Why it does not run."""
+    problem: str = ""  # why it does not run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """What was read of the data of a member that answers nobody."""
 
-    answer: Answer
-    """What it would have answered; without a list of members, if it is no voter."""
-    sha256: str
-    """Of its database."""
+    answer: Answer  # what it would have answered; without a list of members, if it is no voter
+    sha256: str  # the SHA-256 of its database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolBackups:
     """What the backup tool of the cluster has, as far as the operator knows."""
 
-    is_kept: bool = False
-    """Whether the cluster has backups."""
-    report: RestorableBackups | None = None
-    """The tool's, asked for since the loss; None if there is none yet."""
-    waited: float = 0.0
-    """Seconds for which there has been a problem without a break."""
-    problem: str = ""
-    """Why the report is missing; empty also while the first question is under way."""
+    is_kept: bool = False  # whether the cluster has backups
+    report: RestorableBackups | None = None  # of the tool, since the loss; None if there is none
+    waited: float = 0.0  # seconds for which there has been a problem without a break
+    problem: str = ""  # why the report is missing; empty also while the first question is under way
+    # the revision of the newest backup of the recorded cluster that was known before the loss, or named since
     known_revision: int = 0
-    """Of the newest backup of the recorded etcd cluster that was known before the loss, or named since."""
+    # whether the cluster from whose backups a new one is restored has a backup tool that uses its claim
     has_source_tool: bool = False
-    """Whether the cluster from whose backups a new one is restored has a backup tool that uses its claim."""
 
 
 NO_TOOL_BACKUPS = ToolBackups()
@@ -77,40 +65,30 @@ class CompletedBackup:
 
     name: str
     uid: str
-    cluster_id: str
-    """The ID that the etcd cluster had then."""
+    cluster_id: str  # the ID that the etcd cluster had then
     revision: int
     etcd_version: str
     sha256: str
-    time: str
-    """When it was taken (RFC 3339)."""
-    age: int
-    """Seconds that it is old."""
-    url: str
-    """Where it is stored."""
-    spec: RawObject
-    """Of the EtcdBackup, for its access to the store."""
-    is_damaged: bool = False
-    """Whether its verification has failed."""
+    time: str  # when it was taken (RFC 3339)
+    age: int  # seconds that it is old
+    url: str  # where it is stored
+    spec: RawObject  # the spec of the EtcdBackup, for its access to the store
+    is_damaged: bool = False  # whether its verification has failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupFacts:
     """What is known of the EtcdBackups of a cluster; only where one of them may be restored."""
 
-    is_listed: bool = False
-    """Whether `stored` has all of them."""
-    is_awaited: bool = False
-    """Whether they are being listed."""
-    refusal: str = ""
-    """Why the API server does not let the operator list them."""
+    is_listed: bool = False  # whether `stored` has all of them
+    is_awaited: bool = False  # whether they are being listed
+    refusal: str = ""  # why the API server does not let the operator list them
+    # which of the namespace exist and cannot be read, as a phrase; empty if there is none
     unreadable: str = ""
-    """Which of the namespace exist and cannot be read, as a phrase; empty if there is none."""
     stored: tuple[CompletedBackup, ...] = ()
+    # the Job that restores one to the volume of a seed, while that is not started
     job: JobState | None = None
-    """The Job that restores one to the volume of a seed, while that is not started."""
-    is_closed: bool = False
-    """Whether the Service selects no member, because they are being given up."""
+    is_closed: bool = False  # whether the Service selects no member, because they are being given up
 
     @property
     def but_unreadable(self) -> str:

@@ -33,8 +33,6 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import (
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
     cluster_id_in,
     create_seed,
-    is_automatic,
-    is_filled_by_job,
     is_for,
     next_from_stored,
     next_from_survivor,
@@ -260,7 +258,7 @@ def _begin(state: ClusterState, recovery: Recovery, left: list[Member], why: str
     silence = ConfirmSilence(
         survivors=answering(left),
         read=read_among(left),
-        silent=tuple(sorted(missed(state))) if is_automatic(recovery) else (),
+        silent=tuple(sorted(missed(state))) if recovery.is_automatic else (),
         given_up=tuple(sorted(m.name for m in state.members if m not in left)),
         message=message,
     )
@@ -271,7 +269,7 @@ def _begin(state: ClusterState, recovery: Recovery, left: list[Member], why: str
 def begin(state: ClusterState, recovery: Recovery) -> list[Action]:
     """Read the backup live, write the entry of the recovery, and create what restores its data."""
     remember = record(state, recovery)
-    if recovery.backup is None or not is_filled_by_job(recovery):
+    if recovery.backup is None or recovery.stored_backup is None:
         return [remember, create_seed(recovery)]
     backup = next(b for b in state.backups.stored if b.name == recovery.backup.name)
     confirm = ConfirmBackup(name=backup.name, uid=backup.uid, sha256=backup.sha256)

@@ -12,7 +12,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery import proven, reque
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import DropFilling, DropSeed, ReopenClients
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import STABLE_AFTER, is_stabilizing
 from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import leftovers, undeleted_seed
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_for, is_in_place, record
+from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_for, record
 from etcd_operator.controllers.etcd_cluster.decide.recovery.machine import Lost, go_on
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situation
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import Left
@@ -35,9 +35,7 @@ def restore(state: ClusterState) -> Plan | None:
     found = go_on(state, recovery)
     if isinstance(found, Plan):
         return found
-    # Without what the lost seed has fetched: another one fetches the newest backup.
-    source = msgspec.structs.replace(recovery.source, name="", sha256="", time="", age=0)
-    return proven.begin_at_creation(state, source, recovery.version)
+    return proven.begin_at_creation(state, recovery.source, recovery.version)
 
 
 def _restore(state: ClusterState) -> Plan | None:
@@ -74,7 +72,7 @@ def recover(state: ClusterState) -> Plan | None:
 
 def _after(state: ClusterState, recovery: Recovery, lost: Lost) -> Plan:
     """This attempt will never serve: the next one can be requested, or the cluster goes on as it was."""
-    if not is_in_place(recovery):
+    if not recovery.is_in_place:
         return requested.offered_again(state, recovery.seed, lost.why)
     # Before anything is removed: without it, nothing would show that this attempt has failed.
     failed = record(state, msgspec.structs.replace(recovery, failure=lost.why))
@@ -154,9 +152,9 @@ def created_late(state: ClusterState) -> Plan | None:
     now, only the Job is deleted: it would write to the volume of that member.
     """
     recovery, job = state.persisted.recovery, state.backups.job
-    if recovery is None or state.persisted.is_recovering or recovery.replaces:
+    if recovery is None or state.persisted.is_recovering or recovery.replaces_cluster:
         return None
-    if not is_in_place(recovery) and not state.has_quorum:
+    if not recovery.is_in_place and not state.has_quorum:
         return None  # it has to confirm the quorum that ended it
     seed = state.by_name.get(recovery.seed)
     is_unused = seed is not None and _is_unused(seed, recovery)

@@ -7,14 +7,16 @@ complete. So a Job can be repeated, and a claim that somebody deletes is followe
 volume is gone is not: the attempt has failed, as with a Job that fails.
 """
 
+from dataclasses import replace
+
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.api.restores import RestoreFailure
-from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan
-from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import DropFilling, FillSeed
 from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import is_deletion_blocked, waits_for
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import create_seed
-from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import SEED_POLL, reason_of, under_way
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import reason_of, step, under_way
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.job_report import restore_failure
 from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState, evicted_again, patience
@@ -29,26 +31,21 @@ def fill(state: ClusterState, recovery: Recovery, seed: Member | None) -> Plan |
     if claim is not None and claim.is_lost and not claim.is_terminating:
         return RestoreFailure(reason="ClaimLost", message=f"the volume of the claim {claim.name} is gone")
     if job is None:
-        return _begin(recovery, claim)
+        if claim is not None and claim.is_terminating:
+            return _wait(recovery, f"waiting until the former claim {claim.name} is deleted")
+        return replace(step(recovery, FillSeed(name=recovery.seed)), requeue_after=FILLING_POLL)
     if job.is_terminating:
         why = f": {waits_for(job)}" if is_deletion_blocked(job) else ""
         return _wait(recovery, f"waiting until its former Job is deleted{why}")
     is_other = claim is not None and job.claim_uid not in ("", claim.uid)
     if claim is None or claim.is_terminating or is_other:
-        return _act(
-            recovery, DropFilling(name=recovery.seed), f"{under_way(recovery)}: its claim was deleted"
-        )
+        dropped = step(recovery, DropFilling(name=recovery.seed))
+        return replace(dropped, message=f"{under_way(recovery)}: its claim was deleted")
     if job.end is JobEnd.SUCCEEDED:
-        return _act(recovery, create_seed(recovery), under_way(recovery))
+        return step(recovery, create_seed(recovery))
     if job.end is JobEnd.FAILED:
         return restore_failure(job.report, why=job.why, job=job.name)
     return _await(recovery, job)
-
-
-def _begin(recovery: Recovery, claim: ClaimFacts | None) -> Plan:
-    if claim is not None and claim.is_terminating:
-        return _wait(recovery, f"waiting until the former claim {claim.name} is deleted")
-    return _act(recovery, FillSeed(name=recovery.seed), under_way(recovery), requeue_after=FILLING_POLL)
 
 
 def _await(recovery: Recovery, job: JobState) -> Plan | RestoreFailure:
@@ -67,7 +64,3 @@ def _await(recovery: Recovery, job: JobState) -> Plan | RestoreFailure:
 
 def _wait(recovery: Recovery, what: str) -> Plan:
     return Plan.wait(reason_of(recovery), f"{under_way(recovery)}: {what}", requeue_after=FILLING_POLL)
-
-
-def _act(recovery: Recovery, action: Action, message: str, requeue_after: float = SEED_POLL) -> Plan:
-    return Plan.act(action, reason=reason_of(recovery), message=message, requeue_after=requeue_after)

@@ -154,10 +154,8 @@ class Left:
     """What is left of a lost cluster of ephemeral members."""
 
     state: ClusterState
-    remaining: dict[str, Member]
-    """Members whose data may still exist, by name."""
-    silent: tuple[str, ...] = ()
-    """Voters that are given up although theirs may."""
+    remaining: dict[str, Member]  # members whose data may still exist, by name
+    silent: tuple[str, ...] = ()  # voters that are given up although theirs may
 
     @cached_property
     def responders(self) -> tuple[Member, ...]:

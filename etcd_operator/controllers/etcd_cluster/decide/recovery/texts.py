@@ -1,9 +1,8 @@
 """A recovery in words, for status and Events, and how often it is observed."""
 
-from etcd_operator.api.recoveries import OfflineSurvivor, Recovery
-from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
+from etcd_operator.api.recoveries import Recovery
+from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_automatic, is_in_place
 from etcd_operator.formats import duration_text
 
 RECHECK = 2.0
@@ -28,6 +27,13 @@ def held(reason: str, message: str) -> Plan:
     return Plan.hold(reason, message, requeue_after=RECHECK)
 
 
+def step(recovery: Recovery, *actions: Action) -> Plan:
+    """The next step of a recovery that is under way."""
+    return Plan.act(
+        *actions, reason=reason_of(recovery), message=under_way(recovery), requeue_after=SEED_POLL
+    )
+
+
 def source_of(recovery: Recovery, *, is_offered: bool = False) -> str:
     """What is restored: a member's data or a backup, with its revision, and how old a backup was.
 
@@ -35,9 +41,8 @@ def source_of(recovery: Recovery, *, is_offered: bool = False) -> str:
     """
     backup = recovery.backup
     if backup is None:
-        is_offline = isinstance(recovery.source, OfflineSurvivor)
-        how = ", read from its data without a quorum" if is_offline else ""
-        return f"{recovery.source.name} at revision {recovery.revision}{how}"
+        how = ", read from its data without a quorum" if recovery.offline_survivor is not None else ""
+        return f"{recovery.survivor} at revision {recovery.revision}{how}"
     if not backup.name:
         return f"the newest backup of {backup.cluster}"
     age = "" if is_offered else f" ({duration_text(backup.age)} before)"
@@ -49,26 +54,21 @@ def source_of(recovery: Recovery, *, is_offered: bool = False) -> str:
 
 def under_way(recovery: Recovery) -> str:
     """One message for all steps of a recovery."""
-    if is_in_place(recovery):
+    if recovery.is_in_place:
         return f"restoring {source_of(recovery)} as {recovery.seed}"
     return f"recovering from {source_of(recovery)} as {recovery.seed}"
 
 
 def reason_of(recovery: Recovery, *, is_done: bool = False) -> str:
     """What is done: a new cluster is restored, or one that serves, or a lost one recovered."""
-    if recovery.authority in ("InPlace", "Creation"):
+    if recovery.is_in_place or recovery.is_at_creation:
         return "Restored" if is_done else "Restoring"
     return "Recovered" if is_done else "Recovering"
 
 
-def not_needed(recovery: Recovery) -> str:
-    """Why a recovery ends before the point of no return."""
-    return f"a quorum of the members that were to be given up answers again: {recovery.seed} is not needed"
-
-
 def missing(recovery: Recovery) -> str:
     """What a recovery can have lost."""
-    if is_in_place(recovery):
+    if recovery.is_in_place:
         return (
             f"{SINCE_BACKUP}; the last revision that was observed of the cluster that was given up is "
             f"{recovery.given_up}"
@@ -76,14 +76,14 @@ def missing(recovery: Recovery) -> str:
     return ONLY_LOST if recovery.backup is None else SINCE_BACKUP
 
 
-def of_replaced(recovery: Recovery | None) -> str:
+def of_replaced(recovery: Recovery) -> str:
     """Whose members are given up, as the end of a message: in place, no cluster was lost."""
-    return " of the cluster before the restore" if is_in_place(recovery) else " of the cluster that was lost"
+    return " of the cluster before the restore" if recovery.is_in_place else " of the cluster that was lost"
 
 
 def origin(recovery: Recovery) -> str:
     """How it began, where no person decided it, as the end of a message."""
-    return "; started automatically (spec.recovery: Automatic)" if is_automatic(recovery) else ""
+    return "; started automatically (spec.recovery: Automatic)" if recovery.is_automatic else ""
 
 
 def creating(seed: Member) -> str:

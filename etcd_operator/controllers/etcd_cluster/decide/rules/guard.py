@@ -67,9 +67,9 @@ def split(state: ClusterState) -> Plan | None:
     ids = set(state.cluster_ids)
     if state.persisted.is_bootstrapped:
         ids.add(state.persisted.cluster_id)
-    if state.persisted.recovery is not None:
-        # Of the cluster that a recovery replaces: see `recovery.proven`.
-        ids.discard(state.persisted.recovery.replaces)
+    recovery = state.persisted.recovery
+    if recovery is not None:
+        ids = {each for each in ids if not recovery.gives_up(each)}  # see `recovery.proven`
     if len(ids) < 2:
         return None
     names = ", ".join(member.name for member in state.foreign)

@@ -168,7 +168,7 @@ def test_it_is_read_beside_an_upgrade_that_is_blocked() -> None:
 
 @pytest.mark.parametrize("is_finished", [False, True], ids=["its etcd crashes", "its pod has ended"])
 def test_a_reader_beside_an_etcd_that_does_not_run_is_not_waited_for(is_finished: bool) -> None:
-    """Nothing is read of it (`recovery.readings`), and perhaps nobody reports the end of its containers."""
+    """Nothing is read of it (`recovery.readers`), and perhaps nobody reports the end of its containers."""
     stopped = replace(pod("db-1"), is_running=False, is_finished=is_finished, reader=READER)
     problem = None if is_finished else PodProblem(reason="CrashLoopBackOff", message="it refuses to start")
     state = changed(lost(), "db-1", pod=stopped, problem=problem)

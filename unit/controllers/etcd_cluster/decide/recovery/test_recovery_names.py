@@ -36,7 +36,7 @@ def test_a_name_has_the_cluster_the_source_and_the_generation(recovery: Recovery
 
 
 def test_what_is_restored_in_place_was_not_lost() -> None:
-    assert of_replaced(SURVIVOR) == of_replaced(None) == " of the cluster that was lost"
+    assert of_replaced(SURVIVOR) == " of the cluster that was lost"
     in_place = msgspec.structs.replace(BACKUP, authority="InPlace")
     assert of_replaced(in_place) == " of the cluster before the restore"
 

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import CLOCKS
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.recovery.readings import PATIENCE, REFUSED_SECONDS, Readings
+from etcd_operator.controllers.etcd_cluster.recovery.readers import PATIENCE, REFUSED_SECONDS, Readings
 from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
