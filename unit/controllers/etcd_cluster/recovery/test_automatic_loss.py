@@ -90,18 +90,6 @@ def test_members_on_silent_nodes_are_given_up_after_the_time_and_get_no_clients(
         assert "started automatically" in made.condition(COREOS, "DataLossPossible")["message"]
 
 
-def test_a_silent_voter_beside_lost_ones_is_given_up_after_the_time() -> None:
-    with bootstrapped(*ephemeral(size=5, **AUTOMATIC)) as made:
-        made.etcd.etcd.freeze("c-0003")
-        lose(made, 0, 1, 2)
-        made.run_until(lambda: "delete its pod" in message(made))
-        assert "a recovery begins by itself" in message(made)
-        made.wait(AFTER - 5.0)
-        assert not has_begun(made)
-        made.run_until(lambda: has_begun(made))
-        assert made.status(COREOS)["recovery"]["source"]["name"] == "c-0004"
-
-
 def test_a_quorum_that_comes_back_before_anything_is_changed_ends_it() -> None:
     with bootstrapped(*ephemeral(**AUTOMATIC)) as made:
         made.etcds.holds_seeds = "save"

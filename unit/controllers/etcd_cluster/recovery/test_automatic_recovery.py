@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import LONGEST_GAP, STABLE_AFTER
+from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import STABLE_AFTER
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import CLOCKS, READ_MAJORITY_AFTER
 from etcd_operator.controllers.etcd_cluster.recovery.readers import PATIENCE
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
 from unit.controllers.shared.test_unreadable import restore, spoil
-from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
+from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.passes.bench import Bench, bootstrapped
 from unit.passes.bodies import IMPROBABLE, persistent
 from unit.passes.manual_recoveries import ask, assert_recovered, is_reason, lose, message, pod_of
@@ -27,11 +27,6 @@ def freeze(made: Bench, *numbers: int) -> None:
 def thaw(made: Bench, *numbers: int) -> None:
     for number in numbers:
         made.etcd.etcd.thaw(f"c-{number}")
-
-
-def refuse_reads(request: Request) -> Fault | None:
-    """The API server does not answer; watches are silent."""
-    return None if request.is_write or request.is_watch else Answer(code=503)
 
 
 def has_begun(made: Bench) -> bool:
@@ -115,14 +110,6 @@ def test_members_whose_claims_are_gone_are_waited_for_as_long() -> None:
         assert_recovered(made)
 
 
-def test_without_the_field_nothing_begins() -> None:
-    with bootstrapped(*persistent()) as made:
-        freeze(made, 0, 1)
-        made.wait(AFTER * 2.0)
-        assert not has_begun(made)
-        assert "by itself" not in message(made)
-
-
 def test_a_person_need_not_wait_and_what_is_left_of_the_request_changes_nothing() -> None:
     with bootstrapped(*persistent(**AUTOMATIC)) as made:
         freeze(made, 0, 1)
@@ -148,71 +135,6 @@ def test_another_operator_counts_from_the_beginning() -> None:
         assert not has_begun(made)
         made.wait(10.0)
         assert has_begun(made)
-
-
-def test_a_clock_that_jumps_shortens_nothing() -> None:
-    with bootstrapped(*persistent(**AUTOMATIC)) as made:
-        freeze(made, 0, 1)
-        made.wait(5.0)
-        made.clock.jump(7200.0)
-        made.wait(AFTER - 7.0)
-        assert not has_begun(made)
-
-
-def test_time_in_which_the_api_server_does_not_answer_does_not_count() -> None:
-    with bootstrapped(*persistent(**AUTOMATIC)) as made:
-        freeze(made, 0, 1)
-        made.wait(AFTER - 5.0)
-        made.api.before = refuse_reads
-        made.wait(4.0)
-        made.api.before = no_fault
-        made.wait(AFTER - 5.0)
-        assert not has_begun(made)
-        made.wait(10.0)
-        assert has_begun(made)
-
-
-def test_a_quorum_that_returns_for_a_moment_begins_the_count_again() -> None:
-    with bootstrapped(*persistent(**AUTOMATIC)) as made:
-        freeze(made, 0, 1)
-        made.wait(AFTER - 5.0)
-        thaw(made, 0)
-        made.run_until(lambda: made.condition(IMPROBABLE, "Available")["status"] == "True")
-        freeze(made, 0)
-        made.wait(AFTER - 5.0)
-        assert not has_begun(made)
-
-
-def test_a_member_that_fell_silent_later_has_as_much_time() -> None:
-    with bootstrapped(*persistent(size=5, **AUTOMATIC)) as made:
-        freeze(made, 0, 1, 2)
-        made.wait(AFTER - 5.0)
-        made.etcd.etcd.freeze("c-3")
-        made.wait(AFTER - 5.0)
-        assert not has_begun(made)
-        made.wait(10.0)
-        assert has_begun(made)
-
-
-@pytest.mark.parametrize("numbers", [(0, 1, 2)], ids=["nobody answers"])
-def test_what_the_operator_alone_does_not_reach_is_never_given_up(numbers: tuple[int, ...]) -> None:
-    with bootstrapped(*persistent(**AUTOMATIC)) as made:
-        freeze(made, *numbers)
-        made.wait(AFTER * 2.0)
-        assert not has_begun(made)
-
-
-def test_a_paused_cluster_is_left_alone_and_counts_from_the_end_of_the_pause() -> None:
-    paused = {"metadata": {"annotations": {"etcd.improbable.io/paused": "true"}}}
-    running = {"metadata": {"annotations": {"etcd.improbable.io/paused": None}}}
-    with bootstrapped(*persistent(**AUTOMATIC)) as made:
-        made.edit(IMPROBABLE, "c", paused)
-        for number in (0, 1):
-            made.etcd.etcd.freeze(f"c-{number}")
-        made.wait(AFTER * 2.0)
-        made.edit(IMPROBABLE, "c", running)
-        made.wait(AFTER - 5.0)
-        assert not has_begun(made)
 
 
 def recovered(made: Bench) -> None:
@@ -262,22 +184,3 @@ def test_a_quorum_that_comes_back_before_the_seed_serves_ends_it() -> None:
         made.settle()
         assert made.status(IMPROBABLE)["clusterID"] == "c0de"
         assert made.condition(IMPROBABLE, "DataLossPossible") == {}
-
-
-def test_a_seed_that_is_lost_is_not_followed_by_another_one() -> None:
-    with bootstrapped(*persistent(**AUTOMATIC)) as made:
-        made.etcds.holds_seeds = "save"
-        freeze(made, 0, 1)
-        made.wait(AFTER + 5.0)
-        made.lose_claim("c-3")
-        made.wait(AFTER * 2.0)
-        assert made.status(IMPROBABLE)["recovery"]["generation"] == 1
-        assert "no recovery begins by itself" in message(made)
-
-
-def test_a_pass_that_did_not_come_for_long_begins_the_count_again() -> None:
-    with bootstrapped(*persistent(**AUTOMATIC)) as made:
-        freeze(made, 0, 1)
-        made.clock.advance(AFTER + LONGEST_GAP)
-        made.wait(AFTER - 5.0)
-        assert not has_begun(made)

@@ -5,12 +5,11 @@ import pytest
 from etcd_operator.pods.reports import RestorableBackups
 from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import PODS, REPLICA_SETS
-from unit.passes.bench import bootstrapped
-from unit.passes.bodies import COREOS, ephemeral
+from unit.passes.bodies import COREOS
 from unit.passes.disasters import assert_restored, backed_up, members, recovery, silent_last_member, store
 from unit.passes.disturbance import DISTURBANCES, Disturbance, survives
 from unit.passes.quorum_losses import is_reason, lose
-from unit.passes.tools import backup, holding, stored
+from unit.passes.tools import holding, stored
 
 LOST = ("it dies after the reply", "the reply is lost and it dies")
 
@@ -31,16 +30,6 @@ def test_when_all_is_gone_the_newest_backup_is_restored(size: int) -> None:
         made.rest()
 
 
-def test_a_survivor_that_has_as_much_is_preferred() -> None:
-    with backed_up() as made:
-        store(made)
-        lose(made, 0, 1)
-        made.settle()
-        assert recovery(made)["source"]["name"] == "c-0002"
-        assert "backup" not in recovery(made)
-        assert made.condition(COREOS, "DataLossPossible")["reason"] == "RecoveredFromSurvivor"
-
-
 def test_a_backup_that_has_more_than_the_survivor_is_restored_and_the_survivor_kept_until_then() -> None:
     with backed_up() as made:
         name = store(made, ahead=1)
@@ -52,14 +41,6 @@ def test_a_backup_that_has_more_than_the_survivor_is_restored_and_the_survivor_k
         made.etcds.holds_seeds = ""
         made.settle()
         assert_restored(made, name, 3, 4, 5)
-
-
-def test_a_backup_of_an_earlier_etcd_cluster_never_replaces_a_survivor() -> None:
-    with backed_up() as made:
-        made.tools.restorable = holding(backup(10**9, cluster_id="00000000deadbeef"))
-        lose(made, 0, 1)
-        made.settle()
-        assert recovery(made)["source"]["name"] == "c-0002"
 
 
 @pytest.mark.parametrize(("damaged", "text"), [((), "there is no backup"), (("x",), "(damaged: x)")])
@@ -92,20 +73,6 @@ def test_a_tool_that_does_not_answer_is_waited_for_when_all_is_gone() -> None:
         assert_restored(made, name, 3, 4, 5)
 
 
-def test_a_tool_that_still_reads_is_waited_for() -> None:
-    with backed_up() as made:
-        name = store(made)
-        whole, made.tools.restorable = made.tools.restorable, RestorableBackups()
-        lose(made, 0, 1, 2)
-        made.wait(60.0)
-        made.tools.restorable = RestorableBackups(is_listed=True, candidate=whole.newest)
-        made.wait(60.0)
-        assert members(made) == []
-        made.tools.restorable = whole
-        made.settle()
-        assert_restored(made, name, 3, 4, 5)
-
-
 def test_a_survivor_is_not_held_for_a_backup_of_a_deleted_cluster_of_its_name() -> None:
     """The tool has reported only that one before it fell silent; revisions of two clusters do not compare."""
     with backed_up() as made:
@@ -113,19 +80,6 @@ def test_a_survivor_is_not_held_for_a_backup_of_a_deleted_cluster_of_its_name() 
         made.run_until(lambda: made.status(COREOS)["backup"]["clusterID"] == "deadbeef")
         made.tools.problem = "no route to host"
         lose(made, 0, 1)
-        made.settle()
-        assert recovery(made)["source"]["name"] == "c-0002"
-
-
-def test_beside_a_survivor_with_all_that_is_known_a_silent_tool_is_waited_for_half_a_minute() -> None:
-    with backed_up() as made:
-        made.tools.report = stored(revision=2)
-        made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
-        made.tools.problem = "no route to host"
-        lose(made, 0, 1)
-        made.wait(20.0)
-        assert recovery(made) == {}
-        made.wait(15.0)
         made.settle()
         assert recovery(made)["source"]["name"] == "c-0002"
 
@@ -141,20 +95,6 @@ def test_a_tool_that_had_more_than_the_survivor_is_waited_for_until_a_person_dec
         made.edit(COREOS, "c", {"spec": {"backup": None}})
         made.settle()
         assert recovery(made)["source"]["name"] == "c-0002"
-
-
-def test_a_tool_that_stores_a_backup_is_waited_for_beside_a_survivor() -> None:
-    with backed_up() as made:
-        made.tools.report = stored(revision=2)
-        made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
-        name = store(made, ahead=1)
-        whole, made.tools.restorable = made.tools.restorable, RestorableBackups()
-        lose(made, 0, 1)
-        made.wait(60.0)  # twice as long as for one that is silent
-        assert recovery(made) == {}
-        made.tools.restorable = whole
-        made.settle()
-        assert_restored(made, name, 3, 4, 5)
 
 
 def test_a_tool_that_has_named_a_newer_backup_and_falls_silent_is_waited_for() -> None:
@@ -218,14 +158,6 @@ def test_an_api_server_that_cannot_list_pods_keeps_a_backup_from_being_restored(
         made.api.before = lambda _: None
         made.settle()
         assert_restored(made, name, 3, 4, 5)
-
-
-def test_without_spec_backup_the_message_describes_how_backups_would_be_found() -> None:
-    with bootstrapped(*ephemeral(size=1), alone=False) as made:
-        lose(made, 0)
-        made.run_until(is_reason(made, "NoBackup"))
-        assert "set spec.backup" in made.condition(COREOS, "Degraded")["message"]
-        assert made.tools.asked == []
 
 
 def test_the_backup_that_is_named_to_a_person_is_not_restored_unasked() -> None:

@@ -4,8 +4,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import CREATIN
 from unit.fakes.apiserver.kinds import PODS
 from unit.passes.bodies import COREOS
 from unit.passes.disasters import assert_restored, backed_up, members, recovery, store
-from unit.passes.quorum_losses import is_reason, lose
-from unit.passes.tools import backup, holding
+from unit.passes.quorum_losses import lose
 
 
 def test_the_seed_has_two_steps_and_only_the_token_of_the_tool() -> None:
@@ -51,19 +50,6 @@ def test_a_seed_whose_volume_cannot_be_mounted_is_reported_and_left_alone() -> N
         assert_restored(made, name, 3, 4, 5)
 
 
-def test_a_seed_that_is_lost_is_followed_by_another() -> None:
-    with backed_up() as made:
-        name = store(made)
-        made.etcds.holds_seeds = "restore"
-        lose(made, 0, 1, 2)
-        made.run_until(lambda: "c-0003" in members(made))
-        lose(made, 3)
-        made.etcds.holds_seeds = ""
-        made.settle()
-        assert_restored(made, name, 4, 5, 6)
-        assert recovery(made)["generation"] == 2
-
-
 def test_a_seed_whose_survivor_is_lost_before_it_fetched_is_given_up_by_a_person() -> None:
     with backed_up() as made:
         name = store(made)
@@ -81,20 +67,6 @@ def test_a_seed_whose_survivor_is_lost_before_it_fetched_is_given_up_by_a_person
         made.etcds.holds_seeds = ""
         made.settle()
         assert_restored(made, name, 4, 5, 6)
-
-
-def test_data_of_a_deleted_cluster_of_this_name_does_not_return_when_a_recovery_fails() -> None:
-    with backed_up() as made:
-        made.tools.restorable = holding(backup(50, cluster_id="00000000deadbeef"))
-        made.etcds.holds_seeds = "fetch"
-        lose(made, 0, 1)
-        made.run_until(lambda: "c-0003" in members(made))
-        lose(made, 2)
-        lose(made, 3)
-        made.run_until(is_reason(made, "NoBackup"))
-        made.wait(60.0)
-        assert members(made) == []
-        assert set(made.tools.running) == {made.status(COREOS)["clusterID"]}
 
 
 def test_a_seed_without_a_node_has_fetched_nothing_from_a_survivor_that_is_lost() -> None:

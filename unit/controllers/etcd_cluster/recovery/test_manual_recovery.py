@@ -3,7 +3,6 @@
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
-from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import CREATING
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
 from unit.passes.bench import PEER_LABEL, bootstrapped
@@ -222,16 +221,6 @@ def test_an_annotation_that_is_left_never_begins_a_second_recovery() -> None:
         assert_finished(made, IMPROBABLE, 3, (0, 1, 4), kept=("c-2", "c-3"))
 
 
-def test_a_recovery_of_nothing_is_refused_until_the_annotation_goes() -> None:
-    with bootstrapped(*persistent(size=3)) as made:
-        ask(made)
-        made.run_until(is_reason(made, "RecoveryRefused"))
-        assert "there is nothing to recover" in message(made)
-        ask(made, None)
-        made.settle()
-        assert_finished(made, IMPROBABLE, 3)
-
-
 def test_a_quorum_that_comes_back_before_the_seed_serves_is_kept() -> None:
     with bootstrapped(*persistent(size=3)) as made:
         for name in ("c-0", "c-1"):
@@ -258,20 +247,6 @@ def test_a_quorum_that_comes_back_before_the_seed_serves_is_kept() -> None:
         assert f"{RECOVER}=c0de/c-2/2" in message(made)
 
 
-def test_a_seed_whose_volume_cannot_be_attached_is_reported_and_left_alone() -> None:
-    with bootstrapped(*persistent(size=3)) as made:
-        made.world.unmountable.add("c-3")
-        lost_for_long(made)
-        ask(made)
-        made.run_until(lambda: "c-3" in made.objects()["pods"])
-        made.wait(CREATING[1] + 10.0)
-        assert "has been ContainerCreating for more than 5 min" in message(made)
-        assert made.objects()["peers"] == ["c-0", "c-1", "c-2", "c-3"]
-        made.world.unmountable.clear()
-        made.settle()
-        assert_recovered(made)
-
-
 def test_a_seed_that_somebody_deletes_is_followed_by_another_that_is_asked_for() -> None:
     with bootstrapped(*persistent(size=3)) as made:
         fetching(made)
@@ -283,14 +258,3 @@ def test_a_seed_that_somebody_deletes_is_followed_by_another_that_is_asked_for()
         ask(made, "c0de/c-2/2")
         made.settle()
         assert_recovered(made, (0, 1, 4), generation=2)
-
-
-def test_a_survivor_that_is_lost_before_its_data_was_fetched_leaves_all_as_it_is() -> None:
-    with bootstrapped(*persistent(size=3)) as made:
-        fetching(made)
-        lose(made, 2)
-        made.wait(10.0)
-        assert made.objects()["peers"] == ["c-0", "c-1", "c-2", "c-3"]
-        assert made.condition(IMPROBABLE, "Available")["status"] == "False"
-        assert made.names(CLAIMS) == ["c-3"]
-        assert message(made).startswith("recovering from c-2 at revision 2 as c-3; c-2 does not answer now; ")

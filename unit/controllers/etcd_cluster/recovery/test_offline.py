@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import READ_AFTER, READ_MAJORITY_AFTER
+from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import READ_MAJORITY_AFTER
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readings
 from etcd_operator.keys import Key
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
@@ -77,19 +77,6 @@ def test_an_ephemeral_survivor_that_restarted_is_recovered_from() -> None:
         ephemerals.assert_recovered(made, 3, 4, 5)
         assert made.status(COREOS)["recovery"]["source"]["name"] == "c-0002"
         assert "ReaderAdded" in made.event_reasons()
-
-
-def test_a_short_loss_adds_no_reader() -> None:
-    with bootstrapped(*persistent(size=3)) as made:
-        for name in ("c-0", "c-1"):
-            made.etcd.etcd.freeze(name)
-        restart(made, "c-2")
-        made.run_until(is_reason(made, "QuorumLost"))
-        made.wait(READ_AFTER / 2)
-        for name in ("c-0", "c-1"):
-            made.etcd.etcd.thaw(name)
-        made.settle()
-        assert [readers(made, f"c-{number}") for number in range(3)] == [[], [], []]
 
 
 def test_a_quorum_that_returns_ends_what_was_begun() -> None:

@@ -52,17 +52,6 @@ def test_a_recovery_is_made_once_whatever_happens_at_any_write(disturbance: Dist
     assert write > 12
 
 
-def test_the_loss_is_reported_before_anything_is_saved() -> None:
-    with bootstrapped(*ephemeral(size=3)) as made:
-        made.etcds.holds_seeds = "save"
-        lose(made, 0, 1)
-        made.run_until(lambda: made.status(COREOS).get("recovery") is not None)
-        assert made.condition(COREOS, "Available")["status"] == "False"
-        assert made.condition(COREOS, "Available")["reason"] == "QuorumLost"
-        made.wait(30.0)
-        assert "c-0002" in made.names(PODS)
-
-
 def test_members_that_are_only_silent_are_waited_for() -> None:
     with bootstrapped(*ephemeral(size=3)) as made:
         for name in ("c-0000", "c-0001"):
@@ -150,16 +139,6 @@ def test_a_survivor_that_is_lost_after_its_data_was_fetched_is_not_needed() -> N
         assert_recovered(made, 3, 4, 5)
 
 
-def test_the_last_survivor_lost_before_its_data_was_fetched_leaves_nothing_to_found() -> None:
-    with bootstrapped(*ephemeral(size=3)) as made:
-        lose_and_hold(made, "save", 0, 1)
-        made.wait(5.0)
-        lose(made, 2)
-        made.run_until(is_reason(made, "NoBackup"))
-        made.wait(60.0)
-        assert not made.etcd_runs()
-
-
 def test_a_size_edited_in_the_middle_is_what_comes_of_it() -> None:
     with bootstrapped(*ephemeral(size=3)) as made:
         lose_and_hold(made, "save", 0, 1)
@@ -181,14 +160,6 @@ def test_a_pause_in_the_middle_holds_the_recovery_up() -> None:
         made.edit(COREOS, "c", {"spec": {"paused": False}})
         made.settle()
         assert_recovered(made, 3, 4, 5)
-
-
-def test_a_cluster_without_a_single_key_is_recovered_too() -> None:
-    with bootstrapped(*ephemeral(size=3)) as made:
-        made.etcd.etcd.keys.clear()
-        lose(made, 0, 1)
-        made.settle()
-        assert_finished(made, COREOS, 3, (3, 4, 5))
 
 
 def test_a_second_loss_is_recovered_like_the_first() -> None:

@@ -11,7 +11,7 @@ from unit.passes.bench import bootstrapped
 from unit.passes.bodies import BACKUPS, IMPROBABLE, PEERS, persistent
 from unit.passes.disturbance import DISTURBANCES, Disturbance, run_or_die
 from unit.passes.expected import assert_finished
-from unit.passes.manual_recoveries import LOST, RECOVER, ask, is_reason, lose, lost_for_long, message
+from unit.passes.manual_recoveries import LOST, RECOVER, ask, is_reason, lose, message
 from unit.passes.restored_clusters import DAMAGED, Stored, stored
 from unit.passes.tools import OWN_IMAGE
 
@@ -58,19 +58,6 @@ def test_a_right_to_read_jobs_that_is_missing_for_a_while_is_reported_and_the_re
         backups.until_restored()
 
 
-def test_without_a_backup_nothing_empty_is_made() -> None:
-    with bootstrapped(*persistent(size=3), alone=False) as made:
-        lose(made, 0, 1, 2)
-        made.run_until(is_reason(made, "NoBackup"))
-        assert "no EtcdBackup of the etcd cluster c0de is completed" in message(made)
-        assert "no empty cluster is bootstrapped" in message(made)
-        made.wait(SILENCE + 1.0)
-        ask(made, NAME)
-        made.wait(3.0)
-        assert (made.reason(IMPROBABLE), made.names(CLAIMS)) == ("RecoveryRefused", [])
-        assert not made.etcd_runs()
-
-
 def test_an_own_image_that_is_unknown_for_a_while_is_reported_and_the_recovery_goes_on() -> None:
     with stored() as (made, backups):
         lose(made, 0, 1, 2)
@@ -86,25 +73,12 @@ def test_an_own_image_that_is_unknown_for_a_while_is_reported_and_the_recovery_g
         assert_finished(made, IMPROBABLE, 3, (0, 1, 3))
 
 
-def test_a_backup_of_an_earlier_etcd_cluster_is_not_offered() -> None:
-    with bootstrapped(*persistent(size=3), alone=False) as made:
-        Stored(made).take(clusterID="000000000000beef")
-        lose(made, 0, 1, 2)
-        made.run_until(is_reason(made, "NoBackup"))
-
-
 def test_an_id_with_leading_zeros_is_that_of_this_cluster() -> None:
     with bootstrapped(*persistent(size=3), alone=False) as made:
         Stored(made).take(clusterID="000000000000c0de")
         lose(made, 0, 1, 2)
         made.run_until(is_reason(made, "QuorumLost"))
         assert f"{RECOVER}={NAME}" in message(made)
-
-
-def test_a_survivor_with_all_that_the_backup_has_is_taken() -> None:
-    with stored() as (made, _):
-        lost_for_long(made)
-        assert f"{RECOVER}=c0de/c-2/1" in message(made)
 
 
 def test_a_damaged_backup_is_followed_by_an_older_one_that_a_person_names() -> None:

@@ -140,33 +140,6 @@ def test_a_seed_that_is_lost_is_followed_by_another(made: Bench) -> None:
     assert_restored(made, 1, 2, 3)
 
 
-def test_a_restored_cluster_that_loses_all_members_is_not_restored_from_the_first_backup(made: Bench) -> None:
-    made.create(*ephemeral(size=1, restore=FROM_OLD))
-    made.settle()
-    made.delete(PODS, "c-0000")
-    made.world.settle()
-    made.run_until(lambda: made.reason(COREOS) == "NoBackup")
-    made.wait(60.0)
-    assert members(made) == []
-
-
-def test_pods_without_a_status_are_reported_as_ever(made: Bench) -> None:
-    made.create(*ephemeral(size=1, restore=FROM_OLD))
-    made.settle()
-    made.kill()
-    made.edit(COREOS, "c", {"status": None}, subresource="status")
-    made.start()
-    made.run_until(lambda: made.reason(COREOS) == "StatusMissing")
-    made.wait(60.0)
-    assert members(made) == ["c-0000"]
-
-
-def test_too_old_an_etcd_is_refused_before_anything_is_made(made: Bench) -> None:
-    made.create(*ephemeral(version="3.5.9", restore=FROM_OLD))
-    made.run_until(lambda: made.reason(COREOS) == "RecoveryUnsupported")
-    assert made.names(PODS) == []
-
-
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("disturbance", [DISTURBANCES[lost] for lost in LOST], ids=LOST)
 def test_a_backup_is_restored_once_whatever_happens_at_any_write(disturbance: Disturbance) -> None:

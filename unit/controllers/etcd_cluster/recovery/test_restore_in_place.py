@@ -9,7 +9,7 @@ from unit.passes.bodies import IMPROBABLE, PEERS, persistent
 from unit.passes.disturbance import DISTURBANCES, Disturbance, run_or_die
 from unit.passes.expected import assert_finished
 from unit.passes.jobs import ELSEWHERE
-from unit.passes.manual_recoveries import LOST, RECOVER, TOKEN, is_reason, message
+from unit.passes.manual_recoveries import LOST, RECOVER, is_reason, message
 from unit.passes.restored_clusters import DAMAGED, RESTORE, Stored, stored
 
 NAME = "c0de/one/1"
@@ -194,21 +194,6 @@ def test_a_seed_that_is_lost_at_the_last_moment_leaves_a_cluster_that_serves() -
         assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
 
 
-def test_a_seed_of_which_nothing_is_left_leaves_a_cluster_that_serves() -> None:
-    """A person removes its EtcdPeer and its claim right after the point of no return."""
-    with stored() as (made, backups):
-        backups.ask(NAME)
-        backups.until(lambda: has_served(made))
-        made.kill()
-        remove_seed(made)
-        backups.ask(None)
-        made.start()
-        made.settle()
-        assert backups.selected == made.status(IMPROBABLE)["bootstrap"]["token"]
-        assert_finished(made, IMPROBABLE, 3)
-        assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
-
-
 def test_a_seed_of_which_nothing_is_left_ends_the_restore_once_a_member_was_given_up() -> None:
     with stored() as (made, backups):
         first = backups.selected
@@ -225,28 +210,6 @@ def test_a_seed_of_which_nothing_is_left_ends_the_restore_once_a_member_was_give
         assert backups.selected == first
         assert made.condition(IMPROBABLE, "Available")["status"] == "True"
         assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
-
-
-def test_clients_reach_the_old_cluster_while_a_seed_that_was_removed_is_filled_again() -> None:
-    """The operator dies when it has closed the Service, and a person removes the seed."""
-    with stored() as (made, backups):
-        first = backups.selected
-        die_at_the_service(made, backups)
-        assert backups.selected == "closed"
-        remove_seed(made)
-        backups.expire()
-        made.start()
-        seen: list[str] = []
-
-        def observe() -> bool:
-            seen.extend([backups.selected] if made.names(JOBS) else [])
-            return "c-3" in made.names(PEERS)
-
-        backups.until(observe)
-        assert set(seen) == {first}
-        backups.until_restored()
-        assert b"later" not in made.etcd.etcd.keys
-        assert made.status(IMPROBABLE)["recovery"]["givenUp"] == 3
 
 
 def test_a_service_that_is_deleted_after_the_point_of_no_return_leads_no_client_to_the_old_members() -> None:
@@ -267,22 +230,6 @@ def test_a_service_that_is_deleted_after_the_point_of_no_return_leads_no_client_
         backups.ask(None)
         made.settle()
         assert CLOSED not in made.get(SERVICES)["metadata"].get("annotations", {})
-
-
-def test_a_request_that_closes_the_service_too_late_is_undone() -> None:
-    with stored() as (made, backups):
-        backups.ask(NAME)
-        made.run_until(lambda: bool(made.names(JOBS)))
-        backups.ask(None)
-        backups.until(lambda: not made.names(JOBS) and made.names(CLAIMS) == list(OLD))
-        made.settle()
-        token = backups.selected
-        closed = {"metadata": {"annotations": {CLOSED: NAME}}, "spec": {"selector": {TOKEN: "closed"}}}
-        made.edit(SERVICES, "c", closed)
-        made.run_until(lambda: backups.selected == token)
-        assert CLOSED not in made.get(SERVICES)["metadata"].get("annotations", {})
-        made.settle()
-        assert_finished(made, IMPROBABLE, 3)
 
 
 def test_a_closed_service_without_its_annotation_is_opened_again() -> None:
@@ -386,18 +333,6 @@ def test_no_client_reaches_a_seed_that_may_be_thrown_away() -> None:
         assert [token for token, _, _ in seen] == sorted(
             [token for token, _, _ in seen], key=[first, "closed", last].index
         )
-
-
-def test_revisions_exceed_all_that_was_issued_also_after_a_second_restore_of_one_backup() -> None:
-    with stored() as (made, backups):
-        backups.ask(NAME)
-        backups.until_restored()
-        given_up = made.etcd.etcd.revision
-        backups.ask(f"{made.status(IMPROBABLE)['clusterID']}/one/2")
-        backups.until_restored()
-        assert made.etcd.etcd.revision > given_up + 100_000_000
-        recovery = made.status(IMPROBABLE)["recovery"]
-        assert (recovery["generation"], recovery["bump"]) == (2, 2_000_000_000)
 
 
 def test_the_last_revision_that_was_observed_is_reported() -> None:
