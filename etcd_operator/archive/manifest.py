@@ -16,8 +16,6 @@ from etcd_operator.formats import without_padding
 SUFFIX = ".manifest.json"
 FORMAT = 1
 
-PACKAGE = "etcd-operator"
-
 EtcdVersion = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*\Z")]
 _LARGEST = 2**63 - 1  # what etcd and filesystems can count; larger numbers break arithmetic with floats
 
@@ -95,7 +93,12 @@ def decode(data: bytes) -> Manifest:
     """
     found: _Format = _read(data, _Format)
     if found.format_version > FORMAT:
-        raise UnknownFormat(_too_new(found))
+        version = found.operator_version
+        newer = f"etcd-operator {version} or later" if version else "a newer etcd-operator"
+        raise UnknownFormat(
+            f"the manifest has format {found.format_version}, this operator reads format {FORMAT}: "
+            f"use {newer}"
+        )
     if found.format_version < FORMAT:
         raise DamagedManifest(f"the manifest has format {found.format_version}, which never existed")
     manifest: Manifest = _read(data, Manifest)
@@ -111,9 +114,3 @@ def _read(data: bytes, kind: type[Any]) -> Any:
         return decoder(kind).decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedManifest(f"this is not the manifest of a backup: {error}") from error
-
-
-def _too_new(found: _Format) -> str:
-    version = found.operator_version
-    newer = f"{PACKAGE} {version} or later" if version else f"a newer {PACKAGE}"
-    return f"the manifest has format {found.format_version}, this operator reads format {FORMAT}: use {newer}"

@@ -80,7 +80,8 @@ def open_place(url: str) -> Place:
 
     Raises `StoreError`.
     """
-    if not url.endswith("/") and _is_folder(url):
+    # Path.is_dir raises an error if it may not ask.
+    if not url.endswith("/") and os.path.isdir(_local_path(url)):  # noqa: PTH112
         url += "/"
     store, name = open_store(url, stall=STALL_SECONDS)
     path = url.partition("?")[0] if "://" in url else url
@@ -97,10 +98,6 @@ def open_folder(url: str) -> Place:
     if is_local and os.path.isfile(_local_path(url)):  # noqa: PTH113 -- Path.is_file raises an error, too
         raise UsageError(f"{url} is a file: name its folder")
     return open_place(f"{url}/" if is_local and url else url)
-
-
-def _is_folder(url: str) -> bool:
-    return os.path.isdir(_local_path(url))  # noqa: PTH112 -- Path.is_dir raises an error if it may not ask
 
 
 def _local_path(url: str) -> str:

@@ -211,7 +211,10 @@ def _answered(error: "HttpResponseError", subject: str, stall: float) -> StoreEr
     if code in _NO_CONTAINER:
         return errors.bucket_missing(subject)
     if status == 0:  # the credential itself failed
-        return _no_credentials(subject)
+        return AccessDenied(
+            f"No usable credentials for {subject} were found. Set AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN "
+            "or AZURE_STORAGE_CONNECTION_STRING, or use workload identity."
+        )
     if status in (409, 412) and code in ("BlobAlreadyExists", "ConditionNotMet", ""):
         return errors.name_taken(subject)
     return errors.of_status(status, subject, answer, stall)
@@ -221,13 +224,6 @@ def _code(error: "HttpResponseError") -> str:
     """The code of the service: messages repeat parts of the request."""
     code = getattr(error, "error_code", None) or ""
     return str(getattr(code, "value", code))
-
-
-def _no_credentials(subject: str) -> AccessDenied:
-    return AccessDenied(
-        f"No usable credentials for {subject} were found. Set AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or "
-        "AZURE_STORAGE_CONNECTION_STRING, or use workload identity."
-    )
 
 
 def _unanswered(error: "AzureError", subject: str, stall: float) -> StoreError | Transient:

@@ -33,7 +33,10 @@ class GCS(BlockService):
     """The objects of one bucket. Implements `Store`."""
 
     def __init__(self, bucket: str, *, stall: float) -> None:
-        _require_sdk()
+        try:
+            import google.cloud.storage  # noqa: F401
+        except ImportError as error:
+            raise MissingSDK("gs:// needs the Python package google-cloud-storage. Install it.") from error
         super().__init__("gs", bucket, _translated, stall=stall)
         self._options = {
             "retry": None,
@@ -104,13 +107,6 @@ class GCS(BlockService):
 
     def _stored(self, item: Any) -> Stored | None:
         return None if item.name.endswith("/") else _stored(item)
-
-
-def _require_sdk() -> None:
-    try:
-        import google.cloud.storage  # noqa: F401
-    except ImportError as error:
-        raise MissingSDK("gs:// needs the Python package google-cloud-storage. Install it.") from error
 
 
 def _stored(blob: Any) -> Stored:
