@@ -10,7 +10,7 @@ from etcd_operator.api.improbable import CLUSTER_LABEL, TOKEN_LABEL
 from etcd_operator.cli import _parser
 from etcd_operator.controllers.shared.manifests.command import REPORT_PATH
 from etcd_operator.controllers.shared.manifests.job import job_name
-from unit.controllers.manifests.backups import FILE, METADATA, backup_job_of, verification_job_of
+from unit.controllers.manifests.backups import METADATA, backup_job_of, verification_job_of
 
 
 @pytest.mark.parametrize(
@@ -78,30 +78,9 @@ def test_a_verification_only_reads() -> None:
     assert options.etcd_in_pod
 
 
-def test_the_programs_of_a_test_restore_end_with_it() -> None:
-    """Only a container that is restarted always, and first, is stopped when the others have ended."""
-    pod = verification_job_of("s3://b/x", etcd_image="etcd:v3.6.16")["spec"]["template"]["spec"]
-    (programs,) = pod["initContainers"]
-    assert (programs["restartPolicy"], programs["image"]) == ("Always", "etcd:v3.6.16")
-    assert pod["shareProcessNamespace"] is True
-    assert "volumeMounts" not in programs, "it has no credentials"
-    assert "env" not in programs
-
-
 def test_a_url_does_not_expand_variables_of_the_pod() -> None:
     job = backup_job_of(
         "s3://b/$(AWS_SECRET_ACCESS_KEY)/$$x", credentials={"environment": {"secretName": "s"}}
     )
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert "--to=s3://b/$$(AWS_SECRET_ACCESS_KEY)/$$$$x" in container["args"]
-
-
-def test_credentials_are_named_and_mounted_never_written() -> None:
-    job = backup_job_of("gs://b/x", credentials={"googleCloud": FILE})
-    (container,) = job["spec"]["template"]["spec"]["containers"]
-    (path,) = (e["value"] for e in container["env"] if e["name"] == "GOOGLE_APPLICATION_CREDENTIALS")
-    (volume,) = (v for v in job["spec"]["template"]["spec"]["volumes"] if v["name"] == "google")
-    (mount,) = (m for m in container["volumeMounts"] if m["name"] == "google")
-    assert path == f"{mount['mountPath']}/{volume['secret']['items'][0]['path']}"
-    assert volume["secret"]["secretName"] == "credentials"
-    assert "credentials" not in " ".join(container["args"])

@@ -59,16 +59,6 @@ def test_where_backups_go() -> None:
     assert to(bare) == "s3://my-bucket/"
 
 
-@POLICIES
-def test_its_pod_has_no_rights_and_no_secret_in_its_arguments(policy: Any) -> None:
-    pod = pod_of(policy)
-    assert pod["automountServiceAccountToken"] is False
-    (container,) = pod["containers"]
-    assert container["securityContext"]["readOnlyRootFilesystem"] is True
-    assert pod["securityContext"]["runAsNonRoot"] is True
-    assert "aws" not in " ".join(container["args"])
-
-
 def test_it_runs_as_its_cluster_requests() -> None:
     cluster = replace(
         PLAIN_EPHEMERAL,

@@ -122,35 +122,6 @@ def test_the_cluster_owns_and_controls_its_objects(manifest: dict[str, Any]) -> 
     assert owner["blockOwnerDeletion"] is True
 
 
-def test_owner_references_have_the_version_of_their_group() -> None:
-    assert OWNED["ephemeral pod"]["metadata"]["ownerReferences"][0]["apiVersion"] == "coreos.com/v1"
-    assert OWNED["peer"]["metadata"]["ownerReferences"][0]["apiVersion"] == "etcd.improbable.io/v1alpha1"
-
-
-def test_a_peer_owns_its_replica_set() -> None:
-    (owner,) = persistent.replica_set(peer_of(PLAIN_PERSISTENT), IMAGE)["metadata"]["ownerReferences"]
-
-    assert (owner["kind"], owner["name"], owner["uid"], owner["controller"]) == (
-        "EtcdPeer",
-        "db-1",
-        "uid-peer",
-        True,
-    )
-
-
-def test_a_claim_has_no_owner() -> None:
-    metadata = persistent.claim(peer_of(PLAIN_PERSISTENT))["metadata"]
-
-    assert "ownerReferences" not in metadata
-    assert metadata["annotations"] == {
-        "etcd.improbable.io/cluster-token": "uid-1",
-        "etcd.improbable.io/cluster-uid": "uid-1",
-        "etcd.improbable.io/initial-members": "db-0,db-1,db-2",
-        "etcd.improbable.io/non-root": "true",
-        "etcd.improbable.io/started": "false",
-    }
-
-
 @pytest.mark.parametrize("name", ["ephemeral budget", "persistent budget"])
 def test_a_budget_counts_an_integer_of_the_clusters_own_pods(name: str) -> None:
     spec, labels = OWNED[name]["spec"], PODS[name.replace("budget", "pod")]["metadata"]["labels"]
@@ -217,11 +188,6 @@ def test_the_host_is_read_out_of_an_url(address: str, host: str) -> None:
 # Services
 
 
-def test_not_ready_members_are_published_so_that_peers_find_each_other() -> None:
-    for name in ("ephemeral client service", "ephemeral member service", "persistent client service"):
-        assert OWNED[name]["spec"]["publishNotReadyAddresses"] is True
-
-
 def test_services_select_the_pods_that_are_made() -> None:
     pod = OWNED["ephemeral pod"]["metadata"]["labels"].items()
     template = persistent.replica_set(peer_of(FULL_PERSISTENT), IMAGE)["spec"]["template"]
@@ -230,11 +196,6 @@ def test_services_select_the_pods_that_are_made() -> None:
     assert OWNED["ephemeral client service"]["spec"]["selector"].items() <= pod
     assert OWNED["ephemeral member service"]["spec"]["selector"].items() <= pod
     assert OWNED["persistent client service"]["spec"]["selector"].items() <= persistent_pod
-
-
-def test_only_the_service_of_persistent_members_is_headless() -> None:
-    assert OWNED["persistent client service"]["spec"]["clusterIP"] == "None"
-    assert "clusterIP" not in OWNED["ephemeral client service"]["spec"]
 
 
 # Flags and versions

@@ -165,11 +165,7 @@ def test_a_size_that_is_not_read_here_is_for_the_volume_to_refuse(storage: int |
             "a backup of etcd 3.6.16 can be restored to etcd 3.6 or 3.7, not to etcd 3.5.35",
         ),
         ("3.4.0", "3.5.10", ""),
-        (
-            "3.4.0",
-            "",
-            "etcdutl 3.4.0 cannot raise revisions: set spec.clusterTemplate.spec.version",
-        ),
+        ("3.4.0", "", "etcdutl 3.4.0 cannot raise revisions: set spec.clusterTemplate.spec.version"),
         ("3.3.27", "", "a backup of etcd 3.3.27 cannot be restored: "),
         ("3.3.27", "3.4.30", "a backup of etcd 3.3.27 cannot be restored: "),
         ("3.3.27", "3.5.35", "a backup of etcd 3.3.27 cannot be restored: "),
