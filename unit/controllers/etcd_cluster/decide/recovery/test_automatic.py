@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.persisted import AdoptedMember, Adoption, Upgrade
-from etcd_operator.controllers.etcd_cluster.decide.actions import Remember, Stage
+from etcd_operator.controllers.etcd_cluster.decide.actions import Stage
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ConfirmSilence
@@ -41,6 +41,7 @@ from unit.controllers.etcd_cluster.decide.recovery.automatics import (
     silenced,
     with_desired,
 )
+from unit.controllers.etcd_cluster.decide.recovery.entries import recorded
 
 # what is counted
 
@@ -224,11 +225,10 @@ def test_backups_that_cannot_be_listed_are_not_waited_for() -> None:
 def test_what_a_person_could_request_begins_by_itself() -> None:
     made = plan(automatic(persistents.lost()))
 
-    silence, remembered, _ = made.actions
+    silence = made.actions[0]
     assert isinstance(silence, ConfirmSilence)
     assert (silence.survivors, silence.silent) == ((("db-2", "pod-db-2"),), ("db-0", "db-1"))
-    assert isinstance(remembered, Remember)
-    assert remembered.persisted.recovery == msgspec.structs.replace(
+    assert recorded(made) == msgspec.structs.replace(
         persistents.RECOVERY, authority="Automatic", is_unstable=True
     )
 
@@ -236,11 +236,9 @@ def test_what_a_person_could_request_begins_by_itself() -> None:
 def test_a_request_is_carried_out_as_a_request() -> None:
     made = plan(automatic(persistents.lost(asked=persistents.NAME)))
 
-    silence, remembered, _ = made.actions
-    assert isinstance(silence, ConfirmSilence)
-    assert silence.silent == ()
-    assert isinstance(remembered, Remember)
-    assert remembered.persisted.recovery == persistents.RECOVERY
+    assert isinstance(made.actions[0], ConfirmSilence)
+    assert made.actions[0].silent == ()
+    assert recorded(made) == persistents.RECOVERY
 
 
 @pytest.mark.parametrize("asked", ["", "feed/db-0/1"])
@@ -274,19 +272,11 @@ def test_a_cluster_that_serves_for_an_hour_may_be_recovered_again() -> None:
     assert record_stable(replace(recent, served_for=STABLE_AFTER - 0.1)) is None
     assert record_stable(state) is None
 
-    (remembered,) = plan(replace(recent, served_for=STABLE_AFTER)).actions
-    assert isinstance(remembered, Remember)
-    assert remembered.persisted.recovery == former(authority="Automatic", is_unstable=False)
-    assert (
-        record_stable(
-            with_record(
-                state,
-                recovery=former(authority="Automatic", is_unstable=False),
-            )
-        )
-        is None
+    assert recorded(plan(replace(recent, served_for=STABLE_AFTER))) == former(
+        authority="Automatic", is_unstable=False
     )
-    assert record_stable(with_record(state, recovery=None)) is None
+    for recovery in (former(authority="Automatic", is_unstable=False), None):
+        assert record_stable(with_record(state, recovery=recovery)) is None
 
 
 def test_what_may_be_lost_reports_that_no_person_decided() -> None:

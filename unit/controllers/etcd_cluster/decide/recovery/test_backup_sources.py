@@ -29,6 +29,7 @@ from unit.controllers.etcd_cluster.decide.builders import (
     pod,
     with_record,
 )
+from unit.controllers.etcd_cluster.decide.recovery.entries import recorded
 from unit.controllers.etcd_cluster.decide.recovery.quorum_losses import RECOVERY, lost, recovering
 
 OTHER = "0badcafe"
@@ -160,12 +161,10 @@ def test_what_a_tool_has_named_is_known(report: RestorableBackups | None, revisi
 
 def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None:
     made = plan(beside(having(backup(8, version="3.5.30"))))
-    proof, remembered, seed, *_ = made.actions
+    proof, _, seed, *_ = made.actions
     assert isinstance(proof, ConfirmLoss)
     assert (proof.gone, proof.survivors) == (("db-0000", "db-0001"), (("db-0002", "pod-db-0002"),))
-    assert isinstance(remembered, Remember)
-    recovery = remembered.persisted.recovery
-    assert recovery is not None
+    recovery = recorded(made)
     assert (recovery.revision, recovery.version) == (8, "3.5.30")
     assert recovery.source == ToolBackup(
         cluster="db", name="r8", sha256="ab", time="2026-01-01T00:00:00Z", age=61
@@ -192,13 +191,11 @@ def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None
 )
 def test_no_revision_is_issued_twice_by_backups_of_former_clusters(state: ClusterState, bump: int) -> None:
     """A seed that served, and was lost before a backup of its own cluster was stored."""
-    _, remembered, seed, *_ = plan(state).actions
-    assert isinstance(remembered, Remember)
+    made = plan(state)
+    seed = made.actions[2]
     assert isinstance(seed, CreateMember)
     assert isinstance(seed.start, Seeding)
-    recovery = remembered.persisted.recovery
-    assert recovery is not None
-    assert (recovery.bump, seed.start.bump) == (bump, bump)
+    assert (recorded(made).bump, seed.start.bump) == (bump, bump)
 
 
 def test_when_nothing_is_left_that_is_proven_first() -> None:
@@ -236,10 +233,7 @@ def test_an_age_is_shown_in_its_two_largest_units(seconds: int, text: str) -> No
 def test_each_recovery_records_the_clusters_before_it() -> None:
     def next_one(**former: Any) -> tuple[str, ...]:
         state = since(**former)
-        beside_one = replace(lost(3, 0, 1), desired=state.desired)
-        (found,) = (a.persisted.recovery for a in plan(beside_one).actions[:2] if isinstance(a, Remember))
-        assert found is not None
-        return found.former
+        return recorded(plan(replace(lost(3, 0, 1), desired=state.desired))).former
 
     assert next_one(replaces="feed", former=("cafe",)) == ("cafe", "feed")
     assert next_one(replaces="", former=("cafe",)) == ("cafe",)

@@ -42,6 +42,7 @@ from unit.controllers.etcd_cluster.decide.builders import (
     peer,
     with_record,
 )
+from unit.controllers.etcd_cluster.decide.recovery.entries import recorded
 from unit.controllers.etcd_cluster.decide.recovery.stored import (
     DONE,
     FAILED,
@@ -124,35 +125,23 @@ def test_each_step_follows_from_what_there_is(state: ClusterState, expected: obj
 
 EVICTED = Evictions(count=2, pod="db-seed-2", node="n1", message="low on disk")
 WAITS = [
-    pytest.param(sight(job=job()), {}, "the Job db-seed is restoring the backup", id="the Job runs"),
+    pytest.param(job(), {}, id="the Job runs"),
+    pytest.param(job(evictions=EVICTED), {}, id="its pods are evicted, and the next one runs"),
     pytest.param(
-        sight(job=job(evictions=EVICTED)),
+        job(is_running=False, waited=START_PATIENCE, evictions=EVICTED),
         {},
-        "2 pods of the Job db-seed were evicted",
-        id="its pods are evicted, and the next one runs",
-    ),
-    pytest.param(
-        sight(job=job(is_running=False, waited=START_PATIENCE, evictions=EVICTED)),
-        {},
-        "2 pods of the Job db-seed were evicted",
         id="Kubernetes pauses before the next pod",
     ),
-    pytest.param(
-        sight(job=job(is_running=False, waits_for="no Secret")),
-        {},
-        "has not started: no Secret",
-        id="not yet",
-    ),
-    pytest.param(sight(job=job(is_terminating=True)), {}, "former Job", id="a former Job is being deleted"),
-    pytest.param(sight(), {"claim": claim("db-3", is_terminating=True)}, "former claim db-3", id="a claim"),
+    pytest.param(job(is_running=False, waits_for="no Secret"), {}, id="not yet"),
+    pytest.param(job(is_terminating=True), {}, id="a former Job is being deleted"),
+    pytest.param(None, {"claim": claim("db-3", is_terminating=True)}, id="a claim"),
 ]
 
 
-@pytest.mark.parametrize(("backups", "parts", "expected"), WAITS)
-def test_what_is_under_way_is_waited_for(backups: Any, parts: Any, expected: str) -> None:
-    made = plan(filling(live(NAME, backups=backups), **parts))
+@pytest.mark.parametrize(("found", "parts"), WAITS)
+def test_what_is_under_way_is_waited_for(found: Any, parts: Any) -> None:
+    made = plan(filling(live(NAME, backups=sight(job=found)), **parts))
     assert (made.actions, made.reason) == ((), "Restoring")
-    assert expected in made.message
 
 
 ENDS = [
@@ -198,17 +187,12 @@ ENDS = [
 
 @pytest.mark.parametrize(("state", "expected"), ENDS)
 def test_a_failure_is_recorded_before_anything_is_removed(state: ClusterState, expected: str) -> None:
-    (remember,) = plan(state).actions
-    assert isinstance(remember, Remember)
-    failed = remember.persisted.recovery
-    assert failed is not None
+    failed = recorded(plan(state))
     assert expected in failed.failure
     assert failed.replaces == CLUSTER_ID
     made = plan(remembering(state, failed))
     assert made.actions[-1] == DropSeed(name="db-3")
-    (ended,) = plan(remembering(live(NAME), failed)).actions
-    assert isinstance(ended, Remember)
-    assert ended.persisted.recovery == msgspec.structs.replace(failed, replaces="")
+    assert recorded(plan(remembering(live(NAME), failed))) == msgspec.structs.replace(failed, replaces="")
 
 
 def test_a_seed_with_a_problem_is_reported() -> None:
@@ -283,17 +267,10 @@ def test_the_status_reports_that_the_cluster_serves_until_it_does_not() -> None:
 
 
 def test_revisions_exceed_those_of_an_earlier_restore() -> None:
-    (_, remember, _) = plan(answering(live(NAME), "db-0", revision=1_000_000_020)).actions
-    assert isinstance(remember, Remember)
-    recovery = remember.persisted.recovery
-    assert recovery is not None
+    recovery = recorded(plan(answering(live(NAME), "db-0", revision=1_000_000_020)))
     assert recovery.revision + recovery.bump > 1_500_000_000
 
 
 def test_a_job_that_ended_without_a_report_is_named() -> None:
     state = filling(live(NAME, backups=sight(job=job(end=JobEnd.FAILED, is_running=False, why="OOMKilled"))))
-    (remember,) = plan(state).actions
-    assert isinstance(remember, Remember)
-    recovery = remember.persisted.recovery
-    assert recovery is not None
-    assert "OOMKilled" in recovery.failure
+    assert "OOMKilled" in recorded(plan(state)).failure

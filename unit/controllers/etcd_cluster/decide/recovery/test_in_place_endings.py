@@ -5,13 +5,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import Remember
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import DropSeed, ReopenClients
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import record
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import CLUSTER_ID, claim, down
+from unit.controllers.etcd_cluster.decide.recovery.entries import recorded
 from unit.controllers.etcd_cluster.decide.recovery.stored import (
     IN_PLACE,
     LOST_CLAIM,
@@ -78,10 +78,7 @@ def test_a_seed_that_is_lost_after_a_member_was_given_up_ends_the_restore(
     state: ClusterState, is_closed: bool
 ) -> None:
     """Its Service may select the token of the seed by then: no other one may begin with that."""
-    (remember,) = plan(replace(state, backups=sight(is_closed=is_closed))).actions
-    assert isinstance(remember, Remember)
-    failed = remember.persisted.recovery
-    assert failed is not None
+    failed = recorded(plan(replace(state, backups=sight(is_closed=is_closed))))
     assert failed.failure == "db-3 was lost after members of the old cluster had been given up"
     assert failed.replaces == CLUSTER_ID
     made = plan(remembering(replace(ASKED, backups=sight(is_closed=True)), failed))

@@ -54,6 +54,7 @@ def gone(asked: str = "") -> ClusterState:
 
 OFFERS = [
     pytest.param(gone(), LOST_NAME, id="nobody is left"),
+    pytest.param(replace(gone(), members=()), LOST_NAME, id="not even an object of a member"),
     pytest.param(lost(3, *ALL, backups=sight()), LOST_NAME, id="all are silent"),
     pytest.param(lost(backups=sight(backup(revision=8))), LOST_NAME, id="the backup has more"),
     pytest.param(lost(backups=sight(backup(revision=7))), NAME, id="the survivor has as much"),
@@ -78,13 +79,6 @@ def test_the_newest_of_survivors_and_backups_is_offered(state: ClusterState, nam
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "QuorumLost")
     assert f"{RECOVER_ANNOTATION}={name} " in made.message
-
-
-def test_the_offer_reports_from_when_the_data_is() -> None:
-    message = plan(gone()).message
-    assert "the backup one of db, taken at 2026-01-01T00:00:00Z, revision 9" in message
-    assert message.startswith("db-0 (its claim is missing), ")
-    assert plan(replace(gone(), members=())).message.startswith("all members: ")
 
 
 def test_an_offer_does_not_change_while_time_passes() -> None:
@@ -121,13 +115,11 @@ def test_without_a_backup_nothing_empty_is_made() -> None:
     none = replace(sight(), stored=())
     made = plan(replace(gone(), backups=none))
     assert (made.actions, made.reason) == ((), "NoBackup")
-    assert f"no EtcdBackup of the etcd cluster {CLUSTER_ID} is completed" in made.message
     made = plan(replace(gone(LOST_NAME), backups=none))
     assert (made.actions, made.reason) == ((), "RecoveryRefused")
-    assert "cannot be read now" in plan(replace(gone(), backups=sight(is_listed=False, stored=()))).message
-    odd = "EtcdBackup one cannot be read (why)"
-    text = plan(replace(gone(), backups=sight(stored=(), unreadable=odd))).message
-    assert f"no EtcdBackup of the etcd cluster {CLUSTER_ID} is completed, but {odd}" in text
+    odd = replace(none, unreadable="EtcdBackup one cannot be read (why)")
+    for unknown in (replace(none, is_listed=False), odd):
+        assert plan(replace(gone(), backups=unknown)).reason == "NoBackup"
     assert plan(lost(3, *ALL, backups=none)).reason == "QuorumLost", "claims are left"
 
 
@@ -136,9 +128,7 @@ def test_a_failed_job_is_followed_by_the_next_attempt_once_that_is_named() -> No
     made = plan(state)
     assert (made.stage, made.reason) == (Stage.HELD, "RecoveryRefused")
     assert f"={CLUSTER_ID}/backup:one/2 " in made.message
-    assert made.message.startswith(f"{LOST_NAME} failed (BackupDamaged): one.db is damaged; ")
-    quiet = plan(replace(state, desired=replace(state.desired, recover="")))
-    assert quiet.message.startswith(f"{LOST_NAME} failed (BackupDamaged): one.db is damaged; ")
+    assert plan(replace(state, desired=replace(state.desired, recover=""))).reason == "QuorumLost"
 
 
 @pytest.mark.parametrize("running", [job(), None], ids=["the Job waits for it", "the Job is gone"])
@@ -146,7 +136,6 @@ def test_a_volume_that_is_lost_before_the_seed_serves_is_named(running: JobState
     state = filling(replace(gone(LOST_NAME), backups=sight(job=running)), RECOVERY, claim=LOST_CLAIM)
     made = plan(state)
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "RecoveryRefused")
-    assert made.message.startswith(f"{LOST_NAME} failed (ClaimLost): the volume of the claim db-3 is gone")
     assert f"={CLUSTER_ID}/backup:one/2 " in made.message
 
 
