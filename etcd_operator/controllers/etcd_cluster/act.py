@@ -40,11 +40,10 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints, peer_url
 from etcd_operator.controllers.etcd_cluster.manifests import budget
 from etcd_operator.controllers.etcd_cluster.members.protocol import NewMembers, Scope
 from etcd_operator.controllers.etcd_cluster.membership import Membership
-from etcd_operator.controllers.etcd_cluster.observe.addresses import client_endpoints, peer_url
 from etcd_operator.controllers.etcd_cluster.observe.labels import assert_gone_as_seen
 from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.recovery.acts import Recoverer

@@ -17,7 +17,7 @@ from typing import TypeVar
 from etcd_operator.controllers.etcd_cluster.decide.actions import MoveLeader
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.observe.addresses import client_endpoint
+from etcd_operator.controllers.etcd_cluster.dialects.base import client_endpoint
 from etcd_operator.errors import AlreadyExists, Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall

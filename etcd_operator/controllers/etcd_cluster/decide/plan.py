@@ -10,7 +10,7 @@ what is observed and not on what was planned. (`awaited_entry` repeats what chan
 from collections.abc import Callable
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
-from etcd_operator.controllers.etcd_cluster.decide.adoption import adopt, adopt_again, adopt_hold
+from etcd_operator.controllers.etcd_cluster.decide.adoption import adopt, adopt_again
 from etcd_operator.controllers.etcd_cluster.decide.recovery import in_place
 from etcd_operator.controllers.etcd_cluster.decide.recovery import rules as recovery
 from etcd_operator.controllers.etcd_cluster.decide.rules import (
@@ -62,7 +62,7 @@ RULES: tuple[Rule, ...] = (
     claims.set_existing_only,  # protects data before any rule lets a member restart
     adopt_again.known_again,  # the external members are not unknown ones
     guard.unknown_members,  # from here on rules count members, and an unknown one makes the count wrong
-    adopt_hold.hold,  # no recovery below knows of external members
+    adopt_again.hold,  # no recovery below knows of external members
     recovery.recover,  # without a quorum no rule below can change the members
     in_place.restore,  # what a person requests comes before repairs of what it gives up
     replace.remount,  # loses nothing: it comes before a loss is believed

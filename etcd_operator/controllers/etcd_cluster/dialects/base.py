@@ -1,6 +1,6 @@
-"""The protocol of a dialect, and what all dialects share."""
+"""The protocol of a dialect, what all dialects share, and where the members that it describes serve."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -12,10 +12,12 @@ from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Start
 from etcd_operator.controllers.etcd_cluster.decide.desired import Adopt, DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource, Defaults
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, endpoint, url
 from etcd_operator.decoding import convert
-from etcd_operator.errors import InvalidSpec
+from etcd_operator.errors import InvalidSpec, Unavailable
 from etcd_operator.versions import parse_version
 
 Spec = TypeVar("Spec")
@@ -168,3 +170,27 @@ def available_reason(conditions: tuple[Condition, ...]) -> str:
     """The reason of the condition Available; empty where it is not there yet."""
     found = condition_of(conditions, "Available")
     return found.reason if found is not None else ""
+
+
+def client_endpoints(members: Iterable[Member]) -> dict[str, str]:
+    """Where those members that have an address serve clients (`host:port`), by name."""
+    found = {member.name: _served_at(member) for member in members}
+    return {name: at for name, at in found.items() if at}
+
+
+def _served_at(member: Member) -> str:
+    pod = member.pod
+    return endpoint(pod.ip, CLIENT_PORT) if pod is not None and pod.ip else member.endpoint
+
+
+def client_endpoint(member: Member) -> str:
+    """Where a member serves clients. Raises Unavailable if it has no address."""
+    found = client_endpoints((member,))
+    if not found:
+        raise Unavailable(f"{member.name} has no address")
+    return found[member.name]
+
+
+def peer_url(dialect: Dialect[Any], desired: DesiredCluster, name: str) -> str:
+    """The URL under which the other members of a cluster reach a member; etcd's list has it."""
+    return url(dialect.member_host(desired, name), PEER_PORT)

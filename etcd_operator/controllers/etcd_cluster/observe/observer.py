@@ -25,11 +25,10 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situati
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen, extended
 from etcd_operator.controllers.etcd_cluster.decide.status import named
-from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints, peer_url
 from etcd_operator.controllers.etcd_cluster.manifests.budget import is_as_desired
 from etcd_operator.controllers.etcd_cluster.members.cached import CachedMembers
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnsPod
-from etcd_operator.controllers.etcd_cluster.observe.addresses import client_endpoints, peer_url
 from etcd_operator.controllers.etcd_cluster.observe.labels import unlabelled
 from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.observe.slots import PagesNeeded

@@ -86,6 +86,8 @@ Longer than any queue, or a busy operator would probe again and again and never 
 RECENT = 1.5
 """Seconds for which a result needs no quorum check."""
 
+_Step = Callable[[Key, Slot], None]
+
 log = structlog.get_logger()
 
 
@@ -97,8 +99,7 @@ class Prober:
     ) -> None:
         self._deadline = deadline
         self._clock, self._epoch = clock, epoch
-        self._on_done = on_done
-        self._on_call = on_call
+        self._on_done, self._on_call = on_done, on_call
         self._lock = threading.Lock()
         self._slots: dict[Key, Slot] = {}
         self._lanes = {
@@ -200,7 +201,7 @@ class Prober:
         for lane in self._lanes.values():
             lane.shutdown(wait=True, cancel_futures=True)
 
-    def _lane_for(self, slot: Slot, endpoints: frozenset[str]) -> "tuple[Lane, _Step]":
+    def _lane_for(self, slot: Slot, endpoints: frozenset[str]) -> tuple[Lane, _Step]:
         now = self._clock.monotonic()
         is_distrusted, slot.is_distrusted = slot.is_distrusted, False
         if not slot.has_no_quorum or endpoints != slot.endpoints:
@@ -210,14 +211,14 @@ class Prober:
             return Lane.CONFIRM, self._ask_fully
         return Lane.SILENT, self._ask_silent
 
-    def _begin(self, lane: Lane, step: "_Step", key: Key, slot: Slot) -> None:
+    def _begin(self, lane: Lane, step: _Step, key: Key, slot: Slot) -> None:
         try:
             self._submit(lane, step, key, slot)
         except RuntimeError as error:
             slot.is_under_way = False
             raise NotProbed(f"members were not asked: {error}") from error
 
-    def _submit(self, lane: Lane, step: "_Step", key: Key, slot: Slot) -> None:
+    def _submit(self, lane: Lane, step: _Step, key: Key, slot: Slot) -> None:
         """Raises RuntimeError if no thread can be started; what is queued is void then."""
         slot.turn += 1
         try:
@@ -227,7 +228,7 @@ class Prober:
             if not self._is_stopped:
                 raise
 
-    def _guarded(self, step: "_Step", key: Key, slot: Slot, turn: int) -> None:
+    def _guarded(self, step: _Step, key: Key, slot: Slot, turn: int) -> None:
         if turn != slot.turn:
             return
         try:
@@ -297,6 +298,3 @@ class Prober:
             known=Known(removed=slot.removed, proof_patience=PROOF_PATIENCE),
             on_call=self._on_call,
         )
-
-
-_Step = Callable[[Key, Slot], None]

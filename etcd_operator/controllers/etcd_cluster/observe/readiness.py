@@ -18,8 +18,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.readiness import ReadinessUpdate, readiness_updates, routes
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
-from etcd_operator.controllers.etcd_cluster.observe.addresses import peer_url
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, peer_url
 from etcd_operator.controllers.shared.caches import Cluster
 from etcd_operator.controllers.shared.failures import IndependentWrites
 from etcd_operator.controllers.shared.objects import Labels

@@ -17,10 +17,9 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmSilence,
     ReadMember,
 )
-from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoint
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.controllers.etcd_cluster.membership import DEADLINE
-from etcd_operator.controllers.etcd_cluster.observe.addresses import client_endpoint
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers
 from etcd_operator.controllers.shared.decide.member_names import is_member_name
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint, host_of
