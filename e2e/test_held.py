@@ -146,7 +146,7 @@ def test_of_two_clusters_of_one_name_the_younger_waits_until_the_older_is_gone(s
 @pytest.mark.parametrize("is_settled", [True, False], ids=["settled", "in-the-middle-of-a-creation"])
 def test_a_namespace_with_clusters_of_both_groups_is_deleted(space: Space, is_settled: bool) -> None:
     """Nothing in it holds up the deletion, and nothing outlives it."""
-    for document in (ephemeral(size=1), persistent(replicas=1)):
+    for document in (ephemeral(), persistent()):
         space.settled(document) if is_settled else space.create(document)
     wait_until(lambda: space.names(resources.PODS), "the first pod is there")
     space.kubectl("delete", "namespace", space.namespace, "--wait=false")
