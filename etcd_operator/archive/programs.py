@@ -2,9 +2,11 @@
 
 import re
 import shutil
+import signal
 import subprocess
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,21 +127,42 @@ def started(command: list[str], *, folder: Path, log: Path) -> Iterator[subproce
 
     It gets nothing of our environment, which may have ETCD_* variables, and no signals of our terminal.
     """
-    with log.open("wb") as output:
-        process = subprocess.Popen(  # noqa: S603 -- our own command line
-            command,
-            cwd=folder,
-            env={"HOME": str(folder)},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    try:
+    with ExitStack() as stack:
+        with _signals_held_back():
+            with log.open("wb") as output:
+                process = subprocess.Popen(  # noqa: S603 -- our own command line
+                    command,
+                    cwd=folder,
+                    env={"HOME": str(folder)},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
         yield process
+
+
+@contextmanager
+def _signals_held_back() -> Iterator[None]:
+    """Handle signals at the end of the context: handlers may raise, which would leave a program running.
+
+    Handlers run in the main thread only, whichever thread the kernel interrupts, so no mask would do.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    come: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers = {number: signal.signal(number, lambda number, _: come.append(number)) for number in numbers}
+    try:
+        yield
     finally:
-        process.kill()
-        process.wait()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for received in come:
+            signal.raise_signal(received)
 
 
 def last_line(log: Path) -> str:

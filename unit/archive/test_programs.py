@@ -1,11 +1,16 @@
 """Which etcd and etcdutl are used for a test restore."""
 
+import os
+import signal
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from etcd_operator.archive import programs
 from etcd_operator.archive.errors import ProgramFailed, ProgramMissing
+from etcd_operator.commands.outcome import Interrupted, as_exception
 
 
 def program(path: Path, script: str) -> Path:
@@ -112,3 +117,21 @@ def test_the_programs_of_another_container_of_the_pod(tmp_path: Path) -> None:
     found = programs.find(folder, "3.6.16")
     assert found.etcd == folder / "etcd", "not where the link seems to lead from here"
     assert programs.find_tool(folder).path == folder / "etcdutl"
+
+
+def test_a_signal_while_a_program_is_started_ends_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[subprocess.Popen[bytes]] = []
+
+    class Signalled(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            begun.append(self)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(subprocess, "Popen", Signalled)
+    waiting = program(tmp_path / "etcd", "exec sleep 1000")
+    with pytest.raises(Interrupted), as_exception():
+        programs.run([str(waiting)], folder=tmp_path, log=tmp_path / "log", limit=60.0)
+    assert [process.poll() for process in begun] == [-signal.SIGKILL]
