@@ -6,10 +6,13 @@ import pytest
 
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import persistent
+from e2e.support.members import Members
+from e2e.support.resizing import member_ids, member_of
 from e2e.support.shell import etcdctl_in_shell, start_shell
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
-from e2e.support.waiting import wait_until
+from e2e.support.volumes import empty
+from e2e.support.waiting import answered, wait_until
 from etcd_operator.kube import resources
 
 SAMPLE = str(ROOT / "manifests" / "examples" / "etcd_v1alpha1_etcdcluster.yaml")
@@ -105,3 +108,30 @@ SHOWN = ("my-cluster", "3", "3", "3.6.16")
 def shown_row(space: Space) -> tuple[str, ...]:
     (row,) = space.kubectl.table("get", "etcd")
     return row["NAME"], row["REPLICAS"], row["READY"], row["VERSION"]
+
+
+def test_a_member_that_lost_its_volume_refuses_to_start_and_is_replaced_while_the_others_serve(
+    space: Space,
+) -> None:
+    """Its next pod finds nothing: the status says so, until it is another member."""
+    space.require_local("volumes can be emptied on the local Kubernetes only")
+    document, target = space.settled(persistent()), "my-cluster-1"
+    space.put(document, b"foo", b"bar")
+    cluster_id, ids = assert_consistent(space, document), member_ids(space, document)
+    pods = {member_of(pod): pod for pod in space.pods(document)}
+    empty(space, pods[target])
+    space.kubectl("delete", "pod", pods[target]["metadata"]["name"], "--grace-period=1")
+
+    space.wait_events("my-cluster", ("Warning", "DataLost"))
+    with Members() as members:
+        for name in pods.keys() - {target}:
+            client = members.client(pods[name]["status"]["podIP"])
+            found = answered(lambda client=client: client.get(b"foo"), f"{name} serves")  # type: ignore[misc]
+            assert found is not None
+            assert found.value == b"bar"
+    wait_until(
+        lambda: member_ids(space, document).get(target) not in (None, ids[target]), "it is another one"
+    )
+    space.wait_serving(document)
+    assert assert_consistent(space, document) == cluster_id
+    assert space.values(document, b"foo") == [b"bar"] * 3

@@ -9,7 +9,7 @@ import pytest
 
 from e2e.support.api import LABELS
 from e2e.support.checks import assert_at_rest, assert_consistent
-from e2e.support.clusters import Document, each_kind, persistent
+from e2e.support.clusters import Document, each_kind
 from e2e.support.measuring import assert_at_most
 from e2e.support.members import Members
 from e2e.support.resizing import RATE, kind_of, member_ids, member_of, written_to
@@ -232,5 +232,3 @@ def test_a_member_whose_volume_is_emptied_under_it_is_replaced_while_clients_wri
     print(f"healed in {seconds:.1f} s")
     space.wait_settled(document)
     assert member_ids(space, document).get(member_of(target)) != before[member_of(target)]
-    if kind is persistent:
-        space.wait_events(document["metadata"]["name"], ("Warning", "DataLost"))
