@@ -86,3 +86,23 @@ def hex_id(number: int) -> str:
 def without_padding(text: str) -> str:
     """An ID that somebody may have stored with leading zeros."""
     return text.lstrip("0") or "0"
+
+
+# Quantities of storage, as Kubernetes writes those that the operator requested
+
+MIB = 1 << 20
+
+_UNITS_OF_QUANTITIES = {
+    "": 1,
+    **{f"{letter}i": 1 << 10 * power for power, letter in enumerate("KMGTPE", start=1)},
+}
+_UNITS_OF_QUANTITIES |= {letter: 10 ** (3 * power) for power, letter in enumerate("kMGTPE", start=1)}
+_QUANTITY = re.compile(r"([0-9]+)([a-zA-Z]{0,2})")
+
+
+def bytes_of(quantity: str) -> int | None:
+    """The bytes of a whole quantity of Kubernetes, like 512Mi or 1Gi; None for another form, like 1.5Gi."""
+    found = _QUANTITY.fullmatch(quantity)
+    if found is None or found[2] not in _UNITS_OF_QUANTITIES:
+        return None
+    return int(found[1]) * _UNITS_OF_QUANTITIES[found[2]]

@@ -21,7 +21,6 @@ STALL_SECONDS = 300.0
 
 The longest pass that still ends is a few requests to an API server that hangs, each within 35 s."""
 
-
 BEHIND_SECONDS = 60.0
 """A restart of the API server takes less."""
 

@@ -5,7 +5,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Joining, Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.shared.decide.member_names import ordinal_of
+from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.etcd.values import ANYBODY
 from unit.simulation.model import World
 from unit.simulation.model_disks import UNPULLABLE, Disk, Entry, is_reachable

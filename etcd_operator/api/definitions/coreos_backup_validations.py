@@ -30,7 +30,6 @@ RESTORE_S3 = (
     "storageType S3 needs spec.backup with storageType S3: backups are restored from the bucket that it names"
 )
 
-
 BACKUP_POLICY = (
     Validation(
         at="",

@@ -38,7 +38,6 @@ _MANY = (
     f"' of them: use at most {LARGEST_SENSIBLE}'"
 )
 
-
 _WRITES = ["CREATE", "UPDATE"]
 
 

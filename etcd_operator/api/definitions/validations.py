@@ -86,7 +86,6 @@ SUPPORTED_VERSION = Validation(
     explain=EXPLAINED,
 )
 
-
 _DESIRED = "self.spec.version"
 _RUNNING = "(oldSelf.status.currentVersion)"
 

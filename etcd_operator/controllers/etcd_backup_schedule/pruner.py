@@ -15,7 +15,7 @@ from etcd_operator.controllers.etcd_backup_schedule.decide import prune
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import PruneAct, PrunePlan, PruneState
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import described_retention
 from etcd_operator.controllers.etcd_backup_schedule.decide.status import PRUNED
-from etcd_operator.controllers.etcd_backup_schedule.manifests import prune_job
+from etcd_operator.controllers.etcd_backup_schedule.manifests import schedule as render
 from etcd_operator.controllers.etcd_backup_schedule.readers import being_read, urls_of
 from etcd_operator.controllers.shared.decide.holds import BEHIND, RETRY_HELD
 from etcd_operator.controllers.shared.failures import Failures, reason_of
@@ -40,7 +40,7 @@ def observe_prune(
     job = jobs.read(
         metadata.key,
         metadata.uid,
-        prune_job.job_name(metadata),
+        render.job_name(metadata),
         objects,
         finds=False,
         is_in_doubt=lambda job: lacks_report(job) and job.request != done,
@@ -96,7 +96,7 @@ class Pruner:
             raise TypeError("a schedule without a retention has no such Job")
         read = urls_of(being_read(objects), objects)
         urls = dict.fromkeys((status.last_verified_url, state.newest, status.last_successful_url, *read))
-        body = prune_job.job(
+        body = render.job(
             schedule.metadata,
             spec.backup_template,
             spec.retention,

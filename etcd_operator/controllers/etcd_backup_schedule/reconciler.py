@@ -30,7 +30,7 @@ from etcd_operator.controllers.etcd_backup_schedule.decide.status import (
     status,
     to_be_reported,
 )
-from etcd_operator.controllers.etcd_backup_schedule.manifests import scheduled_backup as render
+from etcd_operator.controllers.etcd_backup_schedule.manifests import schedule as render
 from etcd_operator.controllers.etcd_backup_schedule.observe import ScheduleObserver
 from etcd_operator.controllers.etcd_backup_schedule.pruner import Pruner
 from etcd_operator.controllers.etcd_backup_schedule.readers import being_read

@@ -21,7 +21,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CommonAction,
     CreateClientService,
     CreateMember,
-    CreateMemberService,
     DeleteMember,
     DisarmCorrupt,
     KeepBudget,
@@ -95,9 +94,6 @@ class Actor(Generic[Cluster]):
         match action:
             case CreateClientService():
                 body = self.dialect.client_service(desired)
-                scope.create(resources.SERVICES, body, "ServiceCreated")
-            case CreateMemberService():
-                body = self.dialect.member_service(desired, action.name)
                 scope.create(resources.SERVICES, body, "ServiceCreated")
             case RestoreLabels():
                 labels = self.dialect.member_labels(desired, action.pod.member)

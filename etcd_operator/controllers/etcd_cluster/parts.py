@@ -28,7 +28,7 @@ from etcd_operator.controllers.etcd_cluster.recovery.absences import Absences
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers, Readings
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits, UpgradeWatch
 from etcd_operator.controllers.shared.caches import Caches, Cluster
-from etcd_operator.controllers.shared.decide.member_names import cluster_of_member
+from etcd_operator.controllers.shared.decide.clusters import cluster_of_member
 from etcd_operator.controllers.shared.groups import Group, Wiring
 from etcd_operator.controllers.shared.passes import cluster_reporter
 from etcd_operator.controllers.shared.unreadable import Unreadables

@@ -7,20 +7,27 @@ may be touched because a cache did not show it.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from etcd_operator.api.backups import BackupSpec
+from etcd_operator.api.backups import COMPLETED, FAILED, BackupSpec, EtcdBackup
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.api.restores import KIND, UID_ANNOTATION, EtcdRestore, RestoreSpec
+from etcd_operator.api.restores import (
+    KIND,
+    UID_ANNOTATION,
+    EtcdRestore,
+    RecordedBackup,
+    RestoreSpec,
+    RestoreStatus,
+)
 from etcd_operator.controllers.etcd_restore.decide import spec as specs
 from etcd_operator.controllers.etcd_restore.decide.plan import PROGRESS_POLL
 from etcd_operator.controllers.etcd_restore.decide.state import (
     ClaimState,
     MemberState,
     RestoreState,
+    SourceState,
     TargetCluster,
 )
 from etcd_operator.controllers.etcd_restore.manifests import restored
 from etcd_operator.controllers.etcd_restore.manifests.restore_job import check_name, job_name
-from etcd_operator.controllers.etcd_restore.source import source_of
 from etcd_operator.controllers.shared.decide.job_state import JobEnd
 from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
 from etcd_operator.controllers.shared.job_reader import JobReader
@@ -213,3 +220,44 @@ def _cluster(objects: Objects, name: str, uid: str) -> TargetCluster:
     if any(not each.metadata.is_deleting for each in found):
         return TargetCluster.FOREIGN
     return TargetCluster.TERMINATING if found else TargetCluster.ABSENT
+
+
+FoundSource = tuple[SourceState, BackupSpec | None]
+"""Where it is, and how it is reached; None while that is not known."""
+
+
+def source_of(spec: RestoreSpec, status: RestoreStatus, objects: Objects) -> FoundSource:
+    """The backup of a restore with this spec and status. Raises the errors of `Client`.
+
+    An EtcdBackup is read live until the status records what is needed of it. From then on the record counts:
+    all members are restored from one snapshot, also if somebody deletes the EtcdBackup or creates another one
+    of its name.
+    """
+    name = spec.source.backup_name
+    if not name:
+        return SourceState(url=spec.source.url), specs.access(spec)
+    if status.backup is not None:
+        return _stored(spec, name, status.url, status.backup)
+    backup = objects.find(resources.BACKUPS, name, EtcdBackup)
+    if backup is None:
+        message = f"there is no EtcdBackup {name} in this namespace: check spec.source.backupName"
+        return SourceState(reason="UnknownBackup", message=message, is_missing=True), None
+    found = backup.status
+    if found.phase == FAILED:
+        return _none("BackupFailed", f"EtcdBackup {name} has failed: choose another one")
+    if found.phase != COMPLETED or not found.url:
+        message = f"EtcdBackup {name} is not completed yet"
+        return SourceState(reason="BackupNotReady", message=message), None
+    recorded = RecordedBackup(uid=backup.metadata.uid, sha256=found.sha256, spec=backup.spec)
+    return _stored(spec, name, found.url, recorded)
+
+
+def _stored(spec: RestoreSpec, name: str, url: str, backup: RecordedBackup) -> FoundSource:
+    stored, wrong = parsed(backup.spec, BackupSpec, lambda _: "")
+    if stored is None:
+        return _none("UnknownBackup", f"EtcdBackup {name}: {wrong}")
+    return SourceState(url=url, backup=backup), specs.access_of_backup(spec, stored)
+
+
+def _none(reason: str, message: str) -> FoundSource:
+    return SourceState(reason=reason, message=message, is_final=True), None

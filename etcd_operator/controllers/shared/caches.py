@@ -11,8 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import HasMetadata, ObjectMeta
-from etcd_operator.controllers.shared.decide.clusters import ClusterResource
-from etcd_operator.controllers.shared.decide.member_names import cluster_of_member
+from etcd_operator.controllers.shared.decide.clusters import ClusterResource, cluster_of_member
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
@@ -23,7 +22,6 @@ from etcd_operator.kube.store import Index
 from etcd_operator.kube.views import Budget, Claim, Pod, ReplicaSet, Service
 
 BY_CLUSTER = "cluster"
-
 
 Cluster = TypeVar("Cluster", bound=ClusterResource)
 Object = TypeVar("Object", bound=HasMetadata)

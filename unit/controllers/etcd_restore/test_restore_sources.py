@@ -7,7 +7,7 @@ import pytest
 from etcd_operator.api.recoveries import REVISION_BUMP
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import JOBS
-from unit.passes.bodies import BACKUPS, RESTORES
+from unit.passes.bodies import BACKUPS
 from unit.passes.jobs import MANIFEST, STORED, Jobs, backup
 from unit.passes.restoring import SNAPSHOT, Restoring, made, restore
 
@@ -58,12 +58,6 @@ def again(made: Restoring, job: Json) -> Json:
     return other
 
 
-def forget(made: Restoring, *fields: str) -> None:
-    """As an earlier operator left the status."""
-    nothing = {"status": dict.fromkeys(fields)}
-    made.made.edit(RESTORES, "r", nothing, subresource="status")
-
-
 def pod_of(job: Json) -> Json:
     return dict(job["spec"]["template"]["spec"])
 
@@ -112,69 +106,16 @@ def test_what_is_read_is_compared_with_what_was_recorded(made: Restoring) -> Non
     assert made.message.startswith(f"the object at {URL} is not the one that the EtcdBackup stored there")
 
 
-@pytest.mark.parametrize("part", ["r-verify", "r-1-"])
-def test_a_restore_of_an_earlier_operator_goes_on_with_the_same_etcdbackup(
-    made: Restoring, part: str
-) -> None:
-    job = begin(made, part)
-    made.made.kill()
-    forget(made, "backup")
-    made.made.start()
-    assert arguments(again(made, job)) == arguments(job)
-    assert made.status["backup"]["sha256"] == SNAPSHOT["sha256"]
-    made.until_ended()
-
-
-@pytest.mark.parametrize(
-    ("part", "spec", "sha256"),
-    [("r-verify", OTHER, "ab" * 32), ("r-1-", OTHER, "ab" * 32), ("r-1-", FIRST, "cd" * 32)],
-)
-def test_a_restore_of_an_earlier_operator_never_goes_on_with_another_etcdbackup(
-    made: Restoring, part: str, spec: Json, sha256: str
-) -> None:
-    """That has recorded only where it was."""
-    job = begin(made, part)
-    made.made.kill()
-    forget(made, "backup")
-    made.made.delete(BACKUPS, "one")
-    made.made.delete(JOBS, job["metadata"]["name"])
-    made.made.create(*backup("one", **spec))
-    made.made.start()
-    complete(made, sha256)
-    made.until_ended("Failed")
-    assert made.reason == "Replaced"
-    assert made.message.startswith("EtcdBackup one is not the one with which this restore began: to restore ")
-    assert (
-        f"to restore {URL}, create another EtcdRestore with this URL as spec.source.objectURL" in made.message
-    )
-    made.until(lambda: not made.claims and not made.named("r-"))
-    assert made.clusters == []
-
-
-def test_a_restore_of_an_earlier_operator_needs_its_etcdbackup(made: Restoring) -> None:
-    """What it stored is there still: the message says how to restore that."""
-    begin(made, "r-verify")
-    made.made.kill()
-    forget(made, "backup")
-    made.made.delete(BACKUPS, "one")
-    made.made.start()
-    made.until_ended("Failed")
-    assert made.reason == "UnknownBackup"
-    assert made.message.startswith(f"EtcdBackup one was deleted: to restore {URL}, create another")
-
-
-@pytest.mark.parametrize("recorded", [True, False])
-def test_all_members_are_raised_alike_by_whichever_operator(made: Restoring, *, recorded: bool) -> None:
+def test_all_members_are_raised_alike_by_whichever_operator(made: Restoring) -> None:
     """An operator that computes the difference otherwise takes over when some members have their Jobs."""
     made.made.create(*restore())
     made.until(lambda: bool(made.named("r-1-")))
     made.made.drain()
     (job,) = made.named("r-1-")
     made.made.kill()
-    if not recorded:
-        forget(made, "revisionBump")
-    difference = REVISION_BUMP * (2 if recorded else 1)
-    with patch("etcd_operator.controllers.etcd_cluster.decide.recovery.entry.REVISION_BUMP", difference):
+    with patch(
+        "etcd_operator.controllers.etcd_cluster.decide.recovery.entry.REVISION_BUMP", REVISION_BUMP * 2
+    ):
         made.made.start()
         other = again(made, job)
         assert flag(other, "bump-revision") == flag(job, "bump-revision")

@@ -10,8 +10,8 @@ from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.recoveries import Recovery, StoredBackup
 from etcd_operator.controllers.etcd_backup.manifests import backup_job
-from etcd_operator.controllers.etcd_backup_schedule.manifests import prune_job
-from etcd_operator.controllers.etcd_backup_schedule.manifests.scheduled_backup import scheduled_backup
+from etcd_operator.controllers.etcd_backup_schedule.manifests import schedule
+from etcd_operator.controllers.etcd_backup_schedule.manifests.schedule import scheduled_backup
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests import seed_job
 from etcd_operator.controllers.shared.decide.backup_spec import problem, rendered_url
@@ -60,7 +60,7 @@ def prune_job_of(url: str, retention: Retention, *keep: str, **fields: Any) -> R
     spec = msgspec.convert(document, BackupSpec)
     assert problem(spec) == ""
     image, request = "localhost/etcd-operator:0.1.0", f"maxCount 3 after {keep[-1]}"
-    return prune_job.job(SCHEDULE, spec, retention, image=image, request=request, keep=keep)
+    return schedule.job(SCHEDULE, spec, retention, image=image, request=request, keep=keep)
 
 
 def backup_of_schedule(**template: Any) -> RawObject:

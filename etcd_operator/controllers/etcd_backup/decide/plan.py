@@ -28,7 +28,6 @@ STORED = "Stored"
 RECHECK = 10.0
 """Seconds; the events of what a backup waits for come first."""
 
-
 SOURCE_RECHECK = 2.0
 """Seconds; no event of a cluster queues its backups."""
 

@@ -220,7 +220,8 @@ class ConfirmClaimsLost:
 
 
 KindAction = (
-    RestoreAction
+    CreateMemberService
+    | RestoreAction
     | DropPod
     | SetExistingOnly
     | AnnotateVoters
@@ -233,7 +234,6 @@ KindAction = (
 CommonAction = (
     Remember
     | CreateClientService
-    | CreateMemberService
     | KeepBudget
     | RestoreLabels
     | CreateMember

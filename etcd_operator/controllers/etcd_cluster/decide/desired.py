@@ -11,7 +11,7 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Adoption, Bootstrap, Upgrade
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
-from etcd_operator.controllers.shared.decide.member_names import member_name
+from etcd_operator.controllers.shared.decide.clusters import member_name
 from etcd_operator.keys import Key
 from etcd_operator.versions import image_of
 

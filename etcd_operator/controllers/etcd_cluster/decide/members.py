@@ -9,7 +9,7 @@ from enum import Enum
 
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
-from etcd_operator.controllers.shared.decide.member_names import ordinal_of
+from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.etcd.values import EtcdMember, Refused
 
 

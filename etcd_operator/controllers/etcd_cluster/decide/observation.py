@@ -16,7 +16,7 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.shared.decide.member_names import is_member_name, ordinal_of
+from etcd_operator.controllers.shared.decide.clusters import is_member_name, ordinal_of
 from etcd_operator.etcd.values import EtcdMember, MetricsPage, Refused
 
 NEEDED_REPORTS = 2

@@ -22,7 +22,6 @@ from etcd_operator.versions import parse_version
 
 Spec = TypeVar("Spec")
 
-
 Cluster_contra = TypeVar("Cluster_contra", bound=ClusterResource, contravariant=True)
 
 
@@ -52,9 +51,6 @@ class Dialect(Protocol[Cluster_contra]):
 
     def client_service(self, cluster: DesiredCluster) -> RawObject:
         """The client Service."""
-
-    def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
-        """The Service of one member."""
 
     def budget(self, cluster: DesiredCluster, min_available: int) -> RawObject:
         """The disruption budget of the cluster."""

@@ -52,7 +52,6 @@ class CoreosDialect:
     member_labels = staticmethod(ephemeral.member_selector)
     client_selector = staticmethod(ephemeral.cluster_labels)
     client_service = staticmethod(ephemeral.client_service)
-    member_service = staticmethod(ephemeral.member_service)
     budget = staticmethod(ephemeral.budget)
 
     def __init__(self, defaults: Defaults, own_image: Callable[[], str] = no_image) -> None:

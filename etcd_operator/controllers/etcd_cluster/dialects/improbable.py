@@ -130,10 +130,6 @@ class ImprobableDialect:
         """By the label of the token, which only ours have, and those that a person handed over."""
         return PEER_LABEL in pod.labels and improbable.TOKEN_LABEL not in pod.labels
 
-    def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
-        """Raises TypeError: these members have names under the headless Service."""
-        raise TypeError(f"{cluster.name}: persistent member {name} has no Service of its own")
-
 
 def _is_paused(cluster: EtcdCluster) -> bool:
     """Raises InvalidSpec for a value that the policy refuses: whoever set it may want nothing to change."""

@@ -8,7 +8,7 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests.persistent import member_host
-from etcd_operator.controllers.shared.decide.member_names import ordinal_of
+from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.controllers.shared.manifests import job as job_of
 from etcd_operator.controllers.shared.manifests.affinity import required_terms
 from etcd_operator.controllers.shared.manifests.job_pod import keys_flag

@@ -22,7 +22,7 @@ from etcd_operator.controllers.etcd_cluster.members.claim_facts import (
 )
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
 from etcd_operator.controllers.shared.caches import Caches, Cluster, cached
-from etcd_operator.controllers.shared.decide.member_names import is_member_name
+from etcd_operator.controllers.shared.decide.clusters import is_member_name
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
 

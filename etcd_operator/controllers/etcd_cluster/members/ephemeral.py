@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from etcd_operator.api import coreos
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.controllers.etcd_cluster.decide.actions import DropPod, ReplaceMember
+from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMemberService, DropPod, ReplaceMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests import seed, survivor_reader
-from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR, MOUNT_PATH
+from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR, MOUNT_PATH, member_service
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnAction, Scope
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
 from etcd_operator.controllers.shared.manifests.security import security
@@ -89,13 +89,18 @@ class EphemeralMembers:
         )
 
     def act(self, action: OwnAction) -> None:
-        """Remove a pod that has failed for good: the one that was seen."""
-        if not isinstance(action, DropPod):
-            raise TypeError(f"{action}: an ephemeral member has no claim")
-        pod = self.scope.state.by_name[action.name].pod
-        if pod is not None and pod.is_finished:
-            self.scope.objects.remove(resources.PODS, pod)
-            self.scope.report("PodRemoved", f"removed Pod {action.name}, which had failed")
+        """Create a member's Service, or remove a pod that has failed for good: the one that was seen."""
+        match action:
+            case CreateMemberService():
+                body = member_service(self.scope.desired, action.name)
+                self.scope.create(resources.SERVICES, body, "ServiceCreated")
+            case DropPod():
+                pod = self.scope.state.by_name[action.name].pod
+                if pod is not None and pod.is_finished:
+                    self.scope.objects.remove(resources.PODS, pod)
+                    self.scope.report("PodRemoved", f"removed Pod {action.name}, which had failed")
+            case _:
+                raise TypeError(f"{action}: an ephemeral member has no claim")
 
 
 def owns_pod(desired: DesiredCluster, pod: Pod) -> bool:

@@ -15,6 +15,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     AnnotateVoters,
     ClearMissing,
     ConfirmClaimsLost,
+    CreateMemberService,
     DropPod,
     RecreatePod,
     ReplaceMember,
@@ -186,8 +187,8 @@ class PersistentMembers:
                 | ReopenClients()
             ):
                 Restoring(self.scope, image=self.image, repository=self.repository).act(action)
-            case DropPod():
-                raise TypeError(f"{action}: its ReplicaSet replaces a failed pod")
+            case DropPod() | CreateMemberService():
+                raise TypeError(f"{action}: its ReplicaSet replaces a failed pod, and it has no Service")
             case _:
                 assert_never(action)
 

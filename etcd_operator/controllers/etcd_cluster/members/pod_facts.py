@@ -84,7 +84,6 @@ A gRPC client that loses a member tries again after 1 s, then after 1.6 s more (
 gRPC's connection back-off). The kubelet reports whole seconds, so it is 1 to 2 s in fact.
 """
 
-
 NO_DATA = "cannot fetch cluster info from peer urls"
 """etcd without data, at an existing-only start or joining where it reaches no other (3.4 to 3.7, exit 1)."""
 

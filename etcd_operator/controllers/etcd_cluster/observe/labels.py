@@ -11,7 +11,7 @@ from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Po
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.members.protocol import Members, OwnsPod, Scope
 from etcd_operator.controllers.shared.caches import Caches, Cluster, member_of
-from etcd_operator.controllers.shared.decide.member_names import is_member_name
+from etcd_operator.controllers.shared.decide.clusters import is_member_name
 from etcd_operator.errors import Conflict
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod, Written

@@ -21,7 +21,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.controllers.etcd_cluster.membership import DEADLINE
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers
-from etcd_operator.controllers.shared.decide.member_names import is_member_name
+from etcd_operator.controllers.shared.decide.clusters import is_member_name
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint, host_of
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels

@@ -12,7 +12,7 @@ from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
 from etcd_operator.api.recoveries import is_recovery_token
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import reserved_names
 from etcd_operator.controllers.etcd_cluster.manifests import persistent
-from etcd_operator.controllers.shared.decide.member_names import is_member_name
+from etcd_operator.controllers.shared.decide.clusters import is_member_name
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.versions import parse_version
 

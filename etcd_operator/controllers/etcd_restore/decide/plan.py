@@ -28,7 +28,6 @@ SOON = 1.0
 PROGRESS_POLL = 5.0
 """Seconds; for the progress of pods, which have no right to write it anywhere."""
 
-
 RestoreRule = Callable[[RestoreState], RestorePlan | None]
 
 

@@ -13,8 +13,8 @@ from etcd_operator.api.definitions.cel import misfits
 from etcd_operator.api.definitions.limits import LONGEST_IMPROBABLE_NAME, NAME_PATTERN
 from etcd_operator.api.restores import RestoreSource, RestoreSpec, Verified
 from etcd_operator.controllers.shared.decide.backup_spec import access_problems
-from etcd_operator.controllers.shared.decide.storage_quantity import bytes_of
 from etcd_operator.errors import InvalidSpec
+from etcd_operator.formats import bytes_of
 from etcd_operator.versions import can_restore, minors_that_start_on, parse_version, starts_on
 
 OLDEST = Version(3, 4)

@@ -19,7 +19,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.persistent import (
     member_host,
     member_labels,
 )
-from etcd_operator.controllers.shared.decide.member_names import member_name
+from etcd_operator.controllers.shared.decide.clusters import member_name
 from etcd_operator.controllers.shared.manifests.owner import owned_by
 from etcd_operator.controllers.shared.manifests.restoring_job import RestoredMember
 from etcd_operator.controllers.shared.manifests.urls import PEER_PORT, url

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.controllers.backup_tool.decide.policy import NO_BACKUPS, wanted
-from etcd_operator.controllers.shared.decide.storage_quantity import bytes_of
+from etcd_operator.formats import bytes_of
 from unit.api.contract.case import Case, changed
 from unit.api.contract.coreos_backup_cases import COREOS_BACKUP_CASES, IN_S3, ON_VOLUME
 

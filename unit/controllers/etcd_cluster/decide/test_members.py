@@ -3,7 +3,7 @@
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.members import Health, Member, quorum
-from etcd_operator.controllers.shared.decide.member_names import cluster_of_member, is_member_name, ordinal_of
+from etcd_operator.controllers.shared.decide.clusters import cluster_of_member, is_member_name, ordinal_of
 from etcd_operator.etcd.values import Refused
 from unit.controllers.etcd_cluster.decide.builders import (
     AN_ERROR,

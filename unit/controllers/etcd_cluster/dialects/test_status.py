@@ -244,11 +244,6 @@ def test_an_ephemeral_member_cannot_resume() -> None:
         COREOS.member(ephemeral(), "db-0000", Resuming(token="t"))
 
 
-def test_a_persistent_member_has_no_service_of_its_own() -> None:
-    with pytest.raises(TypeError, match="persistent member db-0 has no Service"):
-        IMPROBABLE.member_service(persistent(), "db-0")
-
-
 EPHEMERAL_LABELS = {"app": "etcd", "etcd_cluster": "c", "etcd_node": "c-0000"}
 PERSISTENT_LABELS = {"etcd.improbable.io/cluster-name": "c", "etcd.improbable.io/peer-name": "c-0"}
 

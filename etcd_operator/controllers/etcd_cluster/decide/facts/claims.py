@@ -10,8 +10,8 @@ from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import cluster_id_in
+from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
-from etcd_operator.controllers.shared.decide.member_names import ordinal_of
 
 ClaimGroup = list[ClaimFacts]
 """The claims of one etcd cluster."""

@@ -26,8 +26,8 @@ from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import joining_version
+from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
-from etcd_operator.controllers.shared.decide.member_names import ordinal_of
 
 
 def joining(state: ClusterState, name: str, token: str) -> Joining:

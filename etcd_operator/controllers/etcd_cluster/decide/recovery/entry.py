@@ -38,7 +38,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.shared.decide.member_names import ordinal_of
+from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.formats import instant
 from etcd_operator.pods.reports import BackupReport
 

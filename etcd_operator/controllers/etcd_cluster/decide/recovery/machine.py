@@ -56,7 +56,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import seed_corrupt
-from etcd_operator.controllers.shared.decide.member_names import ordinal_of
+from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 
 PATIENCE = 30.0
 """Seconds of silence after which a seed that keeps clients out is reported with the way to give it up."""

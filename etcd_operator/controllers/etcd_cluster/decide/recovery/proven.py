@@ -43,7 +43,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
     under_way,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.shared.decide.member_names import ordinal_of
+from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.pods.reports import BackupReport
 from etcd_operator.versions import can_restore
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ReadMember
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.shared.decide.member_names import is_member_name, ordinal_of
+from etcd_operator.controllers.shared.decide.clusters import is_member_name, ordinal_of
 
 ELECTION = 10.0
 """Seconds without a quorum after which members that reach each other would have elected a leader."""

@@ -27,7 +27,7 @@ from etcd_operator.controllers.etcd_cluster.decide.observation import is_own_quo
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.replies import Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.shared.decide.member_names import ordinal_of
+from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.etcd.values import EtcdMember
 from unit.controllers.etcd_cluster.decide.adoption.adoptions import offered, theirs
 from unit.controllers.etcd_cluster.decide.builders import answer, entry, serving

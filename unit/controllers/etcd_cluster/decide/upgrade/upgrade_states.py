@@ -10,7 +10,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Remember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem, quorum
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.shared.decide.member_names import ordinal_of
+from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from unit.controllers.etcd_cluster.decide.builders import (
     answering,
     bootstrapped,

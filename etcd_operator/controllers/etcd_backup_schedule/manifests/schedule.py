@@ -1,23 +1,49 @@
-"""The Job that removes old stored backups of an EtcdBackupSchedule, in a pod like that of a backup.
+"""What an EtcdBackupSchedule makes: EtcdBackups, and the Job that removes old ones, in a pod like theirs.
 
-Unlike a backup it can be stopped and repeated anywhere. Kubernetes repeats it a few times, and ends what
-takes too long: a store that is gone must not leave it behind for ever.
+Unlike a backup, that Job can be stopped and repeated anywhere. Kubernetes repeats it a few times, and ends
+what takes too long: a store that is gone must not leave it behind for ever.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 
-from etcd_operator.api.backup_schedules import KIND, PRUNE_ANNOTATION, Retention
-from etcd_operator.api.backups import UID_LABEL, BackupSpec
+from etcd_operator.api.backup_schedules import (
+    KIND,
+    PRUNE_ANNOTATION,
+    SCHEDULE_LABEL,
+    SCHEDULED_ANNOTATION,
+    Retention,
+)
+from etcd_operator.api.backups import API_VERSION, UID_LABEL, BackupSpec
+from etcd_operator.api.backups import KIND as BACKUP
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.controllers.etcd_backup_schedule.decide.spec import place, series
+from etcd_operator.controllers.etcd_backup_schedule.decide.spec import backup_name, place, series
 from etcd_operator.controllers.shared.decide.backup_spec import url_in_pod
 from etcd_operator.controllers.shared.manifests import job as job_of
 from etcd_operator.controllers.shared.manifests.job_pod import CONTAINER, REPORT, UNDISTURBED, container, pod
+from etcd_operator.controllers.shared.manifests.owner import owned_by
+from etcd_operator.formats import timestamp
 
 RETRIES = 2
 SECONDS = 1800
+
+
+def scheduled_backup(schedule: ObjectMeta, template: RawObject, due: datetime) -> RawObject:
+    """The EtcdBackup. template: its spec, as stored in the schedule."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": BACKUP,
+        "metadata": {
+            "name": backup_name(schedule.name, due),
+            "namespace": schedule.namespace,
+            "labels": {SCHEDULE_LABEL: schedule.name},
+            "annotations": {SCHEDULED_ANNOTATION: timestamp(due)},
+            "ownerReferences": owned_by(API_VERSION, KIND, name=schedule.name, uid=schedule.uid),
+        },
+        "spec": template,
+    }
 
 
 def job_name(schedule: ObjectMeta) -> str:
