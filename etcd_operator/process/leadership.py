@@ -2,8 +2,8 @@
 
 A lost Lease need not end the process: most often the API server was down, no other process could lead either,
 and a restart would only add a cold start and a crash loop to the outage. What must end at once is acting:
-`is_leader` is false as soon as the Lease is no longer reliable, and every pass and every act checks it
-(`kube.lease` has the promises).
+`is_leader` is false as soon as the Lease is no longer reliable (`kube.lease` has the promises). Every pass
+checks it (`app`), and so does every write (`shared.objects`) and every change of etcd's members.
 """
 
 import threading

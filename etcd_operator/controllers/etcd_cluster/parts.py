@@ -75,9 +75,7 @@ class Parts(Generic[Cluster]):
             dialect=self.dialect,
             observer=self._observer(wiring, prober),
             actor=self._actor(wiring, prober),
-            readiness_writer=ReadinessWriter(
-                writes=self.writes, dialect=self.dialect, clock=wiring.clock, may_act=wiring.may_act
-            ),
+            readiness_writer=ReadinessWriter(writes=self.writes, dialect=self.dialect, clock=wiring.clock),
             prober=prober,
             clock=wiring.clock,
             report=cluster_reporter(wiring.recorder, self.caches),

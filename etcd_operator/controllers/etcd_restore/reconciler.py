@@ -11,7 +11,6 @@ from typing import assert_never
 
 import msgspec
 
-from etcd_operator.api.meta import RawObject
 from etcd_operator.api.restores import COMPLETED, FAILED, PENDING, EtcdRestore, RestoreFailure
 from etcd_operator.controllers.etcd_restore.decide import spec as specs
 from etcd_operator.controllers.etcd_restore.decide.actions import Act, RestorePlan
@@ -26,13 +25,11 @@ from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.jobs import JobCaches
 from etcd_operator.controllers.shared.objects import NameConflict, Objects
 from etcd_operator.controllers.shared.passes import Passes
-from etcd_operator.controllers.shared.writes import require_leadership
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Invalid, NotLeading, OperatorError
 from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Job, Written
 from etcd_operator.versions import image_of
 
@@ -73,7 +70,6 @@ class RestoreReconciler:
         """Remove the Jobs that an earlier operator has left; the caches know them, nothing is asked."""
         for job in self.caches.jobs_of(restore.metadata):
             if not job.metadata.is_deleting:
-                require_leadership(self.wiring.may_act)
                 objects.remove(resources.JOBS, job.metadata, propagation="Foreground")
         return self._ended(restore)
 
@@ -140,7 +136,7 @@ class RestoreReconciler:
             return
         metadata, url = observed.restore.metadata, observed.state.source.url
         body = restore_job.check_job(metadata, observed.access, image=self.wiring.own_image(), url=url)
-        if self._create(resources.JOBS, body, objects):
+        if objects.create(resources.JOBS, body):
             self.passes.event(observed.restore, "Normal", "RestoreStarted", f"verifying {url}")
 
     def _create_claims(self, observed: ObservedRestore, objects: Objects) -> None:
@@ -151,7 +147,7 @@ class RestoreReconciler:
         for member in observed.members:
             if member.name not in observed.claims:
                 body = restored.claim(restore.metadata, template, member, restore.status.version)
-                self._create(resources.CLAIMS, body, objects)
+                objects.create(resources.CLAIMS, body)
 
     def _create_jobs(self, observed: ObservedRestore, objects: Objects) -> None:
         snapshot, spec, access = observed.state.snapshot, observed.spec, observed.access
@@ -173,26 +169,20 @@ class RestoreReconciler:
                 bump=observed.restore.status.revision_bump,
                 claim_uid=states[member.name].claim_uid,
             )
-            self._create(resources.JOBS, body, objects)
+            objects.create(resources.JOBS, body)
 
     def _annotate(self, observed: ObservedRestore, objects: Objects) -> None:
         """Hand the claims over. From the first one on there is no way back, and none is needed."""
         for member, state in zip(observed.members, observed.state.members, strict=True):
             if state.claim is ClaimState.OURS:
                 change = {"metadata": restored.annotation_patch(member)}
-                require_leadership(self.wiring.may_act)
                 objects.merge(resources.CLAIMS, observed.claims[member.name], change)
 
     def _create_cluster(self, observed: ObservedRestore, objects: Objects) -> None:
         restore = observed.restore
         body = restored.cluster(restore.metadata, restore.spec["clusterTemplate"], restore.status.version)
-        require_leadership(self.wiring.may_act)
+        objects.require_leadership()
         objects.client.create(resources.IMPROBABLE_CLUSTERS, objects.namespace, body, Written)
-
-    def _create(self, resource: Resource, body: RawObject, objects: Objects) -> bool:
-        """Make an object, unless another process may have gone on meanwhile: see `Objects.create`."""
-        require_leadership(self.wiring.may_act)
-        return objects.create(resource, body)
 
     def _clean_up(self, observed: ObservedRestore, objects: Objects) -> None:
         """Remove Jobs and claims, each by the UID that was seen; no claim once one was handed over."""

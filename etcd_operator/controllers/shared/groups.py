@@ -73,7 +73,12 @@ class Wiring:
 
     def writes(self, informers: Iterable[Informer[Any]]) -> Writes:
         """What the passes of one controller write with. informers: which have to show the writes."""
-        return Writes(client=self.client, informers=tuple(informers), expectations=Expectations(self.clock))
+        return Writes(
+            client=self.client,
+            informers=tuple(informers),
+            expectations=Expectations(self.clock),
+            may_act=self.may_act,
+        )
 
     def passes(
         self, objects: Informer[Object], *others: Informer[Any], reports_unreadable: bool = True

@@ -68,16 +68,18 @@ class Seen(Protocol):
 class Objects:
     """The objects of one namespace, as far as one cluster or peer writes them.
 
-    All methods raise the errors of `Client`.
+    All methods raise the errors of `Client`; those that write raise NotLeading if this process may not.
     """
 
     client: Client
     namespace: str
     wrote: Wrote
+    require_leadership: Callable[[], None] = lambda: None
 
     def create(self, resource: Resource, body: RawObject) -> bool:
         """Make the object; false if an earlier attempt already had. Raises NameConflict."""
         metadata = convert(body["metadata"], ObjectMeta)
+        self.require_leadership()
         try:
             written = self.client.create(resource, self.namespace, body, Written)
         except AlreadyExists:
@@ -105,6 +107,7 @@ class Objects:
         if version:
             metadata["resourceVersion"] = version
         patch = {**change, "metadata": metadata}
+        self.require_leadership()
         written = self.client.patch(
             resource, self.key(seen.name), patch, Written, kind=kind, subresource=subresource
         )
@@ -139,6 +142,7 @@ class Objects:
         if version:
             patch.append({"op": "replace", "path": "/metadata/resourceVersion", "value": version})
         key, operations = self.key(seen.name), [*patch, *changes]
+        self.require_leadership()
         written = self.client.patch(
             resource, key, operations, kind, kind=PatchKind.JSON, subresource=subresource
         )
@@ -186,6 +190,7 @@ class Objects:
         version: raises Conflict if the object has another one.
         """
         key = self.key(seen.name)
+        self.require_leadership()
         try:
             self.client.delete(resource, key, uid=seen.uid, resource_version=version, propagation=propagation)
         except NotFound:

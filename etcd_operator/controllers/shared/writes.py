@@ -91,6 +91,7 @@ class Writes:
     client: Client
     informers: tuple[Informer[Any], ...]  # which have to show them
     expectations: Expectations
+    may_act: Callable[[], bool]  # whether this process leads right now
 
     def of(self, key: Key) -> Objects:
         """The objects in the namespace of a key, written by its pass."""
@@ -99,7 +100,12 @@ class Writes:
             informer = next((each for each in self.informers if each.resource == resource), None)
             self.expectations.wrote(key, informer, written, version)
 
-        return Objects(client=self.client, namespace=key.namespace, wrote=wrote)
+        return Objects(
+            client=self.client,
+            namespace=key.namespace,
+            wrote=wrote,
+            require_leadership=lambda: require_leadership(self.may_act),
+        )
 
     def pass_over(self, key: Key, run: Callable[[Objects], Result]) -> Result:
         """One pass, as soon as the caches show the writes of the last one. Raises what is retryable."""

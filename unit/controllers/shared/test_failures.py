@@ -10,7 +10,7 @@ from etcd_operator.controllers.etcd_peer.act import PeerActor
 from unit.controllers.etcd_cluster.test_protect import gate_of
 from unit.fakes.apiserver import Answer, Json, Kind
 from unit.fakes.apiserver.faults import Cut, Fault, Request
-from unit.fakes.apiserver.kinds import CLAIMS, PODS
+from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
 from unit.passes.bench import bench, bootstrapped
 from unit.passes.bodies import COREOS, IMPROBABLE, MAKERS, PEERS, ephemeral, persistent
 from unit.passes.expected import assert_finished
@@ -250,14 +250,15 @@ def test_a_bug_in_the_pass_of_a_peer_is_reported_as_one(monkeypatch: pytest.Monk
         assert "KeyError" in made.condition(IMPROBABLE, "Degraded")["message"]
 
 
-def test_who_may_not_act_reports_nothing_either() -> None:
-    with bootstrapped(*ephemeral()) as made:
+@pytest.mark.parametrize(("cluster", "lost"), [(ephemeral(), PODS), (persistent(), REPLICA_SETS)])
+def test_who_may_not_act_reports_nothing_either(cluster: tuple[Kind, Json], lost: Kind) -> None:
+    """Passes that began while this process led: of clusters, and of the peers whose ReplicaSets are gone."""
+    with bootstrapped(*cluster) as made:
         assert made.operator is not None
-        controller: Any = next(g for g in made.operator.groups if g.name == COREOS.group).controllers[0]
-        reconciler = controller.reconcile.__self__
-        for part in (reconciler.actor, reconciler.readiness_writer):
-            object.__setattr__(part, "may_act", lambda: False)
-        made.delete(PODS, "c-0001")
+        made.operator.leads = False
+        made.delete(lost, made.names(lost)[1])
         before = len(made.writes())
         made.wait(30.0)
         assert len(made.writes()) == before
+        made.operator.leads = True
+        made.run_until(lambda: len(made.names(lost)) == 3)

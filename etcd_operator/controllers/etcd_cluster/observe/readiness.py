@@ -5,7 +5,6 @@ environment from the annotations at every start of the container, and takes the 
 the readiness gate into account within a fraction of a second.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +21,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, peer_u
 from etcd_operator.controllers.shared.caches import Cluster
 from etcd_operator.controllers.shared.failures import IndependentWrites
 from etcd_operator.controllers.shared.objects import Labels
-from etcd_operator.controllers.shared.writes import Writes, require_leadership
+from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.errors import NotFound
 from etcd_operator.formats import timestamp
 from etcd_operator.kube import resources
@@ -38,18 +37,16 @@ class ReadinessWriter(Generic[Cluster]):
     writes: Writes
     dialect: Dialect[Cluster]
     clock: Clock
-    may_act: Callable[[], bool]
 
     def write(self, state: ClusterState) -> None:
         """Write each update, whatever the result of the others.
 
-        Raises the first failure at the end; NotLeading at once if this process may not lead.
+        Raises the first failure at the end.
         """
         attempts = IndependentWrites(self.clock)
         updates = (partial(self._write, state, update) for update in readiness_updates(state))
         openings = (partial(self._write_route, state, pod, is_open=is_open) for pod, is_open in routes(state))
         for write in (*updates, *openings):
-            require_leadership(self.may_act)
             attempts.make(write)
         attempts.end()
 
