@@ -88,7 +88,7 @@ def concluded(
     return failed(state, *failure(job.pods[0], job.name, _work(state)))
 
 
-def conclude_without_pod(state: BackupState) -> BackupPlan | None:
+def conclude_without_report(state: BackupState) -> BackupPlan | None:
     """The pod was deleted, and its report with it."""
     job, instead = state.job, _work(state).instead
     if job is None or job.end is JobEnd.RUNS:
@@ -186,7 +186,7 @@ def start(state: BackupState) -> BackupPlan | None:
 RULES: tuple[BackupRule, ...] = (
     accept,
     conclude,
-    conclude_without_pod,
+    conclude_without_report,
     stop,
     give_up,
     await_job,

@@ -59,7 +59,7 @@ def start(state: BackupState) -> BackupPlan | None:
 
 RULES: tuple[BackupRule, ...] = (
     conclude,
-    storing.conclude_without_pod,
+    storing.conclude_without_report,
     storing.stop,
     storing.give_up,
     storing.await_job,

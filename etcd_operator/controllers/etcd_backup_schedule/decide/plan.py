@@ -70,7 +70,7 @@ def plan(state: ScheduleState) -> SchedulePlan | None:
         made,
         since=made.since or since,
         recorded=found,
-        surplus=surplus(state),
+        surplus=surplus_objects(state),
         prune=plan_prune(replace(state.prune, is_backing_up=bool(state.active) or made.start is not None)),
     )
 
@@ -88,7 +88,7 @@ def recorded(state: ScheduleState, since: datetime) -> datetime | None:
     return max((due for due in created if due is not None and since < due <= state.now), default=None)
 
 
-def surplus(state: ScheduleState) -> tuple[EtcdBackup, ...]:
+def surplus_objects(state: ScheduleState) -> tuple[EtcdBackup, ...]:
     """The EtcdBackups that have ended and are more than are kept, the oldest first."""
     completed = _oldest(state, COMPLETED, but=state.successful_kept)
     return completed + _oldest(state, FAILED, but=state.failed_kept)

@@ -1,4 +1,4 @@
-"""When old stored backups of a schedule are removed, and what came of it.
+"""When old stored backups of a schedule are removed, and what came of it; which ones: `archive.retention`.
 
 One Job after each backup that was completed, and after each edit of the retention. Its name follows from the
 schedule, so there are never two at once. It can be stopped anywhere and repeated: the next one goes on. One

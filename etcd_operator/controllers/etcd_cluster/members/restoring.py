@@ -113,7 +113,7 @@ class Restoring:
             objects.remove(resources.JOBS, job.metadata, propagation="Foreground")
 
     def _close(self) -> None:
-        """Only while it is requested, live: right after this there is no way back."""
+        """Only while it is requested, live: the next act has no way back."""
         recovery, _ = self._recovery()
         desired, objects = self.scope.desired, self.scope.objects
         cluster = objects.client.get(resources.IMPROBABLE_CLUSTERS, desired.key, Written).metadata

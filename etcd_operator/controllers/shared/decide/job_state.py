@@ -1,4 +1,4 @@
-"""A Job that runs a command of the operator, and its pods, as far as decisions rest on them.
+"""A Job that runs a command of the operator, and its pods, as `job_reader` finds them for decisions.
 
 A kubelet evicts pods because its node runs out of disk or memory. The Job of a restore tolerates that, and
 Kubernetes makes another pod each time, after a pause that doubles from 10 seconds to 10 minutes. A node that
@@ -14,7 +14,7 @@ from etcd_operator.controllers.shared.decide.job_report import JobReport
 from etcd_operator.pods.reports import Progress
 
 START_PATIENCE = 600.0
-"""Seconds for which nothing of a Job may run: a person may have to make a Secret, or a node may be lost."""
+"""Seconds for which a Job is waited for before any pod of it runs: a Secret or a node may be missing."""
 
 REPORTED_FROM = 2
 """One eviction may be the fault of another pod on that node."""

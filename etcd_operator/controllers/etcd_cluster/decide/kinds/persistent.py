@@ -3,6 +3,7 @@
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind, Numbers
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
+from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import was_found_to_serve
 
 
 class _Persistent(Kind):
@@ -58,13 +59,13 @@ class _Persistent(Kind):
         return ""
 
     def is_final_seed(self, seed: Member, recovery: Recovery, *, serves: bool) -> bool:
-        """Its claim has the ID of the new cluster.
+        """Its claim has the ID of the new cluster: the point of no return.
 
         Where the claim is being deleted only as long as the seed serves, and stays: it will not start again.
         An etcd answers for a while after its deletion has begun.
         """
         claim, pod, peer = seed.claim, seed.pod, seed.peer
-        if claim is None or not claim.cluster_id or recovery.gives_up(claim.cluster_id):
+        if claim is None or not was_found_to_serve(claim, recovery):
             return False
         stays = pod is not None and not pod.is_terminating and peer is not None and not peer.is_terminating
         return not claim.is_terminating or (stays and serves)

@@ -77,7 +77,7 @@ class Kind(ABC):
 
     @abstractmethod
     def is_final_seed(self, seed: Member, recovery: Recovery, *, serves: bool) -> bool:
-        """Whether the seed of a recovery was found to serve: others may have been changed since.
+        """Whether a recovery is past the point of no return: its seed was found to serve, and is marked so.
 
         serves: whether the seed has all data now.
         """

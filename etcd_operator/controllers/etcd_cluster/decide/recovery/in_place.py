@@ -4,7 +4,7 @@ It is requested by name, like the recovery of a lost quorum, and goes the same w
 differences: the old cluster serves until the seed does, and the person may change their mind until then.
 
     requested by name -> entry in status -> claim and Job of the seed (`seed_job`) -> it serves
-    -> the Service selects nobody -> existing-only: the point of no return
+    -> the Service selects nobody -> existing-only, and its claim has the ID: no return
     -> the last revision that was observed is recorded -> the old members are deleted, their claims kept
     -> the Service selects the seed -> the cluster ID is recorded -> learners
 

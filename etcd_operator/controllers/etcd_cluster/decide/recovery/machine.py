@@ -3,7 +3,7 @@
     Proving       no entry in status yet: `proof`, `requested`, `in_place`
     Seeding       the seed is created, fetches or is given its data, and starts
     Serving       it serves all that its source had; nothing of the old cluster was changed (I6)
-    SwitchedOver  it was set existing-only: the point of no return; until it serves again it is waited for
+    SwitchedOver  `kind.is_final_seed`: the point of no return; until it serves again it is waited for
     Retiring      the old members are deleted, clients are let in, and the ID of the new cluster is recorded
     Ended         that ID is on record, or `replaces` is empty (see `ending`); learners follow
 

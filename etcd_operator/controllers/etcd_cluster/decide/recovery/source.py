@@ -1,5 +1,7 @@
 """Which backup a recovery restores: one that is newer than every survivor, or all that is left.
 
+Persistent members are recovered from a backup only if a person requests it (`requested`).
+
 Of the backup tool, only what it has verified since the loss counts: no backup of this cluster can be begun
 without a quorum, so what is found then is final. One that was begun before, and is still being stored, has
 every write that was acknowledged by then, so it is waited for; a tool that makes no progress gives it up by

@@ -49,7 +49,7 @@ def bootstrap(state: ClusterState) -> Plan | None:
 
 
 def _begin(state: ClusterState) -> Plan:
-    """Of a cluster that finds no claims: those are for `rules.resume`."""
+    """Of a cluster that finds no claims: `rules.resume`, which comes before, takes every cluster with one."""
     if any(member.pod or member.peer for member in state.members):
         return Plan.hold(
             "StatusMissing",
