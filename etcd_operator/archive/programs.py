@@ -5,7 +5,8 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ _VERSION = re.compile(r"version: ([0-9]+)\.([0-9]+)\.([0-9]+)", re.IGNORECASE)
 _ANSWER_SECONDS = 30.0
 _FOLDER_OF_IMAGE = "usr/local/bin"
 """Of the programs, in etcd's images."""
+
+_PAUSE_SECONDS = 0.2
+"""Between two looks for the programs of another container."""
 
 _FIRST = (3, 5, 10)
 
@@ -90,20 +94,33 @@ def find(folder: Path | None, etcd_version: str) -> Programs:
     return Programs(etcd=etcd, etcdutl=etcdutl, version=version)
 
 
-def folder_in_pod(processes: Path = Path("/proc")) -> Path:
+def folder_in_pod(
+    processes: Path = Path("/proc"), *, pause: Callable[[float], None] = time.sleep, patience: float = 60.0
+) -> Path:
     """The folder with etcd and etcdutl in another container of this pod, which shares its processes.
 
-    The kernel permits it to the user of that container, if neither has capabilities. Raises `ProgramMissing`.
+    The kernel permits it to the user of that container, if neither has capabilities. The kubelet starts a
+    container that has ended again after 10 seconds or more: it is waited for. Raises `ProgramMissing` after
+    `patience` seconds.
     """
-    found = (process / "root" / _FOLDER_OF_IMAGE for process in sorted(processes.glob("[0-9]*")))
-    for folder in found:
+    end = time.monotonic() + patience
+    while (folder := _folder_now(processes)) is None:
+        if time.monotonic() >= end:
+            raise ProgramMissing(
+                f"no container of this pod has /{_FOLDER_OF_IMAGE}/etcd and etcdutl, or this container may "
+                "not see them"
+            )
+        pause(_PAUSE_SECONDS)
+    return folder
+
+
+def _folder_now(processes: Path) -> Path | None:
+    for process in sorted(processes.glob("[0-9]*")):
+        folder = process / "root" / _FOLDER_OF_IMAGE
         with suppress(OSError):  # the process of another user, or one that has ended
             if all((folder / name).is_file() for name in ("etcd", "etcdutl")):
                 return folder
-    raise ProgramMissing(
-        f"no container of this pod has /{_FOLDER_OF_IMAGE}/etcd and etcdutl, or this container may not see "
-        "them"
-    )
+    return None
 
 
 def run(command: list[str], *, folder: Path, log: Path, limit: float) -> str:

@@ -108,7 +108,7 @@ def test_the_programs_of_another_container_of_the_pod(tmp_path: Path) -> None:
         (tmp_path / process).mkdir()
     (tmp_path / "1/root").symlink_to(tmp_path / "nowhere")
     with pytest.raises(ProgramMissing, match="no container of this pod has /usr/local/bin/etcd and etcdutl"):
-        programs.folder_in_pod(tmp_path)
+        programs.folder_in_pod(tmp_path, patience=0.0)
     install(tmp_path / "image/usr/local/bin")
     (tmp_path / "7/root").symlink_to(tmp_path / "7/root")  # the error of a link that must not be followed
     (tmp_path / "12/root").symlink_to(tmp_path / "image")
@@ -117,6 +117,18 @@ def test_the_programs_of_another_container_of_the_pod(tmp_path: Path) -> None:
     found = programs.find(folder, "3.6.16")
     assert found.etcd == folder / "etcd", "not where the link seems to lead from here"
     assert programs.find_tool(folder).path == folder / "etcdutl"
+
+
+def test_another_container_of_the_pod_that_is_started_again_is_waited_for(tmp_path: Path) -> None:
+    looks: list[float] = []
+
+    def start_again(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 3:
+            install(tmp_path / "7/root/usr/local/bin")
+
+    assert programs.folder_in_pod(tmp_path, pause=start_again) == tmp_path / "7/root/usr/local/bin"
+    assert len(looks) == 3
 
 
 def test_a_signal_while_a_program_is_started_ends_the_program(

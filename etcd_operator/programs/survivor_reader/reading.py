@@ -191,7 +191,7 @@ def _parsed(text: str) -> _Page:
 def metrics_page(port: int) -> str:
     """Of the etcd in the same pod. Raises OSError."""
     end = time.monotonic() + PAGE_SECONDS
-    status, page = call("GET /metrics", ("localhost", port), end=end, largest=_LARGEST_PAGE)
+    status, page = call("GET /metrics", ("127.0.0.1", port), end=end, largest=_LARGEST_PAGE)
     if status != HTTPStatus.OK:
         raise OSError(f"it answers with {status}")
     return page.decode("utf-8", "replace")

@@ -35,8 +35,11 @@ RESOURCES: RawObject = {
 """A backup needs the same memory whatever the size of the database."""
 
 PROGRAMS_RESOURCES: RawObject = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}}
-IDLE = ["/usr/local/bin/etcd", "gateway", "start", "--endpoints=localhost:1", "--listen-addr=localhost:23790"]
-"""A proxy that nobody connects to, and that has nothing to connect to."""
+IDLE = ["/usr/local/bin/etcd", "gateway", "start", "--endpoints=127.0.0.1:1", "--listen-addr=127.0.0.1:23790"]
+"""A proxy that nobody connects to, and that has nothing to connect to.
+
+Not `localhost`: the kubelet may write the hosts file just when etcd reads it, and etcd would end.
+"""
 
 
 def programs(image: str) -> RawObject:
