@@ -135,9 +135,14 @@ class Client:
         *,
         kind: PatchKind,
         subresource: str = "",
+        is_dry_run: bool = False,
     ) -> T:
-        """Change an object. `APPLY` is forced, with the field manager `etcd-operator`."""
+        """Change an object. `APPLY` is forced, with the field manager `etcd-operator`.
+
+        is_dry_run: the change passes admission and validation, and is not stored.
+        """
         query = {"fieldManager": FIELD_MANAGER, "force": "true"} if kind is PatchKind.APPLY else {}
+        query |= {"dryRun": "All"} if is_dry_run else {}
         request = self._request(
             "patch", resource, key, subresource, query=query, body=patch, content_type=kind.value
         )

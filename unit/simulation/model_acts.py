@@ -52,6 +52,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     RecoveryAction,
     ReopenClients,
     RestoreAction,
+    TrySeedExistingOnly,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.simulation.model import Peer, Refused, Resource, World
@@ -61,6 +62,7 @@ from unit.simulation.model_manual_recovery import recover
 from unit.simulation.model_membership import Cache, assert_others_run, change, lists, take_away
 from unit.simulation.model_recovery import (
     add_reader,
+    assert_serves,
     confirm,
     confirm_claims_lost,
     confirm_nothing_left,
@@ -130,6 +132,9 @@ def _recover(
             raise AssertionError("each pod of the simulation has a node")
         case AddReader():
             return add_reader(world, state, action)
+        case TrySeedExistingOnly():
+            assert_serves(world, state, action.name, action.revision)
+            return set()
         case ConfirmSilence() | DropSeed():
             return recover(world, state, action)
         case _:

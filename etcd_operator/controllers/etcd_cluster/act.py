@@ -7,7 +7,7 @@ what they confirm live in `recovery.proofs`.
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, assert_never
 
 from etcd_operator.api.meta import RawObject
@@ -37,7 +37,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     RestoreLabels,
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, PodFacts
-from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction, TrySeedExistingOnly
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints, peer_url
 from etcd_operator.controllers.etcd_cluster.manifests import budget
@@ -172,6 +172,8 @@ class Actor(Generic[Cluster]):
             scope.report("MemberRemoved", f"removed member {action.name}, ID {action.member_id}")
 
     def _recover(self, scope: Scope, action: RecoveryAction) -> None:
+        if isinstance(action, TrySeedExistingOnly):
+            scope = replace(scope, objects=replace(scope.objects, is_dry_run=True))
         proofs = RecoveryProofs(
             scope=scope,
             channels=self.prober.channels(scope.desired.key),

@@ -20,6 +20,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.act import Actor
 from etcd_operator.controllers.etcd_cluster.decide.actions import AppendEntry, Plan, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import cut_off
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import (
     MILESTONES,
@@ -166,7 +167,7 @@ class _Pass(Generic[Cluster]):
             message = f"{self._plan.message}; {_LIMITS[type(failure)]}"
             return Plan.wait(self._plan.reason, message, requeue_after=ETCD_RETRY)
         message = failures.failed(key, failure)
-        return held_by(failure, message) if message else self._plan
+        return held_by(failure, message + cut_off(self._state)) if message else self._plan
 
     def _with_failed_gates(self, attempts: IndependentWrites) -> Plan:
         """The plan as status reports it where only writes to pods failed: their readiness would be wrong."""

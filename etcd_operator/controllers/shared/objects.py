@@ -75,6 +75,7 @@ class Objects:
     namespace: str
     wrote: Wrote
     require_leadership: Callable[[], None] = lambda: None
+    is_dry_run: bool = False  # changes are checked by the API server, with all webhooks, and not stored
 
     def create(self, resource: Resource, body: RawObject) -> bool:
         """Make the object; false if an earlier attempt already had. Raises NameConflict."""
@@ -109,7 +110,13 @@ class Objects:
         patch = {**change, "metadata": metadata}
         self.require_leadership()
         written = self.client.patch(
-            resource, self.key(seen.name), patch, Written, kind=kind, subresource=subresource
+            resource,
+            self.key(seen.name),
+            patch,
+            Written,
+            kind=kind,
+            subresource=subresource,
+            is_dry_run=self.is_dry_run,
         )
         self._note(resource, seen.name, written)
         lost = _not_stored(metadata, written.metadata)
@@ -144,7 +151,13 @@ class Objects:
         key, operations = self.key(seen.name), [*patch, *changes]
         self.require_leadership()
         written = self.client.patch(
-            resource, key, operations, kind, kind=PatchKind.JSON, subresource=subresource
+            resource,
+            key,
+            operations,
+            kind,
+            kind=PatchKind.JSON,
+            subresource=subresource,
+            is_dry_run=self.is_dry_run,
         )
         self._note(resource, seen.name, written)
         return written
@@ -202,7 +215,8 @@ class Objects:
         return Key(self.namespace, name)
 
     def _note(self, resource: Resource, name: str, written: HasMetadata) -> None:
-        self.wrote(resource, self.key(name), written.metadata.resource_version)
+        if not self.is_dry_run:
+            self.wrote(resource, self.key(name), written.metadata.resource_version)
 
     def find(self, resource: Resource, name: str, kind: type[Existing]) -> Existing | None:
         """The object, read live; None if it does not exist."""

@@ -154,8 +154,9 @@ class Handler(BaseHTTPRequestHandler):
                     )
                 manager = request.query.get("fieldManager", "")
                 code = 200 if objects.store.find(kind, namespace, name) else 201
+                is_dry = request.query.get("dryRun") == "All"
                 return code, objects.patch(
-                    kind, namespace, name, body, form, subresource=subresource, manager=manager
+                    kind, namespace, name, body, form, subresource=subresource, manager=manager, is_dry=is_dry
                 )
             case "DELETE", True:
                 return 200, objects.delete(kind, namespace, name, **_delete_options(request))

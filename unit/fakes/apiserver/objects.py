@@ -115,9 +115,12 @@ class Objects:
 
     def patch(
         self, kind: Kind, namespace: str, name: str, patch: Any, form: PatchFormat, *,
-        subresource: str = "", manager: str = "",
+        subresource: str = "", manager: str = "", is_dry: bool = False,
     ) -> Json:  # fmt: skip
-        """Change the object as `patch` requests; an apply creates it when it is not there."""
+        """Change the object as `patch` requests; an apply creates it when it is not there.
+
+        is_dry: an apply is not supported.
+        """
         with self.store.changed:
             if form == "apply":
                 return self._apply(kind, namespace, name, patch, subresource, manager)
@@ -127,7 +130,7 @@ class Objects:
                 raise invalid(kind, name, "metadata.uid: Invalid value: field is immutable")
             if subresource == kinds.EPHEMERAL_CONTAINERS:
                 wanted = rules.with_ephemeral_containers(current, wanted)
-            return self._write(kind, current, wanted, status_only=subresource == "status")
+            return self._write(kind, current, wanted, status_only=subresource == "status", is_dry=is_dry)
 
     def _apply(
         self, kind: Kind, namespace: str, name: str, body: Any, subresource: str, manager: str
@@ -169,7 +172,9 @@ class Objects:
                 obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
             return self._settle(kind, current, obj)
 
-    def _write(self, kind: Kind, current: Json, wanted: Json, *, status_only: bool) -> Json:
+    def _write(
+        self, kind: Kind, current: Json, wanted: Json, *, status_only: bool, is_dry: bool = False
+    ) -> Json:
         name = current["metadata"]["name"]
         meta = wanted["metadata"]
         version = meta.get("resourceVersion") or current["metadata"]["resourceVersion"]
@@ -186,7 +191,7 @@ class Objects:
         rules.check_change(kind, current, new)
         if kind.has_generation and rules.moves_generation(current, new):
             new["metadata"]["generation"] += 1
-        return self._settle(kind, current, new)
+        return new if is_dry else self._settle(kind, current, new)
 
     def _settle(self, kind: Kind, current: Json, new: Json) -> Json:
         """Store `new`, or let the object go when it is being deleted and nothing holds it any more."""

@@ -35,7 +35,8 @@ Rule = Callable[[ClusterState], Plan | None]
 PRELIMINARY: tuple[Rule, ...] = (
     # Reasons to do nothing at all.
     guard.deleting,  # Kubernetes deletes what the cluster owns: whatever is created now is deleted again
-    guard.paused,  # the user stops every act, so that nothing else matters
+    recovery.reopen,  # whatever stops a restore in place, no client is cut off for longer
+    guard.paused,  # the user stops every other act, so that nothing else matters
     guard.invalid,  # without a valid spec there is neither a size nor a version to act on
     guard.stale,  # all that follows may act, and must not act twice
     guard.unseen,  # what exists and cannot be read would look absent to all that follows
@@ -45,7 +46,6 @@ PRELIMINARY: tuple[Rule, ...] = (
     objects.restore_labels,  # a pod without its labels is in no cache: to all later rules it would be lost
     guard.split,  # with members of two clusters, no later act is right for both
     objects.repair,  # needs neither a user nor a quorum, and may bring a quorum back
-    recovery.reopen,  # the same
     recovery.created_late,  # before a member gets the name, and the volume, of what was created late
     guard.locked,  # all that follows reads or changes members, which etcd allows to users only
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import assert_never
 
 import msgspec
@@ -25,6 +26,7 @@ from etcd_operator.controllers.etcd_cluster.manifests import persistent, seed_jo
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.decoding import convert
 from etcd_operator.errors import Conflict, InvalidSpec
+from etcd_operator.formats import timestamp
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Job, Written
 from etcd_operator.versions import image_of
@@ -120,12 +122,11 @@ class Restoring:
         requested, name = cluster.annotations.get(RESTORE_ANNOTATION), recovery_name(recovery)
         if cluster.uid != desired.uid or requested != name:
             raise Conflict(f"{name} is not requested any more: the old cluster is not changed")
-        self._select(CLOSED, closed=name)
+        self._select(CLOSED, closed=self.scope.now)
 
     def _create_closed(self) -> None:
-        recovery, _ = self._recovery()
         body = persistent.client_service(self.scope.desired)
-        body["metadata"]["annotations"] = {improbable.CLOSED_ANNOTATION: recovery_name(recovery)}
+        body["metadata"]["annotations"] = {improbable.CLOSED_ANNOTATION: timestamp(self.scope.now)}
         body["spec"]["selector"][improbable.TOKEN_LABEL] = CLOSED
         self.scope.create(resources.SERVICES, body, "ServiceCreated")
 
@@ -138,14 +139,17 @@ class Restoring:
             raise Conflict(f"{seed} was found to serve: clients do not reach the old cluster again")
         self._select(self.scope.desired.token, closed=None)
 
-    def _select(self, token: str, *, closed: str | None) -> None:
-        """Change the Service's selector. closed: by this annotation caches show that it selects nobody.
+    def _select(self, token: str, *, closed: datetime | None) -> None:
+        """Change the Service's selector. closed: since when it selects nobody, which is kept if it is known.
 
         A request that is applied late must not undo what has been written since, such as `open_seed`.
         """
         found = self._service()
+        since = timestamp(closed) if closed is not None else None
+        if since is not None:
+            since = found.annotations.get(improbable.CLOSED_ANNOTATION, since)
         change = {
-            "metadata": {"annotations": {improbable.CLOSED_ANNOTATION: closed}},
+            "metadata": {"annotations": {improbable.CLOSED_ANNOTATION: since}},
             "spec": {"selector": {improbable.TOKEN_LABEL: token}},
         }
         self.scope.objects.merge(resources.SERVICES, found, change, version=found.resource_version)

@@ -19,6 +19,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     RecoveryAction,
     RetireMember,
     SetSeedExistingOnly,
+    TrySeedExistingOnly,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
 from etcd_operator.controllers.etcd_cluster.manifests.steps import SKIP_STEPS
@@ -45,7 +46,7 @@ class Recoverer:
                 self.proofs.confirm_nothing_left(action)
             case ConfirmSilence():
                 self.proofs.confirm_silence(action)
-            case SetSeedExistingOnly():
+            case TrySeedExistingOnly() | SetSeedExistingOnly():
                 self._set_existing_only(action)
             case RetireMember():
                 self._retire(action)
@@ -61,8 +62,11 @@ class Recoverer:
             case _:
                 assert_never(action)
 
-    def _set_existing_only(self, action: SetSeedExistingOnly) -> None:
-        """First the pod, so that it can start again without the survivor; then what outlives it."""
+    def _set_existing_only(self, action: SetSeedExistingOnly | TrySeedExistingOnly) -> None:
+        """First the pod, so that it can start again without the survivor; then what outlives it.
+
+        To try it, with a scope whose writes are not stored.
+        """
         served = self.proofs.assert_serves(action.name, action.revision)
         recovery, pod = self.scope.recovery, self.scope.pod(action.name)
         outlives_pod = self.scope.state.kind.outlives_pod

@@ -5,7 +5,7 @@ cache does not show yet is offered later; the one that is restored is read live 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -26,7 +26,7 @@ from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.decoding import convert
 from etcd_operator.errors import Forbidden, NotFound
-from etcd_operator.formats import instant, without_padding
+from etcd_operator.formats import instant, moment, without_padding
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
 
@@ -49,17 +49,17 @@ class StoredBackups:
         if not persisted.is_bootstrapped or not may_restore:
             if job is None:
                 self.jobs.forget(key)
-            return BackupFacts(job=job, is_closed=self._is_closed(key, state))
+            return self._with_service(key, state, BackupFacts(job=job))
         refusal = self._refusal()
-        return BackupFacts(
+        facts = BackupFacts(
             is_listed=self.backups.has_synced,
             is_awaited=self.backups.is_listing and not refusal,
             refusal=refusal,
             unreadable=self._unreadable(key.namespace),
             stored=tuple(self._stored(key)) if self.backups.has_synced else (),
             job=job,
-            is_closed=self._is_closed(key, state),
         )
+        return self._with_service(key, state, facts)
 
     def _refusal(self) -> str:
         """A definition that is missing (then nobody has an EtcdBackup), or a permission."""
@@ -112,16 +112,23 @@ class StoredBackups:
             return self.jobs.read(key, uid, name, self.writes.of(key))
         return self.jobs.cached(key, uid, name)
 
-    def _is_closed(self, key: Key, state: ClusterState) -> bool:
-        """By its selector as well: annotations get lost, and a seed is selected before it is on record.
+    def _with_service(self, key: Key, state: ClusterState, facts: BackupFacts) -> BackupFacts:
+        """With whether the Service is closed, by its selector as well as by its annotation.
 
-        A Service that does not select by a token is one of an earlier operator, and selects all members.
+        Annotations get lost, and a seed is selected before it is on record. A Service that does not select
+        by a token is one of an earlier operator, and selects all members.
         """
         service = self.caches.services.store.get(key)
         if service is None:
-            return False
+            return facts
         token = service.spec.selector.get(improbable.TOKEN_LABEL, state.desired.token)
-        return improbable.CLOSED_ANNOTATION in service.metadata.annotations or token != state.desired.token
+        closed = service.metadata.annotations.get(improbable.CLOSED_ANNOTATION)
+        since = moment(closed) if closed is not None else None  # somebody may have changed it
+        return replace(
+            facts,
+            is_closed=closed is not None or token != state.desired.token,
+            closed_for=max(0.0, (self.clock.now() - since).total_seconds()) if since is not None else 0.0,
+        )
 
 
 def _is_going(seed: Member | None, recovery: Recovery) -> bool:

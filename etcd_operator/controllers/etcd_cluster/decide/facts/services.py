@@ -7,7 +7,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import CreateClosedService
-from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import was_found_to_serve
+from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import has_switched_over
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 
 
@@ -37,10 +37,7 @@ def _needs_service(state: ClusterState, member: Member) -> bool:
 def _gives_up(state: ClusterState) -> bool:
     """Whether a restore in place has passed the point of no return: no client may reach the old members."""
     recovery = state.persisted.recovery_under_way
-    if recovery is None or not recovery.is_in_place:
-        return False
-    seed = state.by_name.get(recovery.seed)
-    return seed is not None and was_found_to_serve(seed.claim, recovery)
+    return recovery is not None and recovery.is_in_place and has_switched_over(state, recovery)
 
 
 def belongs(state: ClusterState, member: Member) -> bool:

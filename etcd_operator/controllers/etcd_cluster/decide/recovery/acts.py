@@ -107,6 +107,13 @@ class SetSeedExistingOnly(OnMember):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrySeedExistingOnly(OnMember):
+    """Have the API server check each write of `SetSeedExistingOnly`, and store none of them."""
+
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetireMember(OnMember):
     """Delete what is left of a member of the old cluster (ephemeral: pod and service; persistent: peer
     and claim), if the seed serves, live.
@@ -129,6 +136,7 @@ RecoveryAction = (
     | AddReader
     | DropUnassigned
     | DropSeed
+    | TrySeedExistingOnly
     | SetSeedExistingOnly
     | RetireMember
     | OpenSeed

@@ -134,6 +134,27 @@ def _next_step(state: ClusterState, recovery: Recovery, seed: Member) -> str:
     )
 
 
+def cut_off(state: ClusterState) -> str:
+    """That a restore in place keeps clients out now, and how to cancel it, as the end of a message.
+
+    Empty if clients reach the cluster.
+    """
+    recovery = state.persisted.recovery_under_way
+    if recovery is None or not recovery.is_in_place or not state.backups.is_closed:
+        return ""
+    if has_switched_over(state, recovery):
+        return "; no client reaches the cluster until the restore has ended: it can no longer be cancelled"
+    return (
+        f"; no client reaches the cluster; to cancel the restore, remove the annotation {RESTORE_ANNOTATION}"
+    )
+
+
+def has_switched_over(state: ClusterState, recovery: Recovery) -> bool:
+    """Whether a restore in place has passed the point of no return."""
+    seed = state.by_name.get(recovery.seed)
+    return seed is not None and was_found_to_serve(seed.claim, recovery)
+
+
 def give_up(state: ClusterState, recovery: Recovery) -> str:
     """What a person can do where the Service selects nobody: the EtcdPeer alone would be made again."""
     seed = recovery.seed

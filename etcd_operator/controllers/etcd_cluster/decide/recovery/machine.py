@@ -29,8 +29,9 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ReopenClients,
     RetireMember,
     SetSeedExistingOnly,
+    TrySeedExistingOnly,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import ending, give_up
+from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import cut_off, ending, give_up
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
     claims_kept_by,
     create,
@@ -93,11 +94,7 @@ def go_on(state: ClusterState, recovery: Recovery) -> Plan | Lost:
     if phase in (Phase.SEEDING, Phase.SWITCHED_OVER):
         return _await(state, recovery, whole, is_final=is_final)
     if recovery.is_in_place and phase is Phase.SERVING:
-        return step(
-            recovery,
-            CloseClients(name=recovery.seed),
-            SetSeedExistingOnly(name=recovery.seed, revision=least_revision(recovery)),
-        )
+        return _switch_over(state, recovery)
     return _hand_over(state, recovery, whole)
 
 
@@ -192,6 +189,22 @@ def _await(state: ClusterState, recovery: Recovery, seed: Member, *, is_final: b
     if state.backups.is_closed and silent_for >= PATIENCE:
         message += f"; {seed.name} does not answer; {give_up(state, recovery)}"
     return Plan.wait(reason_of(recovery), f"{message}{creating(seed)}", requeue_after=poll)
+
+
+def _switch_over(state: ClusterState, recovery: Recovery) -> Plan:
+    """Pass the point of no return in place. Before clients are cut off, its writes are tried.
+
+    An admission webhook or policy may refuse them for ever. If it refuses them only after that, the Service
+    is opened again (`rules.reopen`).
+    """
+    name, revision = recovery.seed, least_revision(recovery)
+    made = step(
+        recovery,
+        TrySeedExistingOnly(name=name, revision=revision),
+        CloseClients(name=name),
+        SetSeedExistingOnly(name=name, revision=revision),
+    )
+    return replace(made, message=made.message + cut_off(state))
 
 
 # Retiring

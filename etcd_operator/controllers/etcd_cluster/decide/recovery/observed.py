@@ -89,6 +89,7 @@ class BackupFacts:
     # the Job that restores one to the volume of a seed, while that is not started
     job: JobState | None = None
     is_closed: bool = False  # whether the Service selects no member, because they are being given up
+    closed_for: float = 0.0  # seconds since it was closed; 0 where that is not known
 
     @property
     def but_unreadable(self) -> str:

@@ -11,7 +11,11 @@ from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery import proven, requested
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import DropFilling, DropSeed, ReopenClients
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import STABLE_AFTER, is_stabilizing
-from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import leftovers, undeleted_seed
+from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import (
+    has_switched_over,
+    leftovers,
+    undeleted_seed,
+)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import is_for, record
 from etcd_operator.controllers.etcd_cluster.decide.recovery.machine import Lost, go_on
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situation
@@ -20,7 +24,11 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import SEED_PO
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import PATIENCE as PATIENCE_OF_UPGRADES
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.state_machine import roll
+from etcd_operator.formats import duration_text
 from etcd_operator.versions import can_restore
+
+LONGEST_CLOSED = 120
+"""Seconds for which a restore in place keeps clients out before the point of no return, at most."""
 
 # A recovery begins, or goes on
 
@@ -131,18 +139,32 @@ def record_stable(state: ClusterState) -> Plan | None:
 
 
 def reopen(state: ClusterState) -> Plan | None:
-    """Let the Service select members although no restore is under way.
+    """Let the Service select members where no restore is about to end: nothing may keep clients out for long.
 
-    A request to close it may take effect after its reply was given up, when the restore has ended.
+    No restore may be under way (a request to close the Service may take effect after its reply was given up,
+    when the restore has ended). Or it stays before the point of no return: because the cluster is paused, its
+    spec is invalid, or something refuses the writes.
     """
     recovery = state.persisted.recovery
-    if recovery is None or not state.backups.is_closed or state.persisted.is_recovering:
+    is_known = state.is_fresh and state.unseen is None and not state.conflict
+    if recovery is None or not state.backups.is_closed or not is_known:
         return None
-    return Plan.act(
-        ReopenClients(name=recovery.seed),
-        reason="Repairing",
-        message="letting clients reach the cluster again",
+    opened = ReopenClients(name=recovery.seed)
+    if not state.persisted.is_recovering:
+        return Plan.act(opened, reason="Repairing", message="letting clients reach the cluster again")
+    if not recovery.is_in_place or recovery.failure or has_switched_over(state, recovery):
+        return None
+    if state.desired.is_paused or state.desired.problem:
+        message = "letting clients reach the cluster again: its restore in place does not go on"
+        return Plan.act(opened, reason="Repairing", message=message)
+    if state.backups.closed_for < LONGEST_CLOSED:
+        return None
+    why = (
+        f"{recovery.seed} did not take over within {duration_text(LONGEST_CLOSED)} after clients had been "
+        "cut off (an admission webhook or policy may refuse changes of its pod, EtcdPeer or claim)"
     )
+    failed = record(state, msgspec.structs.replace(recovery, failure=why))
+    return Plan.act(failed, opened, reason="RestoreFailed", message=why, requeue_after=0.0)
 
 
 def created_late(state: ClusterState) -> Plan | None:

@@ -3,6 +3,7 @@
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import may_have_adopted
 from etcd_operator.controllers.etcd_cluster.decide.facts.budget import missing_budget
+from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import cut_off
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import auth_enabled, of_another_operator
 from etcd_operator.controllers.shared.decide.holds import CATCH_UP, RETRY_HELD
@@ -19,7 +20,7 @@ def paused(state: ClusterState) -> Plan | None:
     """The user wants no acts; status is still written."""
     if not state.desired.is_paused:
         return None
-    return Plan.hold("Paused", "the cluster is paused: nothing is changed")
+    return Plan.hold("Paused", f"the cluster is paused: nothing is changed{cut_off(state)}")
 
 
 def invalid(state: ClusterState) -> Plan | None:

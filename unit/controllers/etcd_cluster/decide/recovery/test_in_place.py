@@ -27,6 +27,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ReopenClients,
     RetireMember,
     SetSeedExistingOnly,
+    TrySeedExistingOnly,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
@@ -202,9 +203,12 @@ def test_a_seed_with_a_problem_is_reported() -> None:
 
 def test_clients_are_kept_out_before_the_point_of_no_return() -> None:
     made = plan(served(live(NAME)))
-    close, existing_only = made.actions
-    assert close == CloseClients(name="db-3")
-    assert existing_only == SetSeedExistingOnly(name="db-3", revision=9 + 500_000_000)
+    revision = 9 + 500_000_000
+    assert made.actions == (
+        TrySeedExistingOnly(name="db-3", revision=revision),
+        CloseClients(name="db-3"),
+        SetSeedExistingOnly(name="db-3", revision=revision),
+    )
     assert plan(served(live(NAME), answer=None)).actions == ()
 
 
