@@ -16,6 +16,9 @@ READER_PORT = 2382
 READER_TOKEN_VARIABLE = "SURVIVOR_TOKEN"  # noqa: S105 -- the name of a variable
 """The token that clients of `read-survivor` send."""
 
+AWS_FOLDER_VARIABLE = "ETCD_OPERATOR_AWS_FOLDER"
+"""The folder with `credentials` and `config`, in the format of `~/.aws`; pods read no other files of AWS."""
+
 BACKUP_TOOL_PORT = 19999
 """The HTTP API of `backup-tool`."""
 

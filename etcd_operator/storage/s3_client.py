@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from etcd_operator.storage.aws_files import session_values
 from etcd_operator.storage.errors import InvalidURL, MissingSDK
 from etcd_operator.storage.parts import Body
 from etcd_operator.storage.retries import Attempts, quiet
@@ -60,7 +61,10 @@ def parse_options(query: Mapping[str, str]) -> Options:
 
 
 def connect(options: Options, attempts: Attempts) -> Any:
-    """A client of boto3 with credentials of the SDK's normal chain. Sends nothing. Raises `InvalidURL`."""
+    """A client of boto3 with credentials of the SDK's normal chain, or of `aws_files`. Sends nothing.
+
+    Raises `InvalidURL` and `AccessDenied`.
+    """
     try:
         import boto3
         import botocore.exceptions
@@ -79,7 +83,8 @@ def connect(options: Options, attempts: Attempts) -> Any:
         s3={"addressing_style": _addressing(options)},
     )
     try:
-        session = boto3.session.Session(region_name=options.region or None)
+        given = session_values() | ({"region_name": options.region} if options.region else {})
+        session = boto3.session.Session(**given)
         region = session.region_name or (_DEFAULT_REGION if options.endpoint else None)
         client = session.client("s3", region_name=region, endpoint_url=options.endpoint_url, config=config)
     except (botocore.exceptions.BotoCoreError, ValueError) as error:

@@ -12,7 +12,13 @@ from etcd_operator.api.definitions.limits import (
     NAME_PATTERN,
     VERSION_PATTERN,
 )
-from etcd_operator.api.definitions.validations import EXPLAINED, SUPPORTED, reserved_names, storage_size
+from etcd_operator.api.definitions.validations import (
+    EXPLAINED,
+    SUPPORTED,
+    empty_volumes,
+    reserved_names,
+    storage_size,
+)
 
 ONE_SOURCE = "bucket, objectURL and backupName are alternatives: set exactly one of them"
 BUCKET_URL = Form(
@@ -82,6 +88,7 @@ RESTORE = (
         explain=EXPLAINED,
     ),
     storage_size(_CLAIM_TEMPLATE),
+    *empty_volumes(_CLAIM_TEMPLATE),
     *reserved_names(f"{TEMPLATE}.podTemplate"),
     one_affinity(TEMPLATE, "affinity and podTemplate.affinity are alternatives: set one of them"),
     final(IMMUTABLE),

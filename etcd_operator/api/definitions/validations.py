@@ -53,6 +53,24 @@ def storage_size(claim: str) -> Validation:
     )
 
 
+def empty_volumes(claim: str) -> tuple[Validation, ...]:
+    """The claim at this path names no volume and no source of data.
+
+    The operator creates claims with its own permissions: its user could read a volume that way, for example
+    a copy of a member's volume, without the permission to create claims.
+    """
+    return tuple(
+        Validation(
+            at=claim,
+            field=f".{field}",
+            holds=f"!has(self.{field})",
+            message="members start on empty volumes: remove this field. An EtcdRestore makes a cluster "
+            "with the data of a backup",
+        )
+        for field in ("dataSource", "dataSourceRef", "volumeName")
+    )
+
+
 def reserved_names(template: str) -> tuple[Validation, ...]:
     """The annotations and labels that the pod template at this path may not have."""
     return (
@@ -161,6 +179,7 @@ IMPROBABLE_CLUSTER = (
     *VERSION_CHANGES,
     *(immutable(field) for field in ("storage", "podTemplate", "affinity")),
     storage_size(_CLAIM),
+    *empty_volumes(_CLAIM),
     *reserved_names("spec.podTemplate"),
     *IMPROBABLE_ADOPTION,
     RECOVERY_AFTER,
@@ -225,6 +244,7 @@ PEER = (
         f"my-cluster-0.my-cluster.my-namespace.svc; {OPERATOR_CREATES_PEERS}",
     ),
     SUPPORTED_VERSION,
+    *empty_volumes(_CLAIM),
     *reserved_names("spec.podTemplate"),
     *(immutable(field) for field in ("clusterName", "storage", "podTemplate")),
     Validation(

@@ -177,6 +177,28 @@ def reserved_names(base: Manifest) -> tuple[Case, ...]:
     return (annotation, *labels)
 
 
+SOURCES = {
+    "dataSource": {"kind": "PersistentVolumeClaim", "name": "other"},
+    "dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "other"},
+    "volumeName": "pvc-1",
+}
+"""Fields of a claim with which a volume has data."""
+
+
+def empty_volumes(base: Manifest, claim: str = CLAIM) -> tuple[Case, ...]:
+    at = claim.replace("/", ".")
+    return tuple(
+        Case(
+            typed=f"{field} in volumeClaimTemplate",
+            base=base,
+            changes={f"{claim}/{field}": value},
+            sees=f"{at}.{field}: Invalid value: members start on empty volumes: remove this field. An "
+            "EtcdRestore makes a cluster with the data of a backup",
+        )
+        for field, value in SOURCES.items()
+    )
+
+
 def running_persistent(version: str) -> Manifest:
     """A cluster that has served, whose lowest member runs `version`."""
     return changed(PERSISTENT, {"spec/version": version, "status/currentVersion": version})

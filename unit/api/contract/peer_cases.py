@@ -1,6 +1,15 @@
 """EtcdPeers that are refused."""
 
-from unit.api.contract.case import BOOTSTRAP, NO_VERSION, PEER, REQUESTS, Case, immutable, reserved_names
+from unit.api.contract.case import (
+    BOOTSTRAP,
+    NO_VERSION,
+    PEER,
+    REQUESTS,
+    Case,
+    empty_volumes,
+    immutable,
+    reserved_names,
+)
 
 OPERATOR_CREATES_PEERS = "the operator creates EtcdPeers: create an EtcdCluster instead"
 NO_HOST = "each with its own host, like my-cluster-0.my-cluster.my-namespace.svc"
@@ -94,6 +103,7 @@ PEER_CASES = (
         )
         for host in ("10.0.0.1", "other-0.other.default.svc", "no-cluster-0.no-cluster.default.svc:2379,x")
     ),
+    *empty_volumes(PEER),
     *reserved_names(PEER),
     Case(
         typed='version: "latest"',

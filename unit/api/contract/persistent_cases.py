@@ -9,6 +9,7 @@ from unit.api.contract.case import (
     REQUESTS,
     Case,
     changed,
+    empty_volumes,
     immutable,
     names,
     reserved_names,
@@ -60,6 +61,7 @@ PERSISTENT_CASES = (
         sees='spec.storage.volumeClaimTemplate.volumeMode: Unsupported value: "Block": '
         'supported values: "Filesystem"',
     ),
+    *empty_volumes(PERSISTENT),
     *reserved_names(PERSISTENT),
     *(
         Case(

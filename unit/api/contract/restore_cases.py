@@ -1,6 +1,6 @@
 """EtcdRestores that are refused."""
 
-from unit.api.contract.case import ABSENT, NO_VERSION, PERSISTENT, Case, Changes, Manifest
+from unit.api.contract.case import ABSENT, NO_VERSION, PERSISTENT, Case, Changes, Manifest, empty_volumes
 
 RESTORE: Manifest = {
     "apiVersion": "etcd.improbable.io/v1alpha1",
@@ -124,6 +124,7 @@ RESTORE_CASES = (
         f"{_AT}.storage.volumeClaimTemplate.resources.requests: Invalid value: storage must be greater than "
         "0: set the size of each member's volume, like 8Gi",
     ),
+    *empty_volumes(RESTORE, f"{_TEMPLATE}/storage/volumeClaimTemplate"),
     *(
         _refused(
             f"a reserved name in {field}",

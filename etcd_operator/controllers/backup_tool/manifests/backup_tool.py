@@ -27,7 +27,6 @@ PORT_NAME = "backup-service"
 FOLDER = "/var/etcd-backup"
 TOKEN_FOLDER = f"{command.SECRETS}/token"
 TOKEN_KEY = "token"  # noqa: S105 -- the key in the Secret
-AWS_FOLDER = f"{command.SECRETS}/aws"
 TEMPLATE_ANNOTATION = f"{coreos.GROUP}/backup-template"
 """On the ReplicaSet and its pods: the digest of the template that they were made from."""
 
@@ -138,7 +137,7 @@ def _pod(tool: ToolSettings) -> RawObject:
 def _container(tool: ToolSettings, context: RawObject) -> RawObject:
     probe: RawObject = {"httpGet": {"path": "/healthz", "port": PORT_NAME}}
     return {
-        **command.container(CONTAINER, tool.image, _arguments(tool), _env(tool.policy), _volumes(tool)),
+        **command.container(CONTAINER, tool.image, _arguments(tool), command.store_env(), _volumes(tool)),
         "ports": [{"name": PORT_NAME, "containerPort": BACKUP_TOOL_PORT}],
         "readinessProbe": {**probe, "initialDelaySeconds": 2, "periodSeconds": 5},
         # It fails only if the thread that takes backups is dead, never because of etcd or the store.
@@ -180,19 +179,6 @@ def _options(target: S3Target) -> Iterator[str]:
         yield f"endpoint={quote(target.endpoint, safe=':/[]')}"
 
 
-def _env(policy: BackupPolicy) -> Iterator[RawObject]:
-    yield {"name": "HOME", "value": command.SCRATCH}
-    if policy.s3 is not None:
-        yield from s3_env(policy.s3)
-
-
-def s3_env(target: S3Target) -> Iterator[RawObject]:
-    """Where the SDK finds the credentials."""
-    if target.aws_secret:
-        yield {"name": "AWS_SHARED_CREDENTIALS_FILE", "value": f"{AWS_FOLDER}/credentials"}
-        yield {"name": "AWS_CONFIG_FILE", "value": f"{AWS_FOLDER}/config"}
-
-
 def _volumes(tool: ToolSettings) -> Iterator[command.PodVolume]:
     yield command.SCRATCH_VOLUME
     yield (
@@ -211,4 +197,8 @@ def _volumes(tool: ToolSettings) -> Iterator[command.PodVolume]:
 def s3_volumes(target: S3Target) -> Iterator[command.PodVolume]:
     """The credentials, as `_volumes`."""
     if target.aws_secret:
-        yield "aws", command.secret_volume(target.aws_secret), {"mountPath": AWS_FOLDER, "readOnly": True}
+        yield (
+            "aws",
+            command.secret_volume(target.aws_secret),
+            {"mountPath": command.AWS_FOLDER, "readOnly": True},
+        )

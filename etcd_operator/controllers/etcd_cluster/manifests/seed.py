@@ -22,7 +22,6 @@ from etcd_operator.controllers.backup_tool.manifests.backup_tool import (
     TOKEN_KEY,
     claim_name,
     folder_of,
-    s3_env,
     s3_url,
     s3_volumes,
     tool_name,
@@ -32,7 +31,7 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, survivor_reader
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR
 from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS, add_steps, fetch_step
-from etcd_operator.controllers.shared.manifests.command import PodVolume, secret_volume
+from etcd_operator.controllers.shared.manifests.command import PodVolume, secret_volume, store_env
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, url
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
@@ -104,7 +103,7 @@ def _source(cluster: DesiredCluster, backup: Backup) -> _Source:
         return _Source(
             arguments=[f"--from={s3_url(target)}", f"--folder={folder}"],
             volumes=list(s3_volumes(target)),
-            env=list(s3_env(target)),
+            env=store_env(),
         )
     name = tool_name(backup.cluster)
     token: PodVolume = ("backup-token", secret_volume(name), {"mountPath": TOKEN_FOLDER, "readOnly": True})

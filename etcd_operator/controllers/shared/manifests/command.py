@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.shared.manifests.security import Security
+from etcd_operator.pods.contract import AWS_FOLDER_VARIABLE
 
 REPORT_PATH = "/dev/termination-log"
 SCRATCH = "/tmp"  # noqa: S108 -- an emptyDir of this pod alone
@@ -11,6 +12,8 @@ SECRETS = "/var/run/secrets/etcd-backup"
 
 STOP_SECONDS = 60
 """For a pod that is deleted: it aborts uploads, so that nothing unfinished is left in the store."""
+
+AWS_FOLDER = f"{SECRETS}/aws"
 
 READ_ONLY_BY_OWNER = 0o440
 
@@ -46,6 +49,25 @@ def pod(container: RawObject, volumes: Iterable[PodVolume], security: Security) 
         "enableServiceLinks": False,
         "securityContext": security.pod,
     }
+
+
+def store_env() -> list[RawObject]:
+    """What the SDKs of stores must not do in a pod whose credentials a user of its namespace chooses.
+
+    These variables take precedence over a Secret whose entries become variables.
+    """
+    values = {
+        "HOME": SCRATCH,
+        AWS_FOLDER_VARIABLE: AWS_FOLDER,
+        # Nothing but the folder above: files of AWS may name a program to run.
+        "AWS_CONFIG_FILE": "/dev/null",
+        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+        # The identity of the machine, unless the files in the folder request it.
+        "AWS_EC2_METADATA_DISABLED": "true",
+        # Credentials of Google Cloud may name a program to run, too.
+        "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES": "0",
+    }
+    return [{"name": name, "value": value} for name, value in values.items()]
 
 
 def secret_volume(name: str) -> RawObject:

@@ -87,11 +87,8 @@ def pod(spec: BackupSpec, container: RawObject) -> RawObject:
 
 
 def _env(spec: BackupSpec) -> Iterator[RawObject]:
-    yield {"name": "HOME", "value": command.SCRATCH}
-    credentials = spec.destination.credentials
-    if credentials.aws is not None:
-        yield {"name": "AWS_SHARED_CREDENTIALS_FILE", "value": f"{command.SECRETS}/aws/credentials"}
-    if credentials.google_cloud is not None:
+    yield from command.store_env()
+    if spec.destination.credentials.google_cloud is not None:
         yield {
             "name": "GOOGLE_APPLICATION_CREDENTIALS",
             "value": f"{command.SECRETS}/google/credentials.json",

@@ -82,7 +82,7 @@ def test_from_the_bucket_of_spec_backup(made: Bench) -> None:
     assert {"--from=s3://bucket/etcd/", "--folder=v1/default/old"} <= set(fetch["args"])
     mounts = {mount["name"]: mount for mount in fetch["volumeMounts"]}
     assert mounts["aws"]["readOnly"] is True
-    assert "AWS_SHARED_CREDENTIALS_FILE" in {entry["name"] for entry in fetch["env"]}
+    assert "ETCD_OPERATOR_AWS_FOLDER" in {entry["name"] for entry in fetch["env"]}
     made.run_until(lambda: len(members(made)) == 3)
 
 
