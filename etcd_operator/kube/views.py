@@ -259,7 +259,14 @@ class ReplicaSet(Value, frozen=True, kw_only=True):
         return true_condition(self.status.conditions, "ReplicaFailure")
 
 
+class JobSpec(Value, frozen=True, kw_only=True):
+    """Whether a Job has to wait."""
+
+    suspend: bool = False
+
+
 class Job(_Lean, frozen=True, kw_only=True):
     """A Job: by its conditions `Complete` and `Failed`, whether it has ended, and how."""
 
+    spec: JobSpec = JobSpec()
     status: Conditions = Conditions()

@@ -121,11 +121,15 @@ class Jobs:
         self.end(job, "Failed" if exit_code else "Complete")
 
     def waiting(self) -> list[Json]:
-        """Those that have no pod, and are not being deleted."""
+        """Those that have no pod, and are neither suspended nor being deleted."""
         owners = (owner for pod in self.pods() for owner in pod["metadata"].get("ownerReferences", ()))
         begun = {owner["uid"] for owner in owners}
         kept = (job for job in self.all() if not job["metadata"].get("deletionTimestamp"))
-        return [job for job in kept if job["metadata"]["uid"] not in begun]
+        return [
+            job
+            for job in kept
+            if job["metadata"]["uid"] not in begun and not job["spec"].get("suspend", False)
+        ]
 
     def run_all(self) -> bool:
         """Run every Job that has not begun, to success; whether there was one."""

@@ -3,7 +3,7 @@
 Whatever fails here is reported in the condition Pruned, and delays no backup.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import structlog
@@ -25,6 +25,7 @@ from etcd_operator.decoding import convert
 from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
+from etcd_operator.kube.views import Job
 
 log = structlog.get_logger()
 
@@ -104,7 +105,19 @@ class Pruner:
             request=state.request,
             keep=[url for url in urls if url],
         )
-        objects.create(resources.JOBS, body)
+        if not objects.create(resources.JOBS, body):
+            return  # an earlier attempt did: whether it goes on is decided by the next pass
+        self._resume(render.job_name(schedule.metadata), read, objects)
+
+    def _resume(self, name: str, kept: Collection[str], objects: Objects) -> None:
+        """Let a Job begin, unless somebody has begun to read another backup: see `shared.pruning`."""
+        job = objects.find(resources.JOBS, name, Job)
+        if job is None or job.metadata.is_deleting:
+            return
+        if set(urls_of(being_read(objects), objects)) <= set(kept):
+            objects.merge(resources.JOBS, job.metadata, {"spec": {"suspend": False}})
+        else:
+            objects.remove(resources.JOBS, job.metadata, propagation="Foreground")
 
     def _failed(self, key: Key, error: OperatorError) -> PrunePlan:
         """As soon as it is worth a message."""

@@ -25,6 +25,7 @@ from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.jobs import JobCaches
 from etcd_operator.controllers.shared.objects import NameConflict, Objects
 from etcd_operator.controllers.shared.passes import Passes
+from etcd_operator.controllers.shared.pruning import stop_pruning
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Invalid, NotLeading, OperatorError
 from etcd_operator.formats import timestamp
@@ -134,6 +135,7 @@ class RestoreReconciler:
     def _create_check(self, observed: ObservedRestore, objects: Objects) -> None:
         if observed.access is None:
             return
+        stop_pruning(objects)
         metadata, url = observed.restore.metadata, observed.state.source.url
         body = restore_job.check_job(metadata, observed.access, image=self.wiring.own_image(), url=url)
         if objects.create(resources.JOBS, body):

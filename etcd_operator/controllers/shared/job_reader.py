@@ -112,6 +112,7 @@ def job_state(job: Job, pods: Sequence[Pod]) -> JobState:
         end=end,
         message=message,
         is_terminating=job.metadata.is_deleting,
+        is_suspended=job.spec.suspend,
         is_running=any(pod.is_running for pod in states),
         waits_for=_waits_for(job, newest),
         report=next((pod.report for pod in reversed(states) if pod.report is not None), None),

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.controllers.etcd_backup_schedule.manifests import schedule as render
 from etcd_operator.controllers.etcd_backup_schedule.readers import being_read
 from etcd_operator.errors import Conflict
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.faults import Answer, Request
+from unit.fakes.apiserver.kinds import JOBS
 from unit.passes.bodies import BACKUPS, IMPROBABLE, RESTORES, persistent
 from unit.passes.harness import objects_of
 from unit.passes.jobs import Made, schedule
@@ -26,6 +28,44 @@ def test_what_a_restore_reads_is_kept_until_it_has_ended(made: Made) -> None:
     let_run(made, 660.0)
     assert f"--keep={FIRST}.db" not in arguments(prunes(made)[-1])
     assert FIRST not in world.names(BACKUPS)
+
+
+def test_a_restore_that_begins_stops_the_removal_of_old_backups(made: Made) -> None:
+    """Its Job was made before, and may start at any time: it does not spare what is read now."""
+    world, jobs = made
+    stored(made)
+    world.create(*restore(source={"backupName": FIRST}))
+    world.run_until(lambda: any("verify" in job["metadata"]["name"] for job in jobs.all()))
+    assert [job for job in prunes(made) if f"--keep={FIRST}.db" not in arguments(job)] == []
+
+
+def test_a_job_begins_only_if_nothing_else_is_read_since_it_was_made(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, jobs = made
+    other = "s3://bucket/default/other.db"
+    made_job = render.job
+
+    def at_the_last_moment(*given: Any, **options: Any) -> Json:
+        if not world.names(RESTORES):
+            world.create(*restore(source={"objectURL": other}))
+        return made_job(*given, **options)
+
+    monkeypatch.setattr(render, "job", at_the_last_moment)
+    world.create(*schedule(retention={"maxCount": 2}))
+    world.run_until(lambda: bool(jobs.all()))
+    world.drain()
+    jobs.run(jobs.one(), {"name": "x", "source": "c:2379", "seconds": 1.0, "manifest": None})
+    world.run_until(lambda: any(not job["spec"]["suspend"] for job in prunes(made)))
+    assert "--keep=other.db" in arguments(prunes(made)[0])
+
+
+def test_a_job_that_an_operator_left_suspended_is_made_again(made: Made) -> None:
+    world, _ = made
+    left = stored(made)
+    world.edit(JOBS, left["metadata"]["name"], {"spec": {"suspend": True}})
+    world.run_until(lambda: [job["spec"]["suspend"] for job in prunes(made)] == [False])
+    assert prunes(made)[0]["metadata"]["uid"] != left["metadata"]["uid"]
 
 
 SOURCE = {"type": "StoredBackup", "cluster": "c", "url": URL, "spec": {}}

@@ -121,13 +121,13 @@ def a_backup_of_nothing() -> frozenset[Right]:
 
 
 def a_life_of_a_schedule() -> frozenset[Right]:
-    """It keeps no EtcdBackup that has ended."""
+    """It keeps no EtcdBackup that has ended, and removes old backups."""
     with bench() as made:
         made.start()
-        made.create(*schedule(successfulBackupsHistoryLimit=0))
+        made.create(*schedule(successfulBackupsHistoryLimit=0, retention={"maxCount": 1}))
         made.run_until(lambda: bool(made.names(JOBS)))
         make_again(made)
-        Jobs(made).until(lambda: not made.names(BACKUPS))
+        Jobs(made).until(lambda: not made.names(BACKUPS) and "lastPrune" in made.status(SCHEDULES, "s"))
         assert made.status(SCHEDULES, "s")["lastBackup"]["phase"] == "Completed"
         made.events()
         return all_taken(exchange.request for exchange in made.api.log)

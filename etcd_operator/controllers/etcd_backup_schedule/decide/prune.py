@@ -78,7 +78,8 @@ def plan_prune(state: PruneState) -> PrunePlan:
     if job is not None and job.is_terminating:
         return PrunePlan(verdict="Unknown", reason=STOPPING, message=f"Job {job.name} is being deleted")
     if job is not None and job.end is JobEnd.RUNS:
-        return PrunePlan(act=PruneAct.REMOVE) if state.is_outdated else _in_progress(job)
+        # One that is still suspended was made by an operator that ended, or could not go on: see `pruner`.
+        return PrunePlan(act=PruneAct.REMOVE) if state.is_outdated or job.is_suspended else _in_progress(job)
     if job is not None and state.retention and job.request != state.done:
         return _ended(job, state.pending)
     return _at_rest(state)

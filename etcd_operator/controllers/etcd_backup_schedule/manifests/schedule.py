@@ -60,7 +60,7 @@ def job(
     request: str,
     keep: Sequence[str],
 ) -> RawObject:
-    """The Job. spec: of the EtcdBackups of the schedule. keep: URLs of backups that are not removed.
+    """The Job, suspended. spec: of the EtcdBackups. keep: URLs of backups that are not removed.
 
     request: what the Job is made for, see `PruneState`.
     """
@@ -71,13 +71,14 @@ def job(
         schedule,
         kind=KIND,
         name=job_name(schedule),
-        labels={job_of.APP_LABEL: "etcd-backup-prune", UID_LABEL: schedule.uid},
+        labels={job_of.APP_LABEL: job_of.PRUNE_APP, UID_LABEL: schedule.uid},
         pod=pod(plain, container(plain, CONTAINER, image, arguments)),
         retries=RETRIES,
         annotations=UNDISTURBED,
     )
     body["metadata"]["annotations"] = {PRUNE_ANNOTATION: request}
     body["spec"]["activeDeadlineSeconds"] = SECONDS
+    body["spec"]["suspend"] = True
     return body
 
 

@@ -24,6 +24,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
 from etcd_operator.controllers.etcd_cluster.manifests import persistent, seed_job
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
+from etcd_operator.controllers.shared.pruning import stop_pruning
 from etcd_operator.decoding import convert
 from etcd_operator.errors import Conflict, InvalidSpec
 from etcd_operator.formats import timestamp
@@ -72,6 +73,7 @@ class Restoring:
     def _fill(self, name: str) -> None:
         """First the claim: a Job without one would wait for that of anybody."""
         recovery, backup = self._recovery()
+        stop_pruning(self.scope.objects)
         desired = self.scope.desired.at(recovery.version)
         known = [m.claim for m in self.scope.state.members if m.claim is not None and m.name != name]
         is_root_owned = any(not claim.is_for_non_root for claim in known)

@@ -75,6 +75,7 @@ class JobState:
     end: JobEnd = JobEnd.RUNS
     message: str = ""  # Kubernetes' message on the end
     is_terminating: bool = False
+    is_suspended: bool = False
     is_running: bool = False
     age: float = 0.0  # seconds for which passes have seen it
     waited: float = 0.0  # seconds for which passes have seen that nothing of it runs

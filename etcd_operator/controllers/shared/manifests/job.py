@@ -7,6 +7,9 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.controllers.shared.manifests.owner import owned_by
 
 APP_LABEL = "app.kubernetes.io/name"
+PRUNE_APP = "etcd-backup-prune"
+"""The label `APP_LABEL` of Jobs that remove old backups."""
+
 _LONGEST_NAME = 63  # of the label with the name of a Job that pods carry
 
 
