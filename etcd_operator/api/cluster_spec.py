@@ -74,7 +74,8 @@ _SpreadConstraint = Annotated[RawObject, of_schema("TopologySpreadConstraint")]
 class PodTemplate(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of the members' pods; immutable."""
 
-    #: Labels and annotations of the pods. Names that begin with etcd.improbable.io/ are reserved.
+    #: Labels and annotations of the pods. Names that begin with etcd.improbable.io/, and the labels
+    #: app.kubernetes.io/name, etcd_cluster and etcd_node, are reserved.
     metadata: TemplateMetadata = TemplateMetadata()
     #: Requests and limits of the etcd container, as in a pod.
     resources: Annotated[RawObject, of_schema("ResourceRequirements")] = {}

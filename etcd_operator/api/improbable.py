@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from etcd_operator.api import persisted
+from etcd_operator.api import coreos, persisted
 from etcd_operator.api.cluster_spec import PodTemplate, SharedSpec
 from etcd_operator.api.meta import (
     Affinity,
@@ -27,6 +27,10 @@ API_VERSION = f"{GROUP}/{VERSION}"
 
 CLUSTER_LABEL = f"{GROUP}/cluster-name"
 RESERVED_PREFIX = f"{GROUP}/"
+
+RESERVED_LABELS = ("app.kubernetes.io/name", coreos.CLUSTER_LABEL, coreos.NODE_LABEL)
+"""Labels of pods by which Services and budgets select members, also those of clusters of the other group."""
+
 POD_KEYS = PodKeys(GROUP)
 
 CLOSED_ANNOTATION = f"{GROUP}/closed"

@@ -81,8 +81,9 @@ def reserved_names(template: str) -> tuple[Validation, ...]:
         ),
         reserved(
             f"{template}.metadata.labels",
-            f"{_HAS_PREFIX} || k == 'app.kubernetes.io/name'",
-            f"app.kubernetes.io/name and labels that begin with {improbable.RESERVED_PREFIX} are",
+            f"{_HAS_PREFIX} || k in {list(improbable.RESERVED_LABELS)}",
+            f"{', '.join(improbable.RESERVED_LABELS)} and labels that begin with "
+            f"{improbable.RESERVED_PREFIX} are",
         ),
     )
 

@@ -169,10 +169,11 @@ def reserved_names(base: Manifest) -> tuple[Case, ...]:
             typed=f"label {label}",
             base=base,
             changes={METADATA: {"labels": {label: "mine"}}},
-            sees="spec.podTemplate.metadata.labels: Invalid value: app.kubernetes.io/name and labels that "
-            "begin with etcd.improbable.io/ are reserved for the operator: remove them",
+            sees="spec.podTemplate.metadata.labels: Invalid value: app.kubernetes.io/name, etcd_cluster, "
+            "etcd_node and labels that begin with etcd.improbable.io/ are reserved for the operator: remove "
+            "them",
         )
-        for label in ("etcd.improbable.io/mine", "app.kubernetes.io/name")
+        for label in ("etcd.improbable.io/mine", "app.kubernetes.io/name", "etcd_cluster", "etcd_node")
     )
     return (annotation, *labels)
 

@@ -132,7 +132,10 @@ RESTORE_CASES = (
             f"{_AT}.podTemplate.metadata.{field}: Invalid value: {what} that begin with etcd.improbable.io/ "
             "are reserved for the operator: remove them",
         )
-        for field, what in (("annotations", "annotations"), ("labels", "app.kubernetes.io/name and labels"))
+        for field, what in (
+            ("annotations", "annotations"),
+            ("labels", "app.kubernetes.io/name, etcd_cluster, etcd_node and labels"),
+        )
     ),
     _refused(
         "affinity in both places",

@@ -36,7 +36,7 @@ from etcd_operator.etcd.values import EtcdMember
 LONGEST_REQUEST = 320
 """Characters of the annotations `recover` and `restore`: longer than any name, short enough for a message."""
 
-RESERVED = "names under etcd.improbable.io/ are reserved"
+RESERVED = "reserved for the operator"
 
 
 class ImprobableDialect:
@@ -164,7 +164,7 @@ def reserved_names(template: PodTemplate) -> dict[str, list[str]]:
         field: sorted(name for name in names if name.startswith(improbable.RESERVED_PREFIX))
         for field, names in (("annotations", metadata.annotations), ("labels", metadata.labels))
     }
-    found["labels"] += [name for name in persistent.NAME_LABELS if name in metadata.labels]
+    found["labels"] += [name for name in improbable.RESERVED_LABELS if name in metadata.labels]
     return found
 
 

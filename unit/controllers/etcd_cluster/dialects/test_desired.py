@@ -293,9 +293,16 @@ def test_reserved_names_are_listed_in_the_refusal(field: str) -> None:
     made = IMPROBABLE.desired(improbable_cluster({"podTemplate": {"metadata": {field: names}}}))
 
     assert made.problem == (
-        f"spec.podTemplate.metadata.{field}: names under etcd.improbable.io/ are reserved: "
+        f"spec.podTemplate.metadata.{field}: reserved for the operator: "
         "remove etcd.improbable.io/a, etcd.improbable.io/peer-name"
     )
+
+
+def test_labels_by_which_services_of_the_other_group_select_are_refused() -> None:
+    names = {"etcd_cluster": "neighbour", "etcd_node": "neighbour-0000", "app": "etcd"}
+    made = IMPROBABLE.desired(improbable_cluster({"podTemplate": {"metadata": {"labels": names}}}))
+
+    assert made.problem.endswith("remove etcd_cluster, etcd_node")
 
 
 def test_names_similar_to_reserved_ones_are_accepted() -> None:
