@@ -113,7 +113,8 @@ def test_every_field_has_a_description(crd: Manifest) -> None:
 
 @pytest.mark.parametrize("crd", CRDS.values(), ids=CRDS)
 def test_no_python_name_reaches_users(crd: Manifest) -> None:
-    assert not re.search(r"\b[a-z]+_[a-z_]+\b", str(crd))
+    found = set(re.findall(r"\b[a-z]+_[a-z_]+\b", str(crd)))
+    assert found <= set(improbable.RESERVED_LABELS), "labels of pods have such names, too"
 
 
 @pytest.mark.parametrize("crd", CRDS.values(), ids=CRDS)
