@@ -19,6 +19,7 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.act import Actor
 from etcd_operator.controllers.etcd_cluster.decide.actions import AppendEntry, Plan, Remember, Stage
+from etcd_operator.controllers.etcd_cluster.decide.cluster_metrics import cluster_metrics
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import cut_off
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -26,7 +27,6 @@ from etcd_operator.controllers.etcd_cluster.decide.status import (
     MILESTONES,
     QUIET_HOLDS,
     awaits_cluster_version,
-    cluster_metrics,
     quorum_event,
 )
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect

@@ -1,4 +1,4 @@
-"""What a pass reports to the user: conditions common to both API groups, Events for a quorum, and metrics.
+"""What a pass reports to the user: conditions common to both API groups, and Events for a quorum.
 
 Available: whether clients are served. Progressing: whether a change is under way. Degraded: whether
 something needs attention. The reason and message of a plan that holds become those of
@@ -22,7 +22,6 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import ONLY_LO
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.holds import PEER_REFUSED
 from etcd_operator.etcd.values import ANYBODY
-from etcd_operator.object_metrics import ClusterMetrics
 from etcd_operator.versions import is_agreed
 
 MILESTONES = {
@@ -113,10 +112,11 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     DataLossPossible is set only by a recovery, and kept for the life of the cluster: its users
     may have to know.
     """
+    degraded = _degraded(state, plan)
     verdicts = {
-        "Available": available(state),
+        "Available": _awaited(state, degraded) or available(state),
         "Progressing": (plan.stage is Stage.WORKING, plan.reason, plan.message),
-        "Degraded": _degraded(state, plan),
+        "Degraded": degraded,
     }
     loss = _loss(state)
     if loss is not None:
@@ -151,6 +151,18 @@ def available(state: ClusterState) -> ConditionValue:
     if is_resuming(state):
         return False, CREATING, f"the cluster has not served yet: {awaited(state)}"
     return False, "QuorumLost", "no quorum answers: neither writes nor consistent reads are possible"
+
+
+def _awaited(state: ClusterState, degraded: ConditionValue) -> ConditionValue | None:
+    """Why a cluster that has never served cannot be created, if it waits for somebody to do something.
+
+    `kubectl get etcd` shows the reason of Available only.
+    """
+    serves, reason, message = available(state)
+    is_wrong, why, _ = degraded
+    if not is_wrong or reason != CREATING or state.persisted.is_bootstrapped:
+        return None
+    return serves, why, message
 
 
 def _serves_still(state: ClusterState) -> bool:
@@ -280,21 +292,3 @@ def _reason_of(kind: str, status: str, conditions: Sequence[Condition]) -> str:
     """The reason of a condition that has this status; empty where it has another one."""
     found = condition_of(conditions, kind)
     return found.reason if found is not None and found.status == status else ""
-
-
-def cluster_metrics(state: ClusterState, plan: Plan) -> ClusterMetrics:
-    """What a pass that observed `state`, and reports `plan`, has found.
-
-    A pause is a hold here, although nothing is wrong: it also holds the recovery of a lost quorum.
-    In an adoption external members serve before ours do; without a quorum nobody serves.
-    """
-    serves, reason, _ = available(state)
-    has_joined = state.persisted.is_adopting and bool(state.members)  # one that was turned back has none
-    is_lost = reason == "QuorumLost" or (has_joined and not state.has_quorum)
-    is_known = serves or is_lost
-    is_held = plan.stage is Stage.HELD and plan.reason not in ("Deleting", "TurnedBack")
-    return ClusterMetrics(
-        is_available=serves if is_known else None,
-        held=plan.reason if is_held else "",
-        working=plan.reason if plan.stage is Stage.WORKING else "",
-    )

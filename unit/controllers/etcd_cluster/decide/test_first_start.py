@@ -8,6 +8,7 @@ import pytest
 from etcd_operator.api.meta import Condition
 from etcd_operator.api.persisted import Adoption, Bootstrap
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
+from etcd_operator.controllers.etcd_cluster.decide.cluster_metrics import cluster_metrics
 from etcd_operator.controllers.etcd_cluster.decide.first_start import LONG_BOOTSTRAP, is_resumed, is_resuming
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ConfirmSilence
@@ -15,7 +16,6 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Abse
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import (
     available,
-    cluster_metrics,
     conditions,
     quorum_event,
 )

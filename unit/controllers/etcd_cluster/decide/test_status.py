@@ -9,13 +9,13 @@ from etcd_operator.api.meta import Condition, merge_conditions
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
+from etcd_operator.controllers.etcd_cluster.decide.cluster_metrics import cluster_metrics
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PeerFinding, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
 from etcd_operator.controllers.etcd_cluster.decide.status import (
     CONDITIONS,
     awaits_cluster_version,
-    cluster_metrics,
     conditions,
     current_version,
     member_names,
@@ -129,6 +129,21 @@ def test_why_a_cluster_is_available_or_not(state: ClusterState, reason: str) -> 
     available = conditions(state, Plan.settled())[0]
 
     assert available.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("state", "held", "reason"),
+    [
+        (bootstrapping(persistent()), "Unschedulable", "Unschedulable"),
+        (bootstrapping(persistent()), "Paused", "Creating"),
+        (bootstrapped(has_quorum=False), "Unschedulable", "QuorumLost"),
+    ],
+)
+def test_a_cluster_that_cannot_be_created_is_unavailable_for_the_reason_of_its_hold(
+    state: ClusterState, held: str, reason: str
+) -> None:
+    made = conditions(state, Plan.hold(held, "db-0: 0/3 nodes are available"))[0]
+    assert (made.type, made.status, made.reason) == ("Available", "False", reason)
 
 
 def test_the_plan_speaks_through_the_conditions() -> None:

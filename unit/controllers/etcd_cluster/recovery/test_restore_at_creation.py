@@ -122,7 +122,7 @@ def test_without_a_backup_nothing_is_made_and_that_is_reported(made: Bench) -> N
     assert "there is no backup" in made.condition(COREOS, "Degraded")["message"]
     made.wait(120.0)
     assert (members(made), made.etcd_runs()) == (["c-0000"], False)
-    assert made.condition(COREOS, "Available")["reason"] == "Creating"
+    assert made.condition(COREOS, "Available")["reason"] == "CrashLoopBackOff"
     made.restart()
     made.wait(60.0)
     assert (members(made), made.etcd_runs()) == (["c-0000"], False)
