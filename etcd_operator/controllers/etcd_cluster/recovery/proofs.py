@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
@@ -21,6 +22,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.controllers.etcd_cluster.membership import DEADLINE
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers
+from etcd_operator.controllers.shared.decide.backup_spec import is_restorable
 from etcd_operator.controllers.shared.decide.clusters import is_member_name
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint, host_of
 from etcd_operator.errors import Conflict, Unavailable
@@ -90,7 +92,23 @@ class RecoveryProofs:
         for member in action.read:
             pod = self.pod_as_seen(member.name, member.uid, may_leave=True)
             self.readers.ask_again(self.scope, member, pod)
+        self._assert_backups_known()
         self.scope.report("QuorumLost", action.message)
+
+    def _assert_backups_known(self) -> None:
+        """The plan knew every EtcdBackup: a cache that was complete once may be hours behind.
+
+        Where it could not know them, it has taken that into account.
+        """
+        desired, known = self.scope.desired, self.scope.state.backups
+        if not known.is_listed:
+            return
+        listed = self.scope.objects.client.list(resources.BACKUPS, EtcdBackup, namespace=desired.namespace)
+        uids = {backup.uid for backup in known.stored}
+        for backup in listed.items if known.unreadable else listed.whole():
+            if backup.metadata.uid not in uids and is_restorable(backup, desired.key):
+                name = backup.metadata.name
+                raise Conflict(f"the operator's cache does not show EtcdBackup {name} yet: not recovering")
 
     def _assert_cannot_elect(self, name: str, at: str, gone: tuple[str, ...]) -> None:
         """Whatever the caches show: by this member's own list, too few voters are left."""

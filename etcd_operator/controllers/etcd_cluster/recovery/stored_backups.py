@@ -1,16 +1,15 @@
 """The EtcdBackups that an EtcdCluster can be restored from, and the Job that does so.
 
 From the caches, and only where a backup may be restored: without a quorum, on request, or under way. What a
-cache does not show yet is offered later; the one that is restored is read live before.
+cache does not show yet is offered later; all are listed live before a recovery begins, and the one that is
+restored is read live before.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from etcd_operator.api import improbable
-from etcd_operator.api.backups import COMPLETED, VERIFIED, BackupSpec, EtcdBackup
+from etcd_operator.api.backups import VERIFIED, EtcdBackup
 from etcd_operator.api.improbable import EtcdCluster
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.clock import Clock
@@ -20,11 +19,10 @@ from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import named
 from etcd_operator.controllers.etcd_cluster.manifests import seed_job
 from etcd_operator.controllers.shared.caches import Caches
-from etcd_operator.controllers.shared.decide.backup_spec import named_cluster
+from etcd_operator.controllers.shared.decide.backup_spec import is_restorable
 from etcd_operator.controllers.shared.decide.job_state import JobState
 from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.writes import Writes
-from etcd_operator.decoding import convert
 from etcd_operator.errors import Forbidden, NotFound
 from etcd_operator.formats import instant, moment, without_padding
 from etcd_operator.keys import Key
@@ -76,8 +74,7 @@ class StoredBackups:
         now = self.clock.now()
         for backup in self.backups.store.values():
             status = backup.status
-            is_whole = status.phase == COMPLETED and status.url and status.sha256 and status.cluster_id
-            if not is_whole or not _is_of(backup, key):
+            if not is_restorable(backup, key):
                 continue
             # What was written while the backup was taken may be missing from it.
             taken = status.start_time or status.completion_time
@@ -135,14 +132,3 @@ def _is_going(seed: Member | None, recovery: Recovery) -> bool:
     """Whether the claim of a recovery's seed is being deleted."""
     claim = seed.claim if seed is not None else None
     return claim is not None and claim.is_terminating and claim.token == recovery.token
-
-
-def _is_of(backup: EtcdBackup, key: Key) -> bool:
-    """Whether an EtcdBackup is one of the cluster with this key."""
-    if backup.metadata.namespace != key.namespace or backup.metadata.is_deleting:
-        return False
-    try:
-        spec = convert(backup.spec, BackupSpec)
-    except msgspec.ValidationError:
-        return False
-    return named_cluster(spec.source, key.namespace) == key.name

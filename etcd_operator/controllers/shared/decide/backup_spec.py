@@ -7,15 +7,19 @@ from urllib.parse import urlsplit
 from etcd_operator.api.backup_schedules import KIND
 from etcd_operator.api.backups import (
     ANY_PLACEHOLDER_PATTERN,
+    COMPLETED,
     PLACEHOLDER_PATTERN,
     BackupDestination,
     BackupSource,
     BackupSpec,
+    EtcdBackup,
 )
 from etcd_operator.api.definitions import backup_validations as rules
 from etcd_operator.api.definitions.cel import misfits
 from etcd_operator.api.definitions.limits import NAME_PATTERN
 from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.decoding import parsed
+from etcd_operator.keys import Key
 
 CLAIM_FOLDER = "/backups"
 """Where the claim of a `file://` URL is mounted."""
@@ -115,3 +119,13 @@ def _url_problems(url: str) -> Iterator[str]:
         ]
         yield f"{', '.join(wrong)}: {rules.KNOWN_PLACEHOLDERS.message}"
     yield from misfits(url, rules.URL)
+
+
+def is_restorable(backup: EtcdBackup, cluster: Key) -> bool:
+    """Whether an EtcdBackup is a completed one of this cluster, with all that a restore needs."""
+    status = backup.status
+    is_whole = status.phase == COMPLETED and status.url and status.sha256 and status.cluster_id
+    if not is_whole or backup.metadata.namespace != cluster.namespace or backup.metadata.is_deleting:
+        return False
+    spec, _ = parsed(backup.spec, BackupSpec, lambda _: "")
+    return spec is not None and named_cluster(spec.source, cluster.namespace) == cluster.name

@@ -19,6 +19,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     RetireMember,
     SetSeedExistingOnly,
 )
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.etcd_cluster.members.claim_facts import claim_facts, peer_facts
@@ -33,10 +34,12 @@ from unit.controllers.etcd_cluster.decide.builders import answer, entry
 from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS
 from unit.controllers.etcd_cluster.recovery.test_recovery_acts import FOREIGN
 from unit.controllers.etcd_cluster.test_protect import pod_of
+from unit.fakes.apiserver.faults import Answer
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
 from unit.passes.bench import PEER_LABEL, Bench, bootstrapped
-from unit.passes.bodies import IMPROBABLE, PEERS, persistent
+from unit.passes.bodies import BACKUPS, IMPROBABLE, PEERS, persistent
 from unit.passes.harness import objects_of
+from unit.passes.jobs import backup
 from unit.passes.recoverers import recoverer
 from unit.passes.tools import OWN_IMAGE, readers_of
 
@@ -99,6 +102,27 @@ def test_a_silence_that_is_true_is_confirmed_and_reported(made: Bench, channels:
     freeze(made, "c-0", "c-1")
     acts = Acts(made, channels)
     acts.confirm("c-2")
+    assert acts.reported == ["QuorumLost"]
+
+
+def test_a_backup_that_only_the_api_server_shows_forbids_a_recovery(made: Bench, channels: Channels) -> None:
+    """The cache was complete once, and its watch has failed since: the backup may have newer data."""
+    freeze(made, "c-0", "c-1")
+    acts = Acts(made, channels)
+    acts.state = replace(acts.state, backups=BackupFacts(is_listed=True))
+    made.create(*backup("one", source={"clusterName": "c"}))
+    acts.confirm("c-2")
+    stored = {"phase": "Completed", "url": "s3://b/one.db", "sha256": "ab" * 32, "clusterID": "c0de"}
+    made.edit(BACKUPS, "one", {"status": stored}, subresource="status")
+    with pytest.raises(Conflict, match="cache does not show EtcdBackup one yet: not recovering"):
+        acts.confirm("c-2")
+    made.api.before = lambda request: (
+        Answer(code=500, reason="InternalError", message="no list")
+        if request.plural == "etcdbackups"
+        else None
+    )
+    with pytest.raises(OperatorError, match="no list"):
+        acts.confirm("c-2")
     assert acts.reported == ["QuorumLost"]
 
 
