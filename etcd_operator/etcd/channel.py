@@ -5,7 +5,8 @@ Promises:
   cluster needs no handshakes and no growing number of files or threads;
 - a connection that failed is discarded: the next call opens a new one at once instead of waiting for gRPC's
   back-off against an address that may belong to another pod by then;
-- closing ends the calls in flight with `Unavailable`.
+- closing ends the calls in flight with `Unavailable`;
+- a reply above `LARGEST_REPLY` is neither received in full nor decoded: the call fails.
 
 By default gRPC shares connections between the channels of a process and uses HTTP_PROXY: both are disabled.
 """
@@ -22,10 +23,13 @@ import grpc.experimental
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.methods import Method, Request, Response
 
+LARGEST_REPLY = 256 * 1024
+"""In bytes. An endpoint that a user names may be any server; etcd sends a snapshot in messages of 32 KiB."""
+
 _OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 2000),
-    ("grpc.max_receive_message_length", 16 * 1024 * 1024),
+    ("grpc.max_receive_message_length", LARGEST_REPLY),
     # etcd closes connections that are pinged more often than every 5 s.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 3_000),

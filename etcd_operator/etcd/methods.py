@@ -4,15 +4,23 @@ A table in place of generated stubs: the paths and the read/write distinction ar
 under mypy.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
+from etcd_operator.errors import Unavailable
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.values import Alarm, AlarmKind, EtcdMember, Status
 from etcd_operator.formats import hex_id
+
+# No cluster has more; a server that is no etcd may report anything.
+MOST_MEMBERS = 100
+_MOST_URLS = 16
+_LONGEST_TEXT = 1024
+_LONGEST_VERSION = 64
+_MOST_ERRORS = 2 * MOST_MEMBERS + 1
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -56,7 +64,13 @@ AUTHENTICATE = Method("Auth", "Authenticate", pb.AuthenticateRequest, pb.Authent
 
 
 def member_of(message: pb.Member) -> EtcdMember:
-    """One member, decoded."""
+    """One member, decoded. Raises `Unavailable` for one that no etcd reports."""
+    if len(message.peerURLs) > _MOST_URLS or len(message.name) > _LONGEST_TEXT:
+        raise Unavailable(
+            f"member {hex_id(message.ID)} has a longer name, or more peer URLs, than is possible"
+        )
+    if any(len(url) > _LONGEST_TEXT for url in message.peerURLs):
+        raise Unavailable(f"member {hex_id(message.ID)} has a longer peer URL than is possible")
     return EtcdMember(
         id=hex_id(message.ID),
         name=message.name,
@@ -65,30 +79,34 @@ def member_of(message: pb.Member) -> EtcdMember:
     )
 
 
-def members_of(messages: Iterable[pb.Member]) -> tuple[EtcdMember, ...]:
-    """A member list, decoded, in order of ID."""
+def members_of(messages: Sequence[pb.Member]) -> tuple[EtcdMember, ...]:
+    """A member list, decoded, in order of ID. Raises `Unavailable` for one that no etcd reports."""
+    if len(messages) > MOST_MEMBERS:
+        raise Unavailable(f"the list has {len(messages)} members; a cluster has at most {MOST_MEMBERS}")
     return tuple(sorted(map(member_of, messages), key=lambda member: int(member.id, 16)))
 
 
 def status_of(message: pb.StatusResponse) -> Status:
-    """A status, decoded."""
+    """A status, decoded; texts are cut to what etcd may report."""
     return Status(
         cluster_id=hex_id(message.header.cluster_id),
         member_id=hex_id(message.header.member_id),
-        version=message.version,
+        version=message.version[:_LONGEST_VERSION],
         leader=hex_id(message.leader) if message.leader else "",
         is_learner=message.isLearner,
         raft_index=message.raftIndex,
         raft_applied_index=message.raftAppliedIndex,
         revision=message.header.revision,
         db_size=message.dbSize,
-        errors=tuple(message.errors),
+        errors=tuple(error[:_LONGEST_TEXT] for error in message.errors[:_MOST_ERRORS]),
     )
 
 
 def alarms_of(messages: Iterable[pb.AlarmMember]) -> tuple[Alarm, ...]:
-    """The active alarms, decoded."""
+    """The active alarms of the kinds that are known, decoded."""
+    kinds = {pb.AlarmType.Value(kind.value): kind for kind in AlarmKind}
     return tuple(
-        Alarm(member_id=hex_id(message.memberID), kind=AlarmKind(pb.AlarmType.Name(message.alarm)))
+        Alarm(member_id=hex_id(message.memberID), kind=kinds[message.alarm])
         for message in messages
+        if message.alarm in kinds
     )

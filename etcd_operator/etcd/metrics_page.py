@@ -18,14 +18,16 @@ from etcd_operator.pods.http_client import call
 
 def _line(name: str) -> re.Pattern[bytes]:
     """A counter's line, to its end: a page may be cut off anywhere."""
-    return re.compile(rf"^{name} (\d+(?:\.\d+)?(?:e\+\d\d)?)\n".encode(), re.MULTILINE)
+    return re.compile(rf"^{name} (\d{{1,20}}(?:\.\d{{1,20}})?(?:e\+\d\d)?)\n".encode(), re.MULTILINE)
 
 
 _SNAPSHOTS_SAVED = _line("etcd_debugging_snap_save_total_duration_seconds_count")
 _LEADERS_SEEN = _line("etcd_server_leader_changes_seen_total")
-_CLUSTER_VERSION = re.compile(rb'^etcd_cluster_version\{cluster_version="(\d+\.\d+)"\} 1\n', re.MULTILINE)
+_CLUSTER_VERSION = re.compile(
+    rb'^etcd_cluster_version\{cluster_version="(\d{1,9}\.\d{1,9})"\} 1\n', re.MULTILINE
+)
 """Versions that were agreed on before remain on the page, with 0."""
-_MAX_PAGE = 4 * 1024 * 1024
+_MAX_PAGE = 1024 * 1024
 
 
 def read(endpoints: Collection[str], *, deadline: float = 1.0) -> dict[str, MetricsPage]:

@@ -1,11 +1,12 @@
 """One member that a probe asks: what was requested of it, and what it has replied so far."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.message import Message
 
-from etcd_operator.errors import Forbidden, OperatorError
+from etcd_operator.errors import Forbidden, OperatorError, Unavailable
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Connection
 from etcd_operator.etcd.methods import members_of, status_of
@@ -68,7 +69,9 @@ class Target:
         if isinstance(response, pb.StatusResponse):
             self.status = status_of(response)
         elif isinstance(response, pb.MemberListResponse):
-            self.members = members_of(response.members)
+            # None if it is no list that an etcd has: it counts as one that did not come.
+            with suppress(Unavailable):
+                self.members = members_of(response.members)
         else:
             self.gave_proof = True
 

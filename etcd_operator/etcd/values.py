@@ -45,7 +45,7 @@ ANYBODY = "0"
 
 # As etcd prints the message of an alarm: 3.7 with one space or two, all without a member that is 0. A status
 # has one such text for each alarm, and beside them only that there is no leader (3.5 to 3.7).
-_ALARM = re.compile(r"(?:memberID:(\d+)\s+)?alarm:(NOSPACE|CORRUPT)")
+_ALARM = re.compile(r"(?:memberID:(\d{1,20})\s+)?alarm:(NOSPACE|CORRUPT)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,8 @@ def at(*hosts: str) -> list[str]:
         (AGREED % (b"3.5", 0) + AGREED % (b"3.6", 1), MetricsPage(cluster_version="3.6.0")),
         (AGREED % (b"3.10", 1), MetricsPage(cluster_version="3.10.0")),
         ((AGREED % (b"3.6", 1))[:-1], UNREAD),
+        (LEADERS + b" " + b"9" * 5000 + b"\n", UNREAD),
+        (AGREED % (b"3." + b"9" * 5000, 1), UNREAD),
         (b"", UNREAD),
     ],
 )

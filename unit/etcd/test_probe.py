@@ -9,12 +9,16 @@ from pathlib import Path
 import grpc
 import pytest
 
-from etcd_operator.etcd.channel import Channels
+from etcd_operator.errors import Throttled, Unavailable
+from etcd_operator.etcd.channel import LARGEST_REPLY, Channels
+from etcd_operator.etcd.client import EtcdClient
+from etcd_operator.etcd.methods import MOST_MEMBERS
 from etcd_operator.etcd.probe import Known, probe
 from etcd_operator.etcd.values import Answered, NoAnswer, Refused
 from etcd_operator.formats import hex_id
 from unit.etcd.support import native_threads, open_files
 from unit.fakes.etcd.cluster import FakeEtcdCluster
+from unit.fakes.etcd.member import FakeMember
 from unit.fakes.etcd.refusals import Refusal
 from unit.waiting import eventually
 
@@ -361,3 +365,32 @@ def test_a_member_for_which_no_file_is_left_is_not_reported_silent() -> None:
         capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2], timeout=60,
     )  # fmt: skip
     assert done.stdout == "True", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("members", "name"),
+    [(MOST_MEMBERS + 1, "m"), (2, "m" * 2000), (50, "m" * LARGEST_REPLY)],
+    ids=["more members than a cluster has", "a name that no member has", "megabytes"],
+)
+def test_a_member_list_that_no_etcd_has_counts_as_no_list(
+    fake: FakeEtcdCluster, channels: Channels, members: int, name: str
+) -> None:
+    """The endpoint of an adoption may be any server, and a list is kept as long as the probe."""
+    (endpoint,) = start(fake, 1)
+    fake.members += [
+        FakeMember(id=1000 + number, peer_urls=("http://m:2380",), name=name, is_learner=True)
+        for number in range(members)
+    ]
+    answer = probe(channels, [endpoint], deadline=LONG, patience=LONG).replies[endpoint]
+    assert isinstance(answer, Answered)
+    assert answer.members is None
+    with pytest.raises((Unavailable, Throttled), match=r"members|longer name|larger than max"):
+        EtcdClient(channels, endpoint).member_list(linearizable=False)
+
+
+def test_texts_of_a_status_are_cut_to_what_etcd_reports(fake: FakeEtcdCluster, channels: Channels) -> None:
+    (endpoint,) = start(fake, 1)
+    fake.member("m0").version = "3" * 10_000
+    answer = probe(channels, [endpoint], deadline=LONG, patience=LONG).replies[endpoint]
+    assert isinstance(answer, Answered)
+    assert len(answer.status.version) < 100
