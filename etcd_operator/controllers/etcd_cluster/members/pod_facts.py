@@ -162,7 +162,6 @@ def reader_of(pod: Pod) -> ReaderFacts | None:
         token=next((str(e.get("value", "")) for e in last.env if e.get("name") == READER_TOKEN_VARIABLE), ""),
         is_running=state.running is not None,
         has_ended=state.terminated is not None,
-        ended_at=state.terminated.finished_at if state.terminated is not None else "",
         found_leader=state.terminated is not None and _found_leader(pod, state.terminated),
         problem=f"{state.waiting.reason}: {state.waiting.message}" if waits and state.waiting else "",
     )

@@ -16,7 +16,6 @@ from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFac
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ReadMember
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import (
-    has_found_leader,
     kept_from,
     reading_of,
 )
@@ -26,7 +25,6 @@ from etcd_operator.controllers.etcd_cluster.members.protocol import Members, Sco
 from etcd_operator.controllers.shared.inquiries import AskSurvivor, Inquiries, PodServer
 from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.errors import Conflict, NotLeading, TerminalError, Unavailable
-from etcd_operator.formats import instant
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod, Written
@@ -127,28 +125,46 @@ def _add(scope: Scope, found: Pod, container: RawObject) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    """A reader that this process has seen to have ended."""
+
+    seen: float  # when it first did, by the monotonic clock
+    is_of_this_loss: bool  # no quorum has been seen since
+
+
 @dataclass(eq=False, kw_only=True)
 class Readings:
-    """Of the clusters of one API group."""
+    """Of the clusters of one API group.
+
+    When a reader ended is what this process has seen, not the time in the pod's status: the clock of a node
+    may differ by any time, and members that follow a leader would be given up (decision 004). A reader that
+    had ended before this process first saw it counts as of this loss.
+    """
 
     inquiries: Inquiries[SurvivorReport]
     clock: Clock
     waits: Waits
-    _lost_since: dict[Key, float] = field(default_factory=dict)
+    # Of each cluster, by the UID of the pod and the number of the reader.
+    _ended: dict[Key, dict[tuple[str, int], _Ended]] = field(default_factory=dict)
     _refused: dict[str, tuple[str, float]] = field(default_factory=dict)
     _asked: dict[Key, set[str]] = field(default_factory=dict)
 
     def __call__(self, key: Key, state: ClusterState) -> ClusterState:
         """The state with what was read of its members; unchanged where a quorum answers."""
-        if state.has_quorum or not state.persisted.is_bootstrapped:
-            self.forget(key)
+        is_lost = state.persisted.is_bootstrapped and not state.has_quorum
+        self._note_ended(key, state, is_lost=is_lost)
+        if not is_lost:
+            self._stop_asking(key)
             return state
-        self._lost_since.setdefault(key, self.clock.monotonic())
         return replace(state, members=tuple(self._with_reading(key, state, m) for m in state.members))
 
     def forget(self, key: Key) -> None:
-        """Nothing of it has to be read any more."""
-        self._lost_since.pop(key, None)
+        """There is no such cluster any more."""
+        self._ended.pop(key, None)
+        self._stop_asking(key)
+
+    def _stop_asking(self, key: Key) -> None:
         for name in self._asked.pop(key, set()):
             self.inquiries.forget(Key(key.namespace, name))
             self.waits.forget(Key(key.namespace, name))
@@ -178,25 +194,28 @@ class Readings:
         if pod.reader is None or not pod.is_running:
             return member
         if pod.reader.has_ended:
-            ended = self._seconds_since(pod.reader.ended_at), self._lost_for(key, state)
+            ended = self._ended[key][pod.uid, pod.reader.number]
+            ended_for, is_current = self.clock.monotonic() - ended.seen, ended.is_of_this_loss
             return replace(
                 member,
-                unreadable=kept_from(pod.reader, *ended),
-                followed_a_leader=has_found_leader(pod.reader, *ended),
+                unreadable=kept_from(pod.reader, ended_for, is_of_this_loss=is_current),
+                followed_a_leader=pod.reader.found_leader and is_current,
             )
         return self._asked_about(key, state, member, pod, pod.reader)
 
-    def _lost_for(self, key: Key, state: ClusterState) -> float:
-        """Seconds since the quorum was lost, as far as this process or the status knows it.
-
-        The status begins anew where it was Unknown for a while whether a quorum answers. This does not, nor
-        when the Lease is lost: what a reader has found would count as of an earlier loss, and members that
-        follow a leader would be given up (decision 004).
-        """
-        return max(state.unavailable_for, self.clock.monotonic() - self._lost_since[key])
-
-    def _seconds_since(self, time: str) -> float:
-        return (self.clock.now() - instant(time)).total_seconds()
+    def _note_ended(self, key: Key, state: ClusterState, *, is_lost: bool) -> None:
+        """Note which readers have ended, and forget those of pods that are gone."""
+        before, now = self._ended.pop(key, {}), self.clock.monotonic()
+        ended: dict[tuple[str, int], _Ended] = {}
+        for member in state.members:
+            pod = member.pod
+            if pod is None or pod.reader is None or not pod.reader.has_ended:
+                continue
+            at = pod.uid, pod.reader.number
+            known = before.get(at, _Ended(seen=now, is_of_this_loss=True))
+            ended[at] = known if is_lost else replace(known, is_of_this_loss=False)
+        if ended:
+            self._ended[key] = ended
 
     def _asked_about(
         self, key: Key, state: ClusterState, member: Member, pod: PodFacts, reader: ReaderFacts

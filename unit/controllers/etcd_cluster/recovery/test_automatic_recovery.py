@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import STABLE_AFTER
-from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import CLOCKS, READ_MAJORITY_AFTER
+from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import READ_MAJORITY_AFTER
 from etcd_operator.controllers.etcd_cluster.recovery.readers import PATIENCE
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
 from unit.controllers.shared.test_unreadable import restore, spoil
@@ -66,7 +66,6 @@ def test_members_that_follow_a_leader_unseen_are_not_given_up() -> None:
         assert "; no recovery begins by itself, because c-0, c-1 followed a leader after the" in message(made)
         thaw(made, 0, 1)
         made.settle()
-        made.wait(CLOCKS + 10.0)
         freeze(made, 0, 1)
         made.wait(after + PATIENCE + 10.0)
         assert has_begun(made), "what was found in an earlier loss shows nothing of this one"
@@ -86,7 +85,6 @@ def test_a_loss_goes_on_while_the_operator_does_not_know_whether_it_does(lost: i
     after = int(READ_MAJORITY_AFTER) + 60
     with bootstrapped(*persistent(recovery="Automatic", recoveryAfterSeconds=after)) as made:
         find_a_leader(made)
-        made.wait(CLOCKS + 10.0)
         made.api.before = refuse_readers
         spoil(made, pod_of(made, "c-2"))
         made.run_until(is_reason(made, "ObjectUnreadable"))

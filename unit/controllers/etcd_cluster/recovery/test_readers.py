@@ -6,11 +6,9 @@ from unittest.mock import Mock
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
-from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import CLOCKS
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.recovery.readers import PATIENCE, REFUSED_SECONDS, Readings
 from etcd_operator.controllers.shared.waits import Waits
-from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from unit.controllers.etcd_cluster.decide.builders import bootstrapped, changed, persistent, pod
 from unit.controllers.etcd_cluster.decide.recovery.manual_recoveries import lost
@@ -54,6 +52,9 @@ def test_a_failure_counts_as_lasting_from_the_first_one_that_was_noted() -> None
     assert not readings.note_failure(KEY, pod("db-1"))
 
 
+FOUND_A_LEADER = ReaderFacts(name="survivor-reader-1", has_ended=True, found_leader=True)
+
+
 @pytest.mark.parametrize("is_seen", [True, False], ids=["the quorum was seen", "the Lease was lost"])
 def test_what_a_reader_found_counts_until_the_quorum_is_seen_to_have_returned(is_seen: bool) -> None:
     """Not only until a Lease is lost: members that follow a leader would be given up."""
@@ -65,21 +66,40 @@ def test_what_a_reader_found_counts_until_the_quorum_is_seen_to_have_returned(is
 
     state = _read_by(ReaderFacts(name="survivor-reader-1"))
     assert not seen()
-    made.clock.advance(60.0)
-    ended_at = timestamp(made.clock.now())
-    state = _read_by(
-        ReaderFacts(name="survivor-reader-1", has_ended=True, ended_at=ended_at, found_leader=True)
-    )
-    made.clock.advance(CLOCKS + 1.0)
+    state = _read_by(FOUND_A_LEADER)
+    made.clock.advance(1e6)
     assert seen()
     if is_seen:
-        made.readings(KEY, bootstrapped(persistent()))
+        made.readings(KEY, _with_reader(bootstrapped(persistent()), FOUND_A_LEADER))
     else:
         made.epoch += 1
     assert seen() is not is_seen
 
 
+@pytest.mark.parametrize("jump", [-190.0, 0.0, 190.0])
+def test_a_clock_that_is_wrong_changes_nothing_of_what_a_reader_found(jump: float) -> None:
+    """Also of one that ended before this process saw it: it may have restarted within the loss."""
+    made = Leading()
+    state = _read_by(FOUND_A_LEADER)
+    made.clock.jump(jump)
+    assert made.readings(KEY, state).by_name["db-2"].followed_a_leader
+    made.clock.jump(jump)
+    assert made.readings(KEY, state).by_name["db-2"].followed_a_leader
+
+
+def test_readers_of_pods_that_are_gone_are_forgotten() -> None:
+    made = Leading()
+    made.readings(KEY, _read_by(FOUND_A_LEADER))
+    assert made.readings._ended
+    made.readings(KEY, lost())
+    assert not made.readings._ended
+
+
+def _with_reader(state: ClusterState, reader: ReaderFacts) -> ClusterState:
+    return changed(state, "db-2", pod=pod("db-2", is_running=True, reader=reader))
+
+
 def _read_by(reader: ReaderFacts) -> ClusterState:
     """The quorum is lost, since when the status does not record, and the third member has this reader."""
-    state = changed(lost(), "db-2", answer=None, pod=pod("db-2", is_running=True, reader=reader))
+    state = changed(_with_reader(lost(), reader), "db-2", answer=None)
     return replace(state, unavailable_for=0.0)

@@ -28,7 +28,6 @@ class ReaderFacts:
     token: str = ""  # the token that it requires of a client
     is_running: bool = False
     has_ended: bool = False
-    ended_at: str = ""  # when its process ended (RFC 3339), by the clock of its node
     # whether it ended because its member followed a leader; the member has not been restarted since
     found_leader: bool = False
     problem: str = ""  # why it does not run

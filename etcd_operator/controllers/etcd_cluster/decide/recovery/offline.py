@@ -27,9 +27,6 @@ READ_AGAIN = 1.0
 REST = 30.0
 """Seconds from the end of the second reader of a pod to the third. The first is followed at once."""
 
-CLOCKS = 60.0
-"""Seconds by which the clock of a node may differ from that of the operator."""
-
 MOST_DOUBLED = 10
 """How often that time is doubled at most: to nine hours."""
 
@@ -71,18 +68,13 @@ def unreadable(state: ClusterState) -> str:
     )
 
 
-def has_found_leader(reader: ReaderFacts, ended_for: float, lost_for: float) -> bool:
-    """Whether a reader found, since the quorum was lost, that its member followed a leader.
+def kept_from(reader: ReaderFacts, ended_for: float, *, is_of_this_loss: bool) -> str:
+    """Why no other reader follows one that has ended so many seconds ago; empty if one may.
 
-    ended_for: seconds since its end, by two clocks. lost_for: seconds since the quorum was lost. What one
-    found in an earlier loss shows nothing now.
+    is_of_this_loss: whether it ended since the quorum was lost. What one found in an earlier loss shows
+    nothing now.
     """
-    return reader.found_leader and ended_for <= lost_for + CLOCKS
-
-
-def kept_from(reader: ReaderFacts, ended_for: float, lost_for: float) -> str:
-    """Why no other reader follows one that has ended so many seconds ago; empty if one may."""
-    if has_found_leader(reader, ended_for, lost_for):
+    if reader.found_leader and is_of_this_loss:
         return "it follows a leader: check that the operator reaches its port 2379"
     if reader.number == 1 or ended_for >= REST * 2 ** min(reader.number - 2, MOST_DOUBLED):
         return ""

@@ -23,12 +23,10 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import (
-    CLOCKS,
     MOST_DOUBLED,
     READ_AFTER,
     READ_MAJORITY_AFTER,
     REST,
-    has_found_leader,
     kept_from,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -132,21 +130,14 @@ def test_each_reader_that_has_ended_doubles_the_time_until_the_next(
 ) -> None:
     """They cannot be removed from the pod."""
     ended = replace(READER, is_running=False, has_ended=True, number=number)
-    assert bool(kept_from(ended, seconds, seconds)) is is_kept
+    assert bool(kept_from(ended, seconds, is_of_this_loss=True)) is is_kept
 
 
-@pytest.mark.parametrize(
-    ("ended_for", "unavailable_for", "is_kept"),
-    [(1e9, 1e9, True), (CLOCKS, 0.0, True), (-5.0, 0.0, True), (CLOCKS + 0.1, 0.0, False)],
-    ids=["in this loss", "perhaps, by another clock", "by a clock ahead of ours", "in an earlier one"],
-)
-def test_a_member_that_follows_a_leader_is_not_read_again(
-    ended_for: float, unavailable_for: float, is_kept: bool
-) -> None:
+@pytest.mark.parametrize("is_kept", [True, False], ids=["in this loss", "in an earlier one"])
+def test_a_member_that_follows_a_leader_is_not_read_again(*, is_kept: bool) -> None:
     ended = replace(READER, is_running=False, has_ended=True, found_leader=True)
-    assert ("follows a leader" in kept_from(ended, ended_for, unavailable_for)) is is_kept
-    assert has_found_leader(ended, ended_for, unavailable_for) is is_kept
-    assert not has_found_leader(replace(ended, found_leader=False), ended_for, unavailable_for)
+    assert ("follows a leader" in kept_from(ended, 1e9, is_of_this_loss=is_kept)) is is_kept
+    assert not kept_from(replace(ended, found_leader=False), 1e9, is_of_this_loss=is_kept)
 
 
 def test_while_it_is_read_it_is_waited_for() -> None:
