@@ -219,8 +219,6 @@ def _definition(
             "group": group,
             "scope": "Namespaced",
             "names": names | ({"shortNames": [short_name]} if short_name else {}),
-            # A definition that was created before Kubernetes 1.16 has the opposite, which excludes defaults.
-            "preserveUnknownFields": False,
             "versions": [served],
         },
     }

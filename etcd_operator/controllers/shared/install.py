@@ -99,6 +99,10 @@ class Installer:
 
     def _apply(self, body: RawObject) -> None:
         resource, name = _BY_KIND[body["kind"]], body["metadata"]["name"]
+        if resource is resources.CRDS:
+            # A definition that was created before Kubernetes 1.16 has the opposite, which excludes defaults.
+            # The API server drops it, so in a manifest it would differ from what is stored for ever.
+            body = {**body, "spec": {**body["spec"], "preserveUnknownFields": False}}
         if resource is resources.CRDS or self._client.has_api(resource.api_version, resource.plural):
             self._client.patch(resource, Key("", name), body, dict[str, Any], kind=PatchKind.APPLY)
         else:

@@ -1,6 +1,7 @@
 """The operator's own definitions, applied to a fake API server that fails on the way."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import urllib3
@@ -75,6 +76,20 @@ def test_all_definitions_are_applied_once(api: ApiServer, installer: Make) -> No
     assert applied(api) == NAMES
     assert one.check() == (True, "applied")
     assert not pauses
+
+
+def test_a_definition_of_before_kubernetes_1_16_can_be_replaced(api: ApiServer, installer: Make) -> None:
+    """There `preserveUnknownFields: true` is stored, with which the API server refuses defaults."""
+    sent: list[Any] = []
+
+    def note(request: Request) -> Fault | None:
+        if request.is_write and "customresourcedefinitions" in request.path:
+            sent.append(request.body["spec"]["preserveUnknownFields"])
+        return None
+
+    api.before = note
+    assert installer(Pauses()).try_all()
+    assert sent == [False] * len(crds())
 
 
 @pytest.mark.parametrize("name", FAULTS)
