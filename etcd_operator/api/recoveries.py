@@ -99,6 +99,8 @@ class Recovery(Value, frozen=True, kw_only=True):
     #: The last revision that the operator observed of the cluster that a restore in place gave up. Clients
     #: that were still connected may have written later ones.
     given_up: int = 0
+    #: etcd's IDs, in hexadecimal, of members that an alarm CORRUPT named when a recovery restored their data.
+    corrupt_sources: tuple[str, ...] = ()
     failure: str = ""  #: Why a restore in place ended without a change.
 
     @property
@@ -135,6 +137,10 @@ class Recovery(Value, frozen=True, kw_only=True):
     def is_at_creation(self) -> bool:
         """Whether a new cluster begins with a backup: no other cluster is given up."""
         return self.authority == "Creation"
+
+    def sources_among(self, alarms: frozenset[str]) -> frozenset[str]:
+        """Those of these IDs whose data this recovery, or one before it, restored although it was corrupt."""
+        return alarms.intersection(self.corrupt_sources)
 
     def is_under_way(self, cluster_id: str) -> bool:
         """Whether it has not ended. cluster_id: the one on record; empty if there is none."""

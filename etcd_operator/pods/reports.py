@@ -81,6 +81,7 @@ class SurvivorReport(Value, frozen=True, kw_only=True):
     revision: int = 0  # of its newest change
     sha256: str = ""  # of the database followed by etcd's hash, as it can be fetched
     members: tuple[ListedVoter, ...] = ()
+    corrupt: tuple[str, ...] = ()  # IDs of the members that alarms CORRUPT name, hexadecimal
 
 
 class Progress(Value, frozen=True, kw_only=True):

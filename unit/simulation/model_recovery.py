@@ -41,14 +41,14 @@ def confirm(world: World, state: ClusterState, action: ConfirmLoss) -> None:
         is_other = process.disk.cluster_id != state.persisted.cluster_id
         if is_other or sum(voter not in action.gone for voter in voters) >= quorum(len(voters)):
             raise Refused(f"{name} lists voters that may still elect a leader")
-        if action.backup and process.revision >= action.backup:
+        if action.below and process.name not in action.corrupt and process.revision >= action.below:
             raise Refused(f"{name} has all that the backup has")
     for member in action.read:
         process = read_again(world, state, member)
         voters = [entry.name for entry in process.disk.voters]
         if sum(voter not in action.gone for voter in voters) >= quorum(len(voters)):
             raise Refused(f"{member.name} lists voters that may still elect a leader")
-        if action.backup and process.disk.revision >= action.backup:
+        if action.below and process.name not in action.corrupt and process.disk.revision >= action.below:
             raise Refused(f"{member.name} has all that the backup has")
 
 

@@ -6,7 +6,8 @@ set, bits 56 to 58 count the bytes that follow the record; then the record. Each
 and raft's hard state, so only the newest one is read.
 
 Database: see `archive.bbolt`. In the bucket `members` the key is the ID, hexadecimal, and the value is JSON;
-in the bucket `auth` the value of `authEnabled` is 1 if only users are answered.
+in the bucket `auth` the value of `authEnabled` is 1 if only users are answered. In the bucket `alarm` each
+key is an alarm as etcd's API reports it.
 """
 
 import os
@@ -96,8 +97,17 @@ class _StoredMember(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_learner: bool = False
 
 
-def read_database(file: Path) -> tuple[tuple[ListedVoter, ...], bool]:
-    """The members in the database, and whether users are required. Raises `Damaged`, and OSError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What the database of one member says of its cluster."""
+
+    members: tuple[ListedVoter, ...]
+    requires_user: bool
+    corrupt: tuple[str, ...]  # IDs of the members that alarms CORRUPT name, hexadecimal
+
+
+def read_database(file: Path) -> Stored:
+    """What it says. Raises `Damaged`, and OSError."""
     with file.open("rb") as source:
         tree = _Tree(source.fileno())
         buckets = dict(tree.elements(tree.root))
@@ -106,13 +116,25 @@ def read_database(file: Path) -> tuple[tuple[ListedVoter, ...], bool]:
             found = [decode(text) for _, text in tree.bucket(buckets.get(b"members", b""))]
         except (msgspec.DecodeError, struct.error) as error:
             raise Damaged("the list of members in the database cannot be read") from error
+        corrupt = _corrupt(tree, buckets.get(b"alarm", b""))
         auth = buckets.get(b"auth", b"")
         requires_user = bool(auth) and dict(tree.bucket(auth)).get(b"authEnabled") == b"\x01"
     members = (
         ListedVoter(id=hex_id(m.id), name=m.name, peer_urls=m.peer_urls, is_learner=m.is_learner)
         for m in found
     )
-    return tuple(members), requires_user
+    return Stored(members=tuple(members), requires_user=requires_user, corrupt=corrupt)
+
+
+def _corrupt(tree: "_Tree", bucket: bytes) -> tuple[str, ...]:
+    """Raises `Damaged`."""
+    if not bucket:
+        return ()
+    try:
+        alarms = [pb.AlarmMember.FromString(key) for key, _ in tree.bucket(bucket)]
+    except (DecodeError, struct.error) as error:
+        raise Damaged("the alarms in the database cannot be read") from error
+    return tuple(hex_id(alarm.memberID) for alarm in alarms if alarm.alarm == pb.AlarmType.CORRUPT)
 
 
 class _Tree:

@@ -127,8 +127,8 @@ class DataReader:
             raise NotReadable("its data has just changed", is_passing=True)
         before = Signature(files, page.received)
         revision, sha256 = self._scan()
-        members, requires_user = read_database(self.database)
-        if requires_user:
+        stored = read_database(self.database)
+        if stored.requires_user:
             raise NotReadable("etcd's authentication is enabled, and the operator has no user")
         self.check(before)
         report = SurvivorReport(
@@ -137,7 +137,8 @@ class DataReader:
             committed=log.committed,
             revision=revision,
             sha256=sha256,
-            members=members,
+            members=stored.members,
+            corrupt=stored.corrupt,
         )
         return report, before
 

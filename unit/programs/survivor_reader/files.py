@@ -49,12 +49,18 @@ def log(*, committed: int = 9) -> bytes:
 
 
 def database(
-    layout: str = "inline", values: Sequence[bytes] | None = None, *, auth: bytes | None = None
+    layout: str = "inline",
+    values: Sequence[bytes] | None = None,
+    *,
+    auth: bytes | None = None,
+    alarms: Sequence[bytes] = (),
 ) -> bytes:
     """A database whose list of members is inline, in one page, or in a tree of pages."""
     texts = [json.dumps(each).encode() for each in MEMBERS] if values is None else values
     listed = [(f"{number:x}".encode(), text) for number, text in enumerate(texts)]
     buckets: dict[bytes, Node | Entries] = {b"key": tree(entries(3), per_leaf=100), b"members": listed}
+    if alarms:
+        buckets[b"alarm"] = [(each, b"") for each in alarms]
     if auth is not None:
         buckets[b"auth"] = [(b"authEnabled", auth), (b"authRevision", b"1")]
     if layout != "inline":

@@ -6,8 +6,8 @@ import pytest
 
 from etcd_operator.archive.errors import Damaged
 from etcd_operator.pods.reports import ListedVoter
-from etcd_operator.programs.survivor_reader.files import LogState, newest_log, read_database, read_log
-from unit.programs.survivor_reader.files import METADATA, STATE, database, log, message, record
+from etcd_operator.programs.survivor_reader.files import LogState, Stored, newest_log, read_database, read_log
+from unit.programs.survivor_reader.files import METADATA, STATE, database, log, message, record, varint
 
 
 def written(folder: Path, content: bytes) -> Path:
@@ -66,7 +66,7 @@ def test_the_members_are_those_in_the_database(tmp_path: Path, layout: str) -> N
         ListedVoter(id="a1", peer_urls=("http://a:2380",), name="a"),
         ListedVoter(id="b2", peer_urls=("http://b:2380",), is_learner=True),
     )
-    assert read_database(file) == (members, False)
+    assert read_database(file) == Stored(members=members, requires_user=False, corrupt=())
 
 
 def test_what_is_no_list_of_members_is_refused(tmp_path: Path) -> None:
@@ -86,3 +86,19 @@ def test_what_is_no_list_of_members_is_refused(tmp_path: Path) -> None:
 
 def without_list(content: bytes) -> bytes:
     return content.replace(b"members", b"nothing")
+
+
+def test_the_members_that_alarms_name_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "db"
+    # As etcd 3.5 to 3.7 store them: NOSPACE of one member, CORRUPT of another, and CORRUPT without an ID.
+    file.write_bytes(database(alarms=(message(0xA1, 1), message(0xB2, 2), varint(2 << 3) + varint(2))))
+
+    assert read_database(file).corrupt == ("b2", "0")
+
+
+def test_alarms_that_cannot_be_read_are_not_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "db"
+    file.write_bytes(database(alarms=(b"\x08",)))
+
+    with pytest.raises(Damaged):
+        read_database(file)

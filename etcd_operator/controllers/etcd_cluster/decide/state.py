@@ -171,6 +171,12 @@ class ClusterState:
         answers = (voter.answer for voter in self.all_voters)
         return frozenset(named for answer in answers if answer is not None for named in answer.corrupt)
 
+    @property
+    def corrupt_sources(self) -> frozenset[str]:
+        """Those of these IDs that are of members whose data a recovery restored all the same."""
+        recovery = self.persisted.recovery
+        return recovery.sources_among(self.corrupt) if recovery is not None else frozenset()
+
     @cached_property
     def lowest_version(self) -> Version | None:
         """The lowest version of etcd that voters run; None while none is known.

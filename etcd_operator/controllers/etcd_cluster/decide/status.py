@@ -11,6 +11,7 @@ from etcd_operator.api.meta import Condition, condition, condition_of
 from etcd_operator.api.persisted import is_repeated
 from etcd_operator.api.recoveries import is_recovery_token
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
+from etcd_operator.controllers.etcd_cluster.decide.corruption import data_corrupt
 from etcd_operator.controllers.etcd_cluster.decide.first_start import (
     CREATING,
     awaited,
@@ -21,7 +22,6 @@ from etcd_operator.controllers.etcd_cluster.decide.members import PeerFinding
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import ONLY_LOST, missing, origin, source_of
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.holds import PEER_REFUSED
-from etcd_operator.etcd.values import ANYBODY
 from etcd_operator.versions import is_agreed
 
 MILESTONES = {
@@ -51,28 +51,6 @@ OUT_OF_SPACE = (
     ),
 )
 """Reason and message for a full store."""
-
-
-def data_corrupt(state: ClusterState) -> tuple[str, str]:
-    """Reason and message for data that differs between members."""
-    known = {member.id: member.name for member in (*state.members, *state.external) if member.id}
-    names = sorted(known.get(named, f"a member that was removed, ID {named}") for named in state.corrupt)
-    whose = "of some member" if ANYBODY in state.corrupt else f"of {', '.join(names)}"
-    message = (
-        f"etcd found that the data {whose} differs, and accepts no writes (alarm CORRUPT): a named member "
-        "is replaced while a quorum of others agrees; otherwise compare `etcdctl endpoint hashkv --cluster`, "
-        "remove the member that is wrong, then run `etcdctl alarm disarm`"
-    )
-    return "DataCorrupt", message
-
-
-def seed_corrupt(recovery: str, seed: str) -> tuple[str, str]:
-    """Reason and message for the only member of a new cluster, which it cannot be compared with."""
-    message = (
-        f"{recovery}; etcd reports the data of {seed} as corrupt (alarm CORRUPT), and accepts no writes: "
-        f"if its data is right, run `etcdctl alarm disarm` in the pod of {seed}"
-    )
-    return "DataCorrupt", message
 
 
 NAMED = 10

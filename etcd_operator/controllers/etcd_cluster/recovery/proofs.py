@@ -53,8 +53,8 @@ class RecoveryProofs:
             at = self._endpoint_of(name, uid)
             self._assert_cannot_elect(name, at, (*action.gone, *action.silent))
             # It may have applied more of its log since it was observed.
-            if action.backup:
-                _assert_behind(name, self._etcd(at).status().revision, action.backup)
+            if action.below and name not in action.corrupt:
+                _assert_behind(name, self._etcd(at).status().revision, action.below)
             if action.silent and self._etcd(at).status().leader:
                 raise Conflict(f"{name} follows a leader: not recovering")
         for member in action.read:
@@ -67,8 +67,8 @@ class RecoveryProofs:
         report = self.readers.ask_again(self.scope, member, self.pod_as_seen(member.name, member.uid))
         voters = [self._name(each.name, each.peer_urls) for each in report.members if not each.is_learner]
         _assert_too_few(member.name, voters, (*action.gone, *action.silent))
-        if action.backup:
-            _assert_behind(member.name, report.revision, action.backup)
+        if action.below and member.name not in action.corrupt:
+            _assert_behind(member.name, report.revision, action.below)
 
     def confirm_nothing_left(self, action: ConfirmNothingLeft) -> None:
         """By a live list: not by labels, which may be lost, but by owner and by name."""
@@ -261,6 +261,6 @@ def _assert_too_few(name: str, voters: list[str], gone: tuple[str, ...]) -> None
         raise Conflict(f"{name} lists voters that may still elect a leader: not recovering")
 
 
-def _assert_behind(name: str, revision: int, backup: int) -> None:
-    if revision >= backup:
-        raise Conflict(f"{name} has all the data that the backup has: not recovering from the backup")
+def _assert_behind(name: str, revision: int, below: int) -> None:
+    if revision >= below:
+        raise Conflict(f"{name} has reached revision {revision} by now: not recovering from the backup")

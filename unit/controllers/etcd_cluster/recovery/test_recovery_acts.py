@@ -95,7 +95,7 @@ class Acts:
     def confirm(self, *gone: str, backup: int = 0, silent: tuple[str, ...] = ()) -> None:
         left = {name: uid for name, uid in self.uids.items() if name not in (*gone, *silent)}
         loss = ConfirmLoss(
-            gone=gone, survivors=tuple(left.items()), message="lost", backup=backup, silent=silent
+            gone=gone, survivors=tuple(left.items()), message="lost", below=backup, silent=silent
         )
         self._recoverer.act(loss)
 
@@ -162,7 +162,7 @@ def test_a_survivor_that_has_caught_up_with_the_backup_is_not_given_up(
 ) -> None:
     lose(made, 0, 1)
     acts, revision = Acts(made, channels), made.etcd.etcd.revision
-    with pytest.raises(Conflict, match="c-0002 has all the data that the backup has"):
+    with pytest.raises(Conflict, match="c-0002 has reached revision 2 by now"):
         acts.confirm("c-0000", "c-0001", backup=revision)
     acts.confirm("c-0000", "c-0001", backup=revision + 1)
     assert acts.reported == ["QuorumLost"]

@@ -26,8 +26,11 @@ class ConfirmLoss:
     # names and pod UIDs of those that answer; none may know of a quorum that could still come about
     survivors: tuple[tuple[str, str], ...]
     message: str
-    # the revision of the backup that is restored, which no survivor may have reached; 0 without one
-    backup: int = 0
+    # the revision that no survivor may have reached, since a backup is restored instead; 0 without one
+    below: int = 0
+    corrupt: tuple[
+        str, ...
+    ] = ()  # survivors that may reach it: others are left, and theirs counts for nothing
     silent: tuple[str, ...] = ()  # given up without a person, with their pods; none may answer
     read: tuple[ReadMember, ...] = ()  # survivors that answer nobody
 

@@ -17,6 +17,7 @@ from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import NO_ABSENCE, Absence
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
     Left,
+    corrupt_ids,
     is_majority,
     learners_of,
     names_answering,
@@ -80,7 +81,7 @@ def _is_held(state: ClusterState) -> bool:
     desired, persisted = state.desired, state.persisted
     if desired.is_paused or desired.is_deleting or not persisted.is_bootstrapped:
         return True
-    if state.requires_user or state.corrupt:
+    if state.requires_user or corrupt_ids(state):
         return True
     if persisted.is_recovering or persisted.is_adopting or persisted.upgrade is not None:
         return True

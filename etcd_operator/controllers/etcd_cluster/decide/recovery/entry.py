@@ -37,6 +37,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import is_corrupt
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.formats import instant
@@ -97,8 +98,11 @@ def next_from_survivor(state: ClusterState, survivor: Member, authority: Authori
     source: Source = Survivor(name=survivor.name)
     if survivor.answer is None and survivor.reading is not None:
         source = OfflineSurvivor(name=survivor.name, sha256=survivor.reading.sha256)
-    version = survivor.report.version if survivor.report is not None else state.desired.version
-    return _next(state, source, authority, revision=survivor.revision, version=version)
+    report = survivor.report
+    version = report.version if report is not None else state.desired.version
+    corrupt = (report.member_id,) if report is not None and is_corrupt(state, survivor) else ()
+    made = _next(state, source, authority, revision=survivor.revision, version=version)
+    return msgspec.structs.replace(made, corrupt_sources=(*made.corrupt_sources, *corrupt))
 
 
 def next_from_tool(state: ClusterState, backup: BackupReport, authority: Authority) -> Recovery:
@@ -160,6 +164,7 @@ def _next(
         bump=bump_at(state.desired.created) if authority == "Creation" else _bump(state, source, revision),
         is_unstable=authority == "Automatic",
         given_up=_reported(state) if authority == "InPlace" else 0,
+        corrupt_sources=former.corrupt_sources if former is not None else (),
     )
 
 

@@ -21,6 +21,7 @@ from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.api.shared_keys import DELETE_CLAIMS
 from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Remember
+from etcd_operator.controllers.etcd_cluster.decide.corruption import seed_corrupt
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import pause
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
@@ -56,7 +57,6 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import seed_corrupt
 from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 
 PATIENCE = 30.0

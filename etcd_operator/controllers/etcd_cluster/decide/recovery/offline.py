@@ -121,6 +121,7 @@ def reading_of(report: SurvivorReport, member: Member) -> Reading:
         applied=report.committed,
         revision=report.revision,
         is_learner=not is_voter,
+        corrupt=frozenset(report.corrupt),
         members=entries if is_voter else (),
     )
     return Reading(answer=answer, sha256=report.sha256)

@@ -30,7 +30,9 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import unrea
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
     Left,
     answering,
-    newest,
+    best,
+    is_corrupt,
+    left_of,
     read_among,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.source import newer_than, newest_backup
@@ -54,12 +56,15 @@ def begin(state: ClusterState, left: Left) -> Plan:
     if not left.remaining:
         found = newest_backup(state)
         return found if isinstance(found, Plan) else _restore_all(state, found)
-    if not left.responders:
+    survivor = best(state, left.able)
+    if survivor is None:
         return _without_responders(left)
-    survivor = max(left.able, key=newest)
     chosen = newer_than(state, survivor)
     if isinstance(chosen, Plan):
         return chosen
+    is_last_resort = is_corrupt(state, survivor)
+    if chosen is None and is_last_resort:
+        return _corrupt(state, survivor)
     authority: Authority = "Automatic" if left.silent else "Proven"
     recovery = next_from_survivor(state, survivor, authority)
     if chosen is not None:
@@ -80,9 +85,31 @@ def begin(state: ClusterState, left: Left) -> Plan:
         survivors=answering(left.able),
         read=read_among(left.able),
         message=message,
-        backup=chosen.revision if chosen is not None else 0,
+        below=chosen.revision + is_last_resort if chosen is not None else 0,
+        corrupt=() if is_last_resort else tuple(m.name for m in left.able if is_corrupt(state, m)),
     )
     return _start(state, recovery, loss)
+
+
+def _corrupt(state: ClusterState, survivor: Member) -> Plan:
+    """All that is left may be wrong, and no backup has as much: a person chooses."""
+    tool_backups = state.tool_backups
+    report = tool_backups.report
+    newest = report.newest if report is not None and report.is_checked else None
+    known = "there is no spec.backup"
+    step = f"save it with `etcdctl snapshot save` at {survivor.name}, and compare it with what else you have"
+    if newest is not None and newest.cluster_id == state.persisted.cluster_id:
+        known = f"the newest backup is {newest.name} at revision {newest.revision}"
+        step += f"; to go on with the backup, {_deletion(left_of(state).remaining.values())}"
+    elif tool_backups.is_kept and report is not None and report.is_checked:
+        known = "the backup tool has no intact backup of this etcd cluster"
+    elif tool_backups.is_kept:
+        known = f"the backup tool does not report its backups ({tool_backups.problem or 'no answer yet'})"
+    return held(
+        "QuorumLost",
+        f"no quorum can return, and etcd reports the data of {survivor.name}, at revision "
+        f"{survivor.revision}, as corrupt (alarm CORRUPT): nothing is recovered from it; {known}; {step}",
+    )
 
 
 def _loss_of(left: Left) -> str:

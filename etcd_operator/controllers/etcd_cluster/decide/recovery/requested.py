@@ -46,15 +46,16 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
     answering,
+    best,
+    is_corrupt,
     keeps_running,
     may_elect,
-    newest,
     others_among,
     read_among,
     responders,
     silent_among,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.source import stored_newer_than
+from etcd_operator.controllers.etcd_cluster.decide.recovery.source import less_than, stored_newer_than
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import SEED_POLL, held, missing, source_of
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
 from etcd_operator.versions import can_restore
@@ -82,7 +83,8 @@ def offered(state: ClusterState) -> Plan | None:
         return None
     possible = _possible(state, left)
     if not possible:
-        return _leaving(max(left, key=newest)) if left else _nothing_left(state)
+        survivor = best(state, left)
+        return _leaving(survivor) if survivor is not None else _nothing_left(state)
     recovery = next((r for r in possible if is_for(state.desired.recover, r)), possible[0])
     return _answer_to(state, recovery, left)
 
@@ -121,11 +123,15 @@ def _possible(state: ClusterState, left: list[Member]) -> list[Recovery]:
 
     None while the members that have the newest data are being deleted: all others have less.
     """
-    survivor = max(left, key=newest, default=None)
-    backups = stored_newer_than(state, survivor)
+    survivor = best(state, left)
+    backups = stored_newer_than(state, less_than(state, survivor) if survivor is not None else 0)
     if backups or survivor is None:
         return [next_from_stored(state, b, "Requested", version=b.etcd_version) for b in backups]
-    return [next_from_survivor(state, survivor, "Requested")] if keeps_running(survivor) else []
+    if not keeps_running(survivor):
+        return []
+    older = stored_newer_than(state, 0) if is_corrupt(state, survivor) else ()
+    instead = [next_from_stored(state, b, "Requested", version=b.etcd_version) for b in older]
+    return [next_from_survivor(state, survivor, "Requested"), *instead]
 
 
 def _leaving(survivor: Member) -> Plan:
@@ -195,7 +201,12 @@ def _answer_to(state: ClusterState, recovery: Recovery, left: list[Member]) -> P
             message = f"{silent}: confirming the loss before recovering as {recovery_name(recovery)}"
             return Plan.wait("QuorumLost", message, requeue_after=1.0)
         return read_silent(state) or _begin(state, recovery, left, f"{silent} given up as requested")
-    if recovery.backup is None and is_due(state) and not state.backups.is_awaited:
+    if (
+        recovery.backup is None
+        and is_due(state)
+        and not is_corrupt(state, state.by_name[recovery.survivor])
+        and not state.backups.is_awaited
+    ):
         return _begin_by_itself(state, recovery, left, silent)
     how = _how_to_request(state, recovery, left)
     if not requested:
@@ -216,6 +227,8 @@ def _how_to_request(state: ClusterState, recovery: Recovery, left: list[Member])
     due = ""
     if recovery.backup is None:
         cost, due = "writes that only these members have are then lost", when_due(state)
+        if is_corrupt(state, state.by_name[recovery.survivor]):
+            due = _corrupt(state, recovery, left)
     if state.backups.is_awaited:
         due += "; EtcdBackups are not listed yet, and one of them may have more data"
     if others_among(state, left) and may_have_adopted(state):
@@ -224,6 +237,15 @@ def _how_to_request(state: ClusterState, recovery: Recovery, left: list[Member])
         f"to give them up for good and recover from {source_of(recovery, is_offered=True)}, annotate the "
         f"EtcdCluster with {RECOVER_ANNOTATION}={recovery_name(recovery)} ({cost}{_claims(state, left)}){due}"
     )
+
+
+def _corrupt(state: ClusterState, recovery: Recovery, left: list[Member]) -> str:
+    """That the data of the survivor may be wrong, and what else there is, as the end of a message."""
+    why = f"; etcd reports the data of {recovery.survivor} as corrupt (alarm CORRUPT)"
+    older = [each for each in _possible(state, left) if each.backup is not None]
+    if not older:
+        return why
+    return f"{why}; {recovery_name(older[0])} requests {source_of(older[0], is_offered=True)} instead"
 
 
 def _claims(state: ClusterState, left: list[Member]) -> str:

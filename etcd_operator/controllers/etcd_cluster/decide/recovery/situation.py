@@ -13,6 +13,7 @@ from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ReadMember
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.clusters import is_member_name, ordinal_of
+from etcd_operator.etcd.values import ANYBODY
 
 ELECTION = 10.0
 """Seconds without a quorum after which members that reach each other would have elected a leader."""
@@ -128,7 +129,31 @@ def keeps_running(member: Member) -> bool:
     return member.peer is None or not member.peer.is_terminating
 
 
-def newest(member: Member) -> tuple[int, int, bool, int]:
+def corrupt_ids(state: ClusterState) -> frozenset[str]:
+    """IDs of the members that alarms CORRUPT name, by what is known of any member of the recorded cluster."""
+    reports = (member.report for member in state.members)
+    found = (r.corrupt for r in reports if r is not None and r.cluster_id == state.persisted.cluster_id)
+    return frozenset[str]().union(*found)
+
+
+def is_corrupt(state: ClusterState, member: Member) -> bool:
+    """Whether an alarm CORRUPT names a member, all members, or that from whose data its cluster began.
+
+    An alarm is stored with the data, so it survives a recovery, with the ID of the former cluster.
+    """
+    alarms, report, recovery = corrupt_ids(state), member.report, state.persisted.recovery
+    if report is None or not alarms:
+        return False
+    origins = recovery.sources_among(alarms) if recovery is not None else frozenset[str]()
+    return bool(alarms & {ANYBODY, report.member_id} or origins - {entry.id for entry in report.members})
+
+
+def best(state: ClusterState, members: Iterable[Member]) -> Member | None:
+    """The one to recover from; one whose data may be corrupt comes after all others."""
+    return max(members, key=lambda member: (not is_corrupt(state, member), *_newest(member)), default=None)
+
+
+def _newest(member: Member) -> tuple[int, int, bool, int]:
     """The content of a snapshot decides: the revision; then the committed index; then who goes on running."""
     report = member.report
     revision, committed = (report.revision, report.committed) if report is not None else (0, 0)

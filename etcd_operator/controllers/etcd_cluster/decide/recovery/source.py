@@ -22,6 +22,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup, ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source, names_backup
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import is_corrupt
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import held
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.pods.reports import BackupReport, RestorableBackups
@@ -37,12 +38,18 @@ ALL_LOST = "the data of all members is lost"
 EMPTY = "no empty cluster is bootstrapped in its place"
 
 
-def stored_newer_than(state: ClusterState, survivor: Member | None) -> tuple[CompletedBackup, ...]:
-    """The EtcdBackups that have more than the best survivor (None: there is none), the newest first.
+def less_than(state: ClusterState, survivor: Member) -> int:
+    """The revision that a backup must exceed to come before a survivor; corrupt data loses also to an equal
+    one.
+    """
+    return survivor.revision - is_corrupt(state, survivor)
+
+
+def stored_newer_than(state: ClusterState, least: int) -> tuple[CompletedBackup, ...]:
+    """The EtcdBackups that have more than this revision, the newest first.
 
     One whose verification has failed comes after all others.
     """
-    least = survivor.revision if survivor is not None else 0
     found = [
         backup
         for backup in state.backups.stored
@@ -54,25 +61,31 @@ def stored_newer_than(state: ClusterState, survivor: Member | None) -> tuple[Com
 
 
 def newer_than(state: ClusterState, survivor: Member) -> BackupReport | Plan | None:
-    """A backup of the tool with more than this survivor; None if there is none; a plan if that is unknown."""
+    """A backup of the tool that comes before this survivor; None: there is none; a plan: that is unknown."""
     tool_backups = state.tool_backups
     if not tool_backups.is_kept:
         return None
-    revision, report = survivor.revision, tool_backups.report
+    least, report = less_than(state, survivor), tool_backups.report
     if report is None:
-        return _wait_beside(state, survivor.name, revision)
+        return _wait_beside(state, survivor, least)
     if not report.is_listed:
         return held(
             "BackupPending",
             "no quorum can return; waiting for the backup tool, which lists the stored backups or still "
-            "stores a backup that was begun before the loss; remove spec.backup to recover from "
-            f"{survivor.name}",
+            f"stores a backup that was begun before the loss{_without(state, survivor)}",
         )
-    if not _has_more(state, report.candidate, revision):
+    if not _has_more(state, report.candidate, least):
         return None  # so has no other: there is no need to wait until it is read
     if not report.is_checked:
-        return _wait_beside(state, survivor.name, revision)
-    return report.newest if _has_more(state, report.newest, revision) else None
+        return _wait_beside(state, survivor, least)
+    return report.newest if _has_more(state, report.newest, least) else None
+
+
+def _without(state: ClusterState, survivor: Member) -> str:
+    """How a person recovers from the survivor instead, as the end of a message."""
+    if is_corrupt(state, survivor):
+        return ""  # it is no source without a person: see `proven`
+    return f"; remove spec.backup to recover from {survivor.name}"
 
 
 def _has_more(state: ClusterState, backup: BackupReport | None, revision: int) -> bool:
@@ -81,16 +94,16 @@ def _has_more(state: ClusterState, backup: BackupReport | None, revision: int) -
     return backup.revision > revision and can_restore(backup.etcd_version)
 
 
-def _wait_beside(state: ClusterState, name: str, revision: int) -> Plan | None:
+def _wait_beside(state: ClusterState, survivor: Member, least: int) -> Plan | None:
     tool_backups = state.tool_backups
     why = f" ({tool_backups.problem})" if tool_backups.problem else ""
     candidate = tool_backups.report.candidate if tool_backups.report is not None else None
     known = max(tool_backups.known_revision, candidate.revision if candidate is not None else 0)
-    if known > revision:
+    if known > least:
         return held(
             "BackupPending",
-            f"no quorum can return; a backup has revision {known}, more than {name} with "
-            f"{revision}: waiting for the backup tool{why}; remove spec.backup to recover from {name}",
+            f"no quorum can return; a backup has revision {known}, {survivor.name} has {survivor.revision}: "
+            f"waiting for the backup tool{why}{_without(state, survivor)}",
         )
     if tool_backups.waited < TOOL_GRACE:
         return Plan.wait(

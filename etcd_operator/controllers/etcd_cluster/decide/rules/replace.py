@@ -16,6 +16,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     RemoveMember,
 )
 from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import before_removal, remember
+from etcd_operator.controllers.etcd_cluster.decide.corruption import data_corrupt
 from etcd_operator.controllers.etcd_cluster.decide.facts.joining import lead_elsewhere
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import (
     remounting,
@@ -24,7 +25,6 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.voters import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import data_corrupt
 from etcd_operator.controllers.shared.decide.holds import CATCH_UP, RETRY_HELD
 from etcd_operator.etcd.values import ANYBODY
 
@@ -55,7 +55,8 @@ def corrupt_member(state: ClusterState) -> Plan | None:
     From then on all members refuse writes. The alarm alone removes nobody: a leader with corrupt data names
     its followers. So the others have to be a quorum of all voters, and their data has to be equal, which is
     read live right before the removal (`etcd_cluster.membership`). The alarm outlives the member: it is
-    disarmed once the member is removed, after another such read. Everything else is left to a person.
+    disarmed once the member is removed, after another such read; but not where a recovery restored the data
+    of that member. Everything else is left to a person.
     """
     if not state.corrupt or not state.persisted.is_bootstrapped or not state.has_quorum:
         return None
@@ -72,7 +73,7 @@ def corrupt_member(state: ClusterState) -> Plan | None:
             requeue_after=STEP,
         )
     listed = {entry.id for entry in state.etcd_members}
-    out = sorted(state.corrupt - listed - {ANYBODY})
+    out = sorted(state.corrupt - listed - state.corrupt_sources - {ANYBODY})
     if out and not state.corrupt & (listed | {ANYBODY}):
         action = DisarmCorrupt(member_id=out[0])
         return Plan.act(action, reason=reason, message=message, requeue_after=STEP)
