@@ -168,7 +168,9 @@ def _wait(state: ScheduleState, times: Cron, first: datetime, late: float) -> Sc
 
 def _is_held_up(state: ScheduleState, times: Cron) -> bool:
     """Whether an EtcdBackup has not ended although two times have come since its own: it may hang."""
-    begun = [due for due in map(due_of, filter(is_active, state.backups)) if due is not None]
+    known = map(due_of, filter(is_active, state.backups))
+    # Anybody may have changed the annotation; at the ends of the calendar no next time can be computed.
+    begun = [due for due in known if due is not None and state.created <= due <= state.now]
     return bool(begun) and times.next_after(times.next_after(min(begun))) <= state.now
 
 

@@ -139,6 +139,14 @@ def test_a_backup_that_holds_up_a_whole_time_of_the_schedule_is_reported(deadlin
     assert planned(state("22 14:00", deadline=deadline, backups=(unknown,))).is_ready
 
 
+@pytest.mark.parametrize("forged", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00"])
+def test_a_time_that_no_schedule_gave_ends_no_pass(forged: str) -> None:
+    """Anybody who may edit EtcdBackups may set it; the pass of every schedule has to go on."""
+    backup = taken("22 12:00", "BackingUp", known_for=forged)
+    assert planned(state("22 14:00", backups=(backup,))).is_ready
+    assert planned(state("22 14:00", backups=(backup, RUNS))).reason == "Waiting"
+
+
 def test_nothing_is_done_for_a_schedule_that_is_being_deleted() -> None:
     assert plan(state("22 16:30", is_deleting=True, backups=(taken("1 01:00"),) * 5)) is None
 
