@@ -31,11 +31,12 @@ _BLOCK = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How the snapshot is stored. With a key it is encrypted. series: see `Manifest.series`."""
+    """How the snapshot is stored. With a key it is encrypted. series, owner: see `Manifest`."""
 
     compression: Compression = ""
     key: EncryptionKey | None = None
     series: str = ""
+    owner: str = ""
 
     @property
     def is_framed(self) -> bool:
@@ -152,6 +153,7 @@ class _Transfer:
             key_id=key.id if key is not None else "",
             quorum=source.has_quorum,
             series=self._options.series,
+            owner=self._options.owner,
         )
 
     def _plain(self) -> Iterator[bytes]:

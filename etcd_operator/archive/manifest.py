@@ -25,6 +25,8 @@ ID = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{1,16}\Z")]
 SHA256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 SERIES_PATTERN = r"[A-Za-z0-9._/-]{0,256}"
+OWNER_PATTERN = r"[A-Za-z0-9._-]{0,253}"
+Owner = Annotated[str, msgspec.Meta(pattern=rf"^{OWNER_PATTERN}\Z")]
 SeriesName = Annotated[str, msgspec.Meta(pattern=rf"^{SERIES_PATTERN}\Z")]
 
 Compression = Literal["", "zstd"]
@@ -51,6 +53,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     key_id: KeyID = msgspec.field(default="", name="keyID")  # of the key that encrypted it, else empty
     quorum: bool = True  # if no quorum confirmed a read before the snapshot, the last writes may be missing
     series: SeriesName = ""  # which other backups it is counted with when old ones are removed
+    owner: Owner = ""  # the UID of the EtcdCluster whose backup tool stored it, else empty
 
     def __post_init__(self) -> None:
         """Refuse what no backup can be."""

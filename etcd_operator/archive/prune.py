@@ -91,6 +91,12 @@ def remove(store: Store, name: str) -> None:
     store.delete(manifest_name(name))
 
 
+def remove_bare(store: Store, name: str) -> None:
+    """Remove the manifest of an object that was not listed; a listing may be late, so the store is asked."""
+    if store.stat(name) is None:
+        store.delete(manifest_name(name))
+
+
 def _complete(entry: Entry, manifest: Manifest) -> StoredBackup | None:
     if entry.stored is None or entry.state is not State.COMPLETE:
         return None

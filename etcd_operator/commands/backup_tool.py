@@ -19,7 +19,7 @@ this in a pod for each coreos.com cluster with spec.backup.
 EXAMPLES = """\
 Example:
   etcd-operator backup-tool --endpoint 127.0.0.1:2379 --to file:///var/etcd-backup/ --folder v1/default/db \\
-      --interval 1800 --max-backups 3 --token-file token
+      --owner 1b4e28ba-2fa1-11d2-883f-0016d3cca427 --interval 1800 --max-backups 3 --token-file token
 """
 
 _ENDPOINT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):[0-9]{1,5}")
@@ -32,6 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--to", required=True, metavar="URL", help="the store, a URL that ends with /")
     parser.add_argument("--folder", required=True, help="the folder of this cluster, below --to")
+    parser.add_argument(
+        "--owner", required=True, metavar="UID", help="UID of the EtcdCluster: only its backups count"
+    )
+    parser.add_argument(
+        "--exclusive",
+        action="store_true",
+        help="nothing outside of this namespace can write to --to: also count what earlier clusters of this "
+        "name stored there",
+    )
     parser.add_argument("--interval", required=True, type=_positive, help="seconds between two backups")
     parser.add_argument("--max-backups", required=True, type=_positive, help="how many backups are kept")
     parser.add_argument(
@@ -64,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _config(options: argparse.Namespace) -> Any:
+    from etcd_operator.archive.manifest import OWNER_PATTERN
     from etcd_operator.programs.backup_tool.process import Config
     from etcd_operator.storage.protocol import check_prefix
 
@@ -71,12 +81,16 @@ def _config(options: argparse.Namespace) -> Any:
         raise outcome.UsageError(f"--endpoint: {options.endpoint!r} is not HOST:PORT, like 127.0.0.1:2379")
     if not options.to.partition("?")[0].endswith("/"):
         raise outcome.UsageError("--to is a folder: end it with /")
+    if not re.fullmatch(OWNER_PATTERN, options.owner) or not options.owner:
+        raise outcome.UsageError(f"--owner: {options.owner!r} is not a UID")
     if not options.folder.strip("/"):
         raise outcome.UsageError("--folder: the folder of the cluster is missing")
     return Config(
         endpoint=options.endpoint,
         to=options.to,
         folder=check_prefix(options.folder).removesuffix("/"),
+        owner=options.owner,
+        is_exclusive=options.exclusive,
         interval=options.interval,
         max_backups=options.max_backups,
         token_file=options.token_file,

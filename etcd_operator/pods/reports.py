@@ -41,6 +41,7 @@ class ToolReport(Value, frozen=True, kw_only=True, omit_defaults=False):
     newest: BackupReport | None = None
     count: int = 0
     total_size: int = 0  # bytes of all backups
+    foreign_owner: str | None = None  # UID of another resource that stores in the same folder; may be empty
     # Seconds since it was last known that the newest backup has all data: it was stored, or nothing had
     # changed since. None if that never was. It is an age: the clocks of two machines differ.
     since_success: float | None = None

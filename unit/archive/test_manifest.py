@@ -54,6 +54,7 @@ def test_the_json_has_the_documented_fields() -> None:
         "keyID": "",
         "quorum": True,
         "series": "",
+        "owner": "",
     }
 
 

@@ -1,5 +1,9 @@
 """What is stored in the folder of one cluster, the newest first, and what is more than wanted.
 
+A bucket may have backups of another resource in the same folder: an EtcdCluster of the same namespace and
+name in another Kubernetes cluster, or a deleted one. They are listed apart, and never counted, offered or
+removed.
+
 One name can have belonged to several etcd clusters. The one that runs now comes first, if it is known; for
 the rest see `archive.retention`.
 """
@@ -64,11 +68,12 @@ class ToolBackup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """All that is in the folder under names of backups."""
+    """All that is in the folder under names of backups; what another resource has stored is in `others`."""
 
     backups: tuple[ToolBackup, ...] = ()  # the complete ones, the newest first
     incomplete: tuple[str, ...] = ()  # paths of objects without a manifest
     bare: tuple[str, ...] = ()  # paths of objects that are gone, but for their manifests
+    others: tuple[ToolBackup, ...] = ()  # complete backups that another resource has stored
 
     @property
     def newest(self) -> ToolBackup | None:
@@ -79,6 +84,16 @@ class Inventory:
     def total_size(self) -> int:
         """Bytes that the complete backups take."""
         return sum(backup.manifest.stored_size for backup in self.backups)
+
+    @property
+    def foreign_owner(self) -> str | None:
+        """The resource that stores backups here beside this one, as `Manifest.owner`; None if none does.
+
+        A deleted cluster of this name has stored nothing since this one began. By the clock of the store.
+        """
+        begin = min((each.modified for each in self.backups), default=None)
+        later = [each for each in self.others if begin is not None and each.modified > begin]
+        return max(later, key=lambda each: each.modified).manifest.owner if later else None
 
     def newest_of(self, cluster_id: str) -> ToolBackup | None:
         """The newest backup of one etcd cluster (16 hexadecimal digits)."""
@@ -117,33 +132,47 @@ class Inventory:
 NOTHING = Inventory()
 
 
-def load(store: Store, folder: str, *, now: datetime, running: str = "") -> Inventory:
+def load(
+    store: Store, folder: str, *, now: datetime, running: str = "", owner: str | None = None
+) -> Inventory:
     """What is in `folder`; nothing below it, and nothing beside it. Raises the store's errors.
 
     Also for a single manifest that may not be read: without it nobody knows which backup is the newest.
 
     now: later times are mistakes. running: the ID of the etcd cluster that runs now, empty if that is not
-    known.
+    known. owner: the resource whose backups count; None for any.
     """
     found = [entry for entry in entries(store, folder) if _name(entry, folder) is not None]
     for entry in found:
         if entry.state is State.UNREADABLE:
             raise AccessDenied(entry.problem)
     backups = [backup for entry in found if (backup := _backup(entry, folder)) is not None]
+    own = [backup for backup in backups if owner in (None, backup.manifest.owner)]
     return Inventory(
-        backups=_ordered(backups, latest=now + AHEAD, running=running),
+        backups=_ordered(own, latest=now + AHEAD, running=running),
         incomplete=tuple(entry.name for entry in found if entry.state is State.INCOMPLETE),
-        bare=tuple(entry.name for entry in found if entry.state is State.OBJECT_MISSING),
+        bare=tuple(
+            entry.name
+            for entry in found
+            if entry.state is State.OBJECT_MISSING
+            and entry.manifest is not None
+            and owner in (None, entry.manifest.owner)
+        ),
+        others=tuple(backup for backup in backups if owner not in (None, backup.manifest.owner)),
     )
 
 
-def find(store: Store, folder: str, name: str) -> ToolBackup | None:
-    """The complete backup of this name; reads no other manifest. Raises the store's errors."""
+def find(store: Store, folder: str, name: str, *, owner: str | None = None) -> ToolBackup | None:
+    """The complete backup of this name; reads no other manifest. Raises the store's errors.
+
+    owner: as in `load`.
+    """
     path = f"{folder}/{name}"
     for entry in entries(store, folder, lambda each: each == path):
         if entry.state is State.UNREADABLE:
             raise AccessDenied(entry.problem)
-        return _backup(entry, folder)
+        found = _backup(entry, folder)
+        return found if found is not None and owner in (None, found.manifest.owner) else None
     return None
 
 

@@ -11,7 +11,7 @@ import structlog
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.process.signals import set_on_signal
-from etcd_operator.programs.backup_tool.inventory import Inventory, find, load
+from etcd_operator.programs.backup_tool.inventory import Inventory, find
 from etcd_operator.programs.backup_tool.restorable_backups import BackupChecker, Storing
 from etcd_operator.programs.backup_tool.runner import Runner
 from etcd_operator.programs.backup_tool.server import Api, ApiServer
@@ -24,11 +24,16 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """How the tool runs. to: the URL of the store; folder: of this cluster below it. interval: in seconds."""
+    """How the tool runs. to: the URL of the store; folder: of this cluster below it. interval: in seconds.
+
+    owner, is_exclusive: see `Runner`.
+    """
 
     endpoint: str
     to: str
     folder: str
+    owner: str
+    is_exclusive: bool = False
     interval: float
     max_backups: int
     token_file: Path
@@ -51,6 +56,8 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     runner = Runner(
         open_store=opened,
         folder=folder,
+        owner=config.owner,
+        is_exclusive=config.is_exclusive,
         endpoint=config.endpoint,
         keep=config.max_backups,
         scratch=config.scratch,
@@ -62,13 +69,13 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     thread = threading.Thread(target=worker.run, name="backups")
 
     def listed(cluster_id: str) -> Inventory:
-        return load(opened(), folder, now=clock.now(), running=cluster_id or worker.cluster_id)
+        return runner.load(cluster_id or worker.cluster_id)
 
     checker = BackupChecker(load=listed, open_store=opened, storing=storing, clock=clock)
     api = Api(
         worker=worker,
         checker=checker,
-        find=lambda name: find(opened(), folder, name),
+        find=lambda name: find(opened(), folder, name, owner=runner.counted_owner),
         open_store=opened,
         token_file=config.token_file,
         is_alive=thread.is_alive,

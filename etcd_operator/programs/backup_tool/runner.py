@@ -2,8 +2,11 @@
 
 Promises:
 - nothing is stored if etcd's revision has not grown since the newest backup of this etcd cluster;
-- a backup is removed only right after another one was stored, only in the folder of this cluster, and only
-  what a manifest names; the object goes first, so that a manifest is left to name what remains to be done;
+- a backup is removed only right after another one was stored, only in the folder of this cluster, only what a
+  manifest names, and in a bucket only what this very resource has stored by its manifest; the object goes
+  first, so that a manifest is left to name what remains to be done;
+- a listing may be late: nothing is removed because something else is missing in it, without a request for
+  the missing object;
 - nothing is removed of an etcd cluster that has replaced this one, which may not know that;
 - an object that was left without a manifest by a process that was killed is removed when this process has
   seen it for `LEFTOVER_SECONDS`, since it keeps its name from being used.
@@ -18,10 +21,10 @@ from urllib.parse import urlsplit
 import structlog
 
 from etcd_operator.archive import source
-from etcd_operator.archive.create import create
+from etcd_operator.archive.create import Options, create
 from etcd_operator.archive.errors import NotReachable
 from etcd_operator.archive.manifest import manifest_name
-from etcd_operator.archive.prune import remove
+from etcd_operator.archive.prune import remove, remove_bare
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
@@ -58,6 +61,8 @@ class Runner:
 
     open_store: Callable[[], Store]  # a store of its own for each caller
     folder: str  # of this cluster in the store
+    owner: str  # the UID of the EtcdCluster
+    is_exclusive: bool  # nobody else can write there: all that is there counts, whoever stored it
     endpoint: str  # where etcd is found (`host:port`)
     keep: int  # how many backups
     scratch: Path  # a folder for one snapshot
@@ -104,12 +109,21 @@ class Runner:
         found = self._listed(store)
         for backup in found.surplus(0):
             _remove(store, backup)
-        for path in (*found.bare, *found.incomplete):
+        # Without a manifest nobody knows who stores it.
+        unmarked = found.incomplete if not found.others else ()
+        for path in (*found.bare, *(each for each in unmarked if store.stat(manifest_name(each)) is None)):
             remove(store, path)
         return self._listed(store)
 
     def _listed(self, store: Store, running: str = "") -> Inventory:
-        return inventory.load(store, self.folder, now=self.clock.now(), running=running)
+        return inventory.load(
+            store, self.folder, now=self.clock.now(), running=running, owner=self.counted_owner
+        )
+
+    @property
+    def counted_owner(self) -> str | None:
+        """Whose backups count; None for all that are there."""
+        return None if self.is_exclusive else self.owner
 
     def _choose(self, channels: Channels) -> source.Source:
         """The best member; by the address of the Service if members cannot be reached by theirs."""
@@ -132,13 +146,13 @@ class Runner:
             taken = next((each for each in before.backups if each.path == path), None)
             if taken is not None and taken.manifest.cluster_id == status.cluster_id:
                 return False
-            if taken is not None:
+            if taken is not None or any(each.path == path for each in before.others):
                 raise NameTaken(
-                    f"{name} is a backup of an earlier etcd cluster of this name: the next write to this "
+                    f"{name} is a backup of another etcd cluster of this name: the next write to this "
                     "cluster gives its backup another name"
                 )
             chunks = self._stoppable(spool.chunks())
-            create(store, path, chunks, chosen, time=now)
+            create(store, path, chunks, chosen, time=now, options=Options(owner=self.owner))
         log.info("backup_stored", name=str(name), source=chosen.endpoint, size=spool.summary.size)
         return True
 
@@ -160,7 +174,7 @@ class Runner:
             for backup in surplus:
                 _remove(store, backup)
             for path in after.bare:
-                store.delete(manifest_name(path))
+                remove_bare(store, path)
             return self._listed(store, running)
         except OperatorError as error:
             log.warning("purge_failed", error=str(error))
@@ -178,8 +192,13 @@ class Runner:
 
 
 def _is_removed(store: Store, path: str) -> bool:
-    """Whether an object could be removed: if not, backups of other names can still be stored."""
+    """Whether an object could be removed: if not, backups of other names can still be stored.
+
+    A listing may be late: an object whose manifest the store has is a backup.
+    """
     try:
+        if store.stat(manifest_name(path)) is not None:
+            return False
         store.delete(path)
     except OperatorError as error:
         log.warning("leftover_not_removed", name=path, error=str(error))

@@ -3,7 +3,7 @@
     GET     /v1/status                    what is stored, and how the last try went
     GET     /v1/restorable?clusterID=ID   the newest backup that is whole, for a recovery
     GET     /v1/backup?name=NAME          this backup
-    DELETE  /v1/backups                   remove all backups, and take no more
+    DELETE  /v1/backups                   remove all backups of this cluster, and take no more
     GET     /healthz                      whether the thread that takes backups lives
 
 All but /healthz require `Authorization: Bearer TOKEN`: a backup has all keys of the cluster. The token is

@@ -96,6 +96,7 @@ class Worker:
                 newest=newest.report(took=self._took.get(newest.path, 0.0)) if newest is not None else None,
                 count=len(found.backups),
                 total_size=found.total_size,
+                foreign_owner=found.foreign_owner,
                 since_success=since,
                 failure=self._failure,
                 failures=self._failures,

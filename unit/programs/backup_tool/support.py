@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from etcd_operator.archive.create import create
+from etcd_operator.archive.create import Options, create
 from etcd_operator.formats import hex_id
 from etcd_operator.programs.backup_tool.inventory import Name
 from etcd_operator.programs.backup_tool.process import Config, running
@@ -19,6 +19,7 @@ from etcd_operator.storage.directory import Directory
 from unit.archive.samples import chunks, snapshot, source
 
 FOLDER = "v1/default/c"
+OWNER = "uid-of-this-cluster"
 TOKEN = "the-token-of-the-test"
 NOW = datetime(2026, 11, 22, 14, 0, 0, tzinfo=UTC)
 
@@ -32,12 +33,14 @@ def put(
     version: str = "3.6.16",
     folder: str = FOLDER,
     data: bytes | None = None,
+    owner: str = OWNER,
 ) -> str:
     """A backup under the name that its revision gives it, taken `minutes` after `NOW`; its path."""
     path = f"{folder}/{Name(version, revision)}"
     member = source(version, cluster_id=hex_id(cluster))
     time = NOW + timedelta(minutes=minutes)
-    create(store, path, chunks(snapshot() if data is None else data), member, time=time)
+    content = chunks(snapshot() if data is None else data)
+    create(store, path, content, member, time=time, options=Options(owner=owner))
     return path
 
 
@@ -89,6 +92,7 @@ def tool(
         endpoint=endpoint,
         to=to or f"file://{root}/",
         folder=FOLDER,
+        owner=OWNER,
         interval=interval,
         max_backups=keep,
         token_file=token,

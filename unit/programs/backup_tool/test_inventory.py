@@ -8,11 +8,11 @@ import pytest
 
 from etcd_operator.archive.manifest import manifest_name
 from etcd_operator.formats import hex_id
-from etcd_operator.programs.backup_tool.inventory import Inventory, load, parse_name
+from etcd_operator.programs.backup_tool.inventory import Inventory, find, load, parse_name
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import AccessDenied
 from unit.archive.samples import FaultyStore, folder
-from unit.programs.backup_tool.support import FOLDER, NOW, put
+from unit.programs.backup_tool.support import FOLDER, NOW, OWNER, put
 
 OLD, NEW = 0xAAAA, 0xBBBB
 
@@ -90,6 +90,25 @@ def test_a_deleted_cluster_is_no_successor_whatever_its_revisions(store: Directo
     put(store, 2, cluster=NEW, minutes=30)
     found = load(store, FOLDER, now=NOW, running=hex_id(NEW))
     assert [each.name.revision for each in found.surplus(1, running=hex_id(NEW))] == [1_000_000_500]
+
+
+def test_who_stores_backups_beside_this_resource_is_named(store: Directory) -> None:
+    def at(path: str, minutes: float) -> None:
+        time = (NOW + timedelta(minutes=minutes)).timestamp()
+        os.utime(Path(store._root) / path, (time, time))
+
+    def found() -> Inventory:
+        return load(store, FOLDER, now=NOW, owner=OWNER)
+
+    at(put(store, 5, owner="other"), -60)
+    assert found().foreign_owner is None
+    at(put(store, 6), -30)
+    assert found().foreign_owner is None  # of a former cluster
+    at(put(store, 7, owner="other"), -10)
+    assert found().foreign_owner == "other"
+    assert revisions(found()) == [6]
+    assert find(store, FOLDER, "3.6.16_0000000000000007_etcd.backup", owner=OWNER) is None
+    assert revisions(load(store, FOLDER, now=NOW)) == [7, 6, 5]
 
 
 def test_only_the_folder_of_this_cluster_is_seen(store: Directory) -> None:

@@ -14,7 +14,7 @@ from etcd_operator import cli
 from etcd_operator.observability import logs
 from unit.etcd.real import free_address
 from unit.fakes.etcd.cluster import FakeEtcdCluster
-from unit.programs.backup_tool.support import FOLDER, TOKEN, request
+from unit.programs.backup_tool.support import FOLDER, OWNER, TOKEN, request
 from unit.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("default_signals")
@@ -23,6 +23,7 @@ FLAGS = {
     "endpoint": "127.0.0.1:1",
     "to": "backups/",
     "folder": FOLDER,
+    "owner": OWNER,
     "interval": "3600",
     "max-backups": "3",
     "token-file": "token",

@@ -18,7 +18,7 @@ from etcd_operator.storage.protocol import Store
 from unit.archive.samples import FaultyStore, folder, snapshot
 from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.cluster import FakeEtcdCluster
-from unit.programs.backup_tool.support import FOLDER, NOW, put
+from unit.programs.backup_tool.support import FOLDER, NOW, OWNER, put
 
 THIS = 0xC0FFEE
 
@@ -35,13 +35,15 @@ class Bed:
         self.is_stopping = False
         self.endpoint = endpoint
 
-    def runner(self, keep: int = 3) -> Runner:
+    def runner(self, keep: int = 3, *, is_exclusive: bool = False) -> Runner:
         def opened() -> Store:
             return self.faulty
 
         return Runner(
             open_store=opened,
             folder=FOLDER,
+            owner=OWNER,
+            is_exclusive=is_exclusive,
             endpoint=self.endpoint,
             keep=keep,
             scratch=self.scratch,
@@ -209,7 +211,7 @@ def test_what_a_killed_tool_left_is_removed_once_it_is_old(bed: Bed, etcd: FakeE
 
 def test_a_name_of_an_earlier_cluster_is_not_overwritten(bed: Bed, etcd: FakeEtcdCluster) -> None:
     earlier = put(bed.store, 6, cluster=0xAAAA)
-    with pytest.raises(NameTaken, match="an earlier etcd cluster"):
+    with pytest.raises(NameTaken, match="another etcd cluster"):
         bed.runner().turn()
     grow(etcd, bed.runner(), 7)
     assert earlier.rpartition("/")[2] in bed.files

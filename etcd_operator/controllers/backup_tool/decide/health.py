@@ -94,6 +94,8 @@ def condition(
     before = condition_of(previous, HEALTHY)
     if before is not None and before.status == "True" and facts.is_settling:
         return msgspec.structs.replace(before, observed_generation=generation)
+    if facts.report is not None and facts.report.foreign_owner is not None:
+        return _condition("False", _foreign(facts.report.foreign_owner), generation)
     why = _why(state, facts)
     if facts.since_success is not None and facts.since_success <= limit:
         fine = Problem(reason="BackedUp", message=_fine(interval, facts))
@@ -104,6 +106,15 @@ def condition(
         )
         return _condition("Unknown", pending, generation)
     return _condition("False", _overdue(facts, limit, why), generation)
+
+
+def _foreign(owner: str) -> Problem:
+    return Problem(
+        reason="ForeignWriter",
+        message=f"another EtcdCluster (UID {owner or 'unknown'}) stores backups in the same folder of the "
+        "bucket, like one with the same namespace and name in another Kubernetes cluster: set another "
+        "spec.backup.s3.prefix in one of the two",
+    )
 
 
 def _fine(interval: int, facts: ToolFacts) -> str:

@@ -154,6 +154,8 @@ def _arguments(tool: ToolSettings) -> list[str]:
         f"--endpoint={endpoint(f'{cluster.name}.{cluster.namespace}.svc', CLIENT_PORT)}",
         f"--to={_url(policy)}",
         f"--folder={folder_of(cluster.namespace, cluster.name)}",
+        f"--owner={cluster.uid}",
+        *(["--exclusive"] if policy.s3 is None else []),
         f"--interval={policy.backup_interval_in_second}",
         f"--max-backups={policy.max_backups}",
         f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}",

@@ -51,6 +51,16 @@ def test_a_recent_success_is_healthy_whatever_fails_now() -> None:
     assert judged(replace(SETTLED, pods=()), failing) == fine
 
 
+def test_another_cluster_that_stores_in_the_same_folder_is_reported() -> None:
+    sight = ToolFacts(report=msgspec.structs.replace(REPORT, foreign_owner="u-2"), since_success=5.0)
+    text = (
+        "another EtcdCluster (UID u-2) stores backups in the same folder of the bucket, like one with the "
+        "same namespace and name in another Kubernetes cluster: set another spec.backup.s3.prefix in one of "
+        "the two"
+    )
+    assert judged(SETTLED, sight) == ("False", "ForeignWriter", text)
+
+
 def test_what_the_operator_cannot_do_is_reported_while_backups_go_on() -> None:
     refused = ToolFacts(report=REPORT, since_success=5.0, refused="the claim cannot grow")
     assert judged(SETTLED, refused) == (
