@@ -241,8 +241,8 @@ def sha256_of(etcd: FakeEtcdCluster) -> str:
 
 def _options(running: Running) -> Options:
     """etcd's options, from flags and environment alike."""
-    flags = (word[2:].split("=", 1) for word in running.command if word.startswith("--"))
+    flags = (word[2:].partition("=") for word in running.command if word.startswith("--"))
     named = {
         name.removeprefix("ETCD_").lower().replace("_", "-"): value for name, value in running.env.items()
     }
-    return {**named, **{flag[0]: flag[1] for flag in flags}}
+    return {**named, **{name: value for name, _, value in flags}}
