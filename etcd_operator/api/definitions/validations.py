@@ -53,6 +53,13 @@ def storage_size(claim: str) -> Validation:
     )
 
 
+VOLUME_SOURCES = ("dataSource", "dataSourceRef", "volumeName")
+"""The fields of a claim by which it is not empty at first."""
+
+_INSTEAD = "An EtcdRestore makes a cluster with the data of a backup"
+EMPTY_VOLUME = f"members start on empty volumes: remove this field. {_INSTEAD}"
+
+
 def empty_volumes(claim: str) -> tuple[Validation, ...]:
     """The claim at this path names no volume and no source of data.
 
@@ -64,10 +71,9 @@ def empty_volumes(claim: str) -> tuple[Validation, ...]:
             at=claim,
             field=f".{field}",
             holds=f"!has(self.{field})",
-            message="members start on empty volumes: remove this field. An EtcdRestore makes a cluster "
-            "with the data of a backup",
+            message=EMPTY_VOLUME,
         )
-        for field in ("dataSource", "dataSourceRef", "volumeName")
+        for field in VOLUME_SOURCES
     )
 
 

@@ -11,6 +11,7 @@ from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.definitions import restore_validations as rules
 from etcd_operator.api.definitions.cel import misfits
 from etcd_operator.api.definitions.limits import LONGEST_IMPROBABLE_NAME, NAME_PATTERN
+from etcd_operator.api.definitions.validations import EMPTY_VOLUME, VOLUME_SOURCES
 from etcd_operator.api.restores import RestoreSource, RestoreSpec, Verified
 from etcd_operator.controllers.shared.decide.backup_spec import access_problems
 from etcd_operator.errors import InvalidSpec
@@ -117,6 +118,9 @@ def _problems(spec: RestoreSpec) -> Iterator[str]:
         template_version(spec)
     except InvalidSpec as error:
         yield f"clusterTemplate.spec: {error}"
+    claim = template.spec.storage.volume_claim_template
+    for field in filter(claim.__contains__, VOLUME_SOURCES):
+        yield f"clusterTemplate.spec.storage.volumeClaimTemplate.{field}: {EMPTY_VOLUME}"
     if template.spec.affinity and template.spec.pod_template.affinity:
         yield "clusterTemplate.spec: affinity and podTemplate.affinity are alternatives: set one of them"
 
