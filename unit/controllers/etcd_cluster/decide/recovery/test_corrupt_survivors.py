@@ -12,6 +12,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ConfirmL
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Reading, ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.etcd.values import ANYBODY
+from etcd_operator.pods.reports import RestorableBackups
 from unit.controllers.etcd_cluster.decide.builders import (
     answering,
     bootstrapped,
@@ -119,6 +120,13 @@ def test_a_named_member_that_is_the_last_waits_for_a_person(state: ClusterState,
     assert known in made.message
     assert "the data of db-0002, at revision 7" in made.message
     assert ("kubectl delete pod db-0002" in made.message) is ("newest backup" in known)
+
+
+def test_a_tool_that_lists_its_backups_is_waited_for_beside_a_named_member() -> None:
+    state = replace(lost(3, 0, 1), tool_backups=ToolBackups(is_kept=True, report=RestorableBackups()))
+    made = plan(named(state, "id-db-0002"))
+    assert (made.actions, made.reason) == ((), "BackupPending")
+    assert "remove spec.backup" not in made.message  # a named member is no source without a person
 
 
 # Persistent members
