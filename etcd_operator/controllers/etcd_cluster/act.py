@@ -50,7 +50,7 @@ from etcd_operator.controllers.etcd_cluster.recovery.proofs import RecoveryProof
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers, located
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.objects import CHANGED, Overridden, RecordEvent
-from etcd_operator.controllers.shared.writes import Writes, require_leadership
+from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.errors import Conflict, NotFound, OperatorError
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.kube import resources
@@ -69,7 +69,6 @@ class Actor(Generic[Cluster]):
     on_call: OnCall
     clock: Clock
     readers: Readers
-    may_act: Callable[[], bool]
     leads_for: Callable[[float], bool]
 
     def act(self, state: ClusterState, action: Action, report: RecordEvent) -> None:
@@ -77,8 +76,8 @@ class Actor(Generic[Cluster]):
 
         Raises NotLeading if this process does not lead right before it.
         """
-        require_leadership(self.may_act)
         objects = self.writes.of(state.desired.key)
+        objects.require_leadership()
         scope = Scope(objects=objects, state=state, report=report, now=self.clock.now())
         if isinstance(action, MembershipAction):
             self._change(scope, action)

@@ -134,7 +134,6 @@ class Parts(Generic[Cluster]):
                 refused=self.readings.refuse,
                 note_failure=self.readings.note_failure,
             ),
-            may_act=wiring.may_act,
             leads_for=wiring.leads_for,
         )
 

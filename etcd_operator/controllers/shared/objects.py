@@ -75,7 +75,8 @@ class Objects:
     namespace: str
     wrote: Wrote
     require_leadership: Callable[[], None] = lambda: None
-    is_dry_run: bool = False  # changes are checked by the API server, with all webhooks, and not stored
+    # Changes are checked by the API server, with all webhooks, and not stored; creations and deletions are.
+    is_dry_run: bool = False
 
     def create(self, resource: Resource, body: RawObject) -> bool:
         """Make the object; false if an earlier attempt already had. Raises NameConflict."""
@@ -108,17 +109,7 @@ class Objects:
         if version:
             metadata["resourceVersion"] = version
         patch = {**change, "metadata": metadata}
-        self.require_leadership()
-        written = self.client.patch(
-            resource,
-            self.key(seen.name),
-            patch,
-            Written,
-            kind=kind,
-            subresource=subresource,
-            is_dry_run=self.is_dry_run,
-        )
-        self._note(resource, seen.name, written)
+        written = self._patch(resource, seen, patch, Written, kind=kind, subresource=subresource)
         lost = _not_stored(metadata, written.metadata)
         if lost:
             raise Overridden(f"{resource.kind} {seen.name} is stored without {', '.join(lost)}: {CHANGED}")
@@ -148,18 +139,27 @@ class Objects:
         patch: list[RawObject] = [{"op": "test", "path": "/metadata/uid", "value": seen.uid}]
         if version:
             patch.append({"op": "replace", "path": "/metadata/resourceVersion", "value": version})
-        key, operations = self.key(seen.name), [*patch, *changes]
+        operations = [*patch, *changes]
+        return self._patch(resource, seen, operations, kind, kind=PatchKind.JSON, subresource=subresource)
+
+    def _patch(
+        self,
+        resource: Resource,
+        seen: Seen,
+        patch: RawObject | list[RawObject],
+        stored: type[Existing],
+        *,
+        kind: PatchKind,
+        subresource: str,
+    ) -> Existing:
+        """Send a patch; what is stored then, or would be."""
         self.require_leadership()
+        key, is_dry_run = self.key(seen.name), self.is_dry_run
         written = self.client.patch(
-            resource,
-            key,
-            operations,
-            kind,
-            kind=PatchKind.JSON,
-            subresource=subresource,
-            is_dry_run=self.is_dry_run,
+            resource, key, patch, stored, kind=kind, subresource=subresource, is_dry_run=is_dry_run
         )
-        self._note(resource, seen.name, written)
+        if not is_dry_run:
+            self._note(resource, seen.name, written)
         return written
 
     def change_template(
@@ -215,8 +215,7 @@ class Objects:
         return Key(self.namespace, name)
 
     def _note(self, resource: Resource, name: str, written: HasMetadata) -> None:
-        if not self.is_dry_run:
-            self.wrote(resource, self.key(name), written.metadata.resource_version)
+        self.wrote(resource, self.key(name), written.metadata.resource_version)
 
     def find(self, resource: Resource, name: str, kind: type[Existing]) -> Existing | None:
         """The object, read live; None if it does not exist."""

@@ -104,7 +104,7 @@ class Writes:
             client=self.client,
             namespace=key.namespace,
             wrote=wrote,
-            require_leadership=lambda: require_leadership(self.may_act),
+            require_leadership=self._require_leadership,
         )
 
     def pass_over(self, key: Key, run: Callable[[Objects], Result]) -> Result:
@@ -118,8 +118,6 @@ class Writes:
             log.error("pass_failed", key=str(key), error=str(error))
             return Result(requeue_after=RETRY_HELD)
 
-
-def require_leadership(may_act: Callable[[], bool]) -> None:
-    """Raise NotLeading if this process may not write."""
-    if not may_act():
-        raise NotLeading("the operator may no longer be the leader: not acting")
+    def _require_leadership(self) -> None:
+        if not self.may_act():
+            raise NotLeading("the operator may no longer be the leader: not acting")
