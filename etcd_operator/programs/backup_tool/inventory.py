@@ -147,7 +147,7 @@ def load(
         if entry.state is State.UNREADABLE:
             raise AccessDenied(entry.problem)
     backups = [backup for entry in found if (backup := _backup(entry, folder)) is not None]
-    own = [backup for backup in backups if owner in (None, backup.manifest.owner)]
+    own = [backup for backup in backups if _counts(backup.manifest, owner)]
     return Inventory(
         backups=_ordered(own, latest=now + AHEAD, running=running),
         incomplete=tuple(entry.name for entry in found if entry.state is State.INCOMPLETE),
@@ -156,9 +156,9 @@ def load(
             for entry in found
             if entry.state is State.OBJECT_MISSING
             and entry.manifest is not None
-            and owner in (None, entry.manifest.owner)
+            and _counts(entry.manifest, owner)
         ),
-        others=tuple(backup for backup in backups if owner not in (None, backup.manifest.owner)),
+        others=tuple(backup for backup in backups if not _counts(backup.manifest, owner)),
     )
 
 
@@ -172,8 +172,13 @@ def find(store: Store, folder: str, name: str, *, owner: str | None = None) -> T
         if entry.state is State.UNREADABLE:
             raise AccessDenied(entry.problem)
         found = _backup(entry, folder)
-        return found if found is not None and owner in (None, found.manifest.owner) else None
+        return found if found is not None and _counts(found.manifest, owner) else None
     return None
+
+
+def _counts(manifest: Manifest, owner: str | None) -> bool:
+    """Whether a backup is one of `owner`, see `load`."""
+    return owner in (None, manifest.owner)
 
 
 def _ordered(backups: Iterable[ToolBackup], *, latest: datetime, running: str) -> tuple[ToolBackup, ...]:

@@ -10,17 +10,16 @@ def data_corrupt(state: ClusterState) -> tuple[str, str]:
     known |= {named: f"a member that a recovery restored, ID {named}" for named in state.corrupt_sources}
     names = sorted(known.get(named, f"a member that was removed, ID {named}") for named in state.corrupt)
     whose = "of some member" if ANYBODY in state.corrupt else f"of {', '.join(names)}"
-    message = (
+    if state.corrupt == state.corrupt_sources:
+        return "DataCorrupt", (
+            f"all members have the data {whose}, which etcd reported as corrupt (alarm CORRUPT), and accept "
+            "no writes: if the data is right, run `etcdctl alarm disarm`; if not, restore a backup"
+        )
+    return "DataCorrupt", (
         f"etcd found that the data {whose} differs, and accepts no writes (alarm CORRUPT): a named member "
         "is replaced while a quorum of others agrees; otherwise compare `etcdctl endpoint hashkv --cluster`, "
         "remove the member that is wrong, then run `etcdctl alarm disarm`"
     )
-    if state.corrupt == state.corrupt_sources:
-        message = (
-            f"all members have the data {whose}, which etcd reported as corrupt (alarm CORRUPT), and accept "
-            "no writes: if the data is right, run `etcdctl alarm disarm`; if not, restore a backup"
-        )
-    return "DataCorrupt", message
 
 
 def seed_corrupt(recovery: str, seed: str) -> tuple[str, str]:

@@ -28,9 +28,8 @@ class ConfirmLoss:
     message: str
     # the revision that no survivor may have reached, since a backup is restored instead; 0 without one
     below: int = 0
-    corrupt: tuple[
-        str, ...
-    ] = ()  # survivors that may reach it: others are left, and theirs counts for nothing
+    # survivors that may have reached it: their data is corrupt, and others are left
+    corrupt: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()  # given up without a person, with their pods; none may answer
     read: tuple[ReadMember, ...] = ()  # survivors that answer nobody
 

@@ -124,14 +124,19 @@ def _possible(state: ClusterState, left: list[Member]) -> list[Recovery]:
     None while the members that have the newest data are being deleted: all others have less.
     """
     survivor = best(state, left)
-    backups = stored_newer_than(state, less_than(state, survivor) if survivor is not None else 0)
-    if backups or survivor is None:
-        return [next_from_stored(state, b, "Requested", version=b.etcd_version) for b in backups]
+    newer = _from_stored(state, less_than(state, survivor) if survivor is not None else 0)
+    if newer or survivor is None:
+        return newer
     if not keeps_running(survivor):
         return []
-    older = stored_newer_than(state, 0) if is_corrupt(state, survivor) else ()
-    instead = [next_from_stored(state, b, "Requested", version=b.etcd_version) for b in older]
-    return [next_from_survivor(state, survivor, "Requested"), *instead]
+    older = _from_stored(state, 0) if is_corrupt(state, survivor) else []
+    return [next_from_survivor(state, survivor, "Requested"), *older]
+
+
+def _from_stored(state: ClusterState, least: int) -> list[Recovery]:
+    """The recoveries from EtcdBackups that have more than this revision, the newest first."""
+    backups = stored_newer_than(state, least)
+    return [next_from_stored(state, b, "Requested", version=b.etcd_version) for b in backups]
 
 
 def _leaving(survivor: Member) -> Plan:
@@ -228,7 +233,7 @@ def _how_to_request(state: ClusterState, recovery: Recovery, left: list[Member])
     if recovery.backup is None:
         cost, due = "writes that only these members have are then lost", when_due(state)
         if is_corrupt(state, state.by_name[recovery.survivor]):
-            due = _corrupt(state, recovery, left)
+            due = _corrupt(state, recovery)
     if state.backups.is_awaited:
         due += "; EtcdBackups are not listed yet, and one of them may have more data"
     if others_among(state, left) and may_have_adopted(state):
@@ -239,10 +244,10 @@ def _how_to_request(state: ClusterState, recovery: Recovery, left: list[Member])
     )
 
 
-def _corrupt(state: ClusterState, recovery: Recovery, left: list[Member]) -> str:
+def _corrupt(state: ClusterState, recovery: Recovery) -> str:
     """That the data of the survivor may be wrong, and what else there is, as the end of a message."""
     why = f"; etcd reports the data of {recovery.survivor} as corrupt (alarm CORRUPT)"
-    older = [each for each in _possible(state, left) if each.backup is not None]
+    older = _from_stored(state, 0)
     if not older:
         return why
     return f"{why}; {recovery_name(older[0])} requests {source_of(older[0], is_offered=True)} instead"

@@ -39,8 +39,9 @@ EMPTY = "no empty cluster is bootstrapped in its place"
 
 
 def less_than(state: ClusterState, survivor: Member) -> int:
-    """The revision that a backup must exceed to come before a survivor; corrupt data loses also to an equal
-    one.
+    """The revision that a backup must exceed to come before a survivor.
+
+    One with an equal revision comes before corrupt data, too.
     """
     return survivor.revision - is_corrupt(state, survivor)
 
