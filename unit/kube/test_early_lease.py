@@ -285,12 +285,20 @@ def test_a_leader_whose_renewal_hangs_does_not_lead_for_long_enough(world: World
     first.start()
     eventually(first.is_leader)
     eventually(lambda: world.clock.waiting == 2)
-    world.api.before = lambda _: stall
+    held: list[Request] = []
+
+    def hold(request: Request) -> Stall:
+        held.append(request)
+        return stall
+
+    world.api.before = hold
     world.clock.advance(1.5)
     answers: list[bool] = []
     asking = threading.Thread(target=lambda: answers.append(first.leads_for(CALL)))
     asking.start()
-    eventually(lambda: world.clock.waiting == 2)  # that of the deadline, and the one that asks
+    # The renewal waits until it is asked for: only after that are the deadline and the asking thread the two.
+    eventually(lambda: held)
+    eventually(lambda: world.clock.waiting == 2)
     world.clock.advance(1.1)
     asking.join(30)
     assert answers == [False]
