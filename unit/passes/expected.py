@@ -60,6 +60,7 @@ def _assert_protected(bench: Bench, kind: Kind, size: int) -> None:
     for pod in bench.api.objects.select(PODS):
         meta, reported = pod["metadata"], {c["type"]: c["status"] for c in pod["status"]["conditions"]}
         assert reported[f"{group}/member-serves"] == "True"
+        assert kind is not COREOS or meta["labels"]["app"] == "etcd"
         name = meta["labels"].get("etcd.improbable.io/peer-name", meta["name"])
         environment = environment_of(pod)
         assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "existing"

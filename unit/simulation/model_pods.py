@@ -113,7 +113,7 @@ class Pods(Sources):
         nodes = [node for node in range(NODES) if node not in self.away] or [0]
         node = min(nodes, key=used.count)
         pod = Pod(uid=self.uid("pod"), name=name, start=start, version=version, node=node)
-        self.pods[name] = replace(pod, is_routed=self.is_persistent or not isinstance(start, Seeding))
+        self.pods[name] = replace(pod, is_routed=self.is_persistent or isinstance(start, Bootstrapping))
 
     def remove_pod(self, name: str) -> None:
         """The pod and its process end at once, and with them an ephemeral member's data."""

@@ -62,7 +62,7 @@ FULL_PERSISTENT = ImprobableDialect(DEFAULTS).desired(
 INITIAL_MEMBERS = ("db-0", "db-1", "db-2")
 BOOTSTRAPPING: Start = Bootstrapping(members=INITIAL_MEMBERS, token="uid-1")
 RESUMING: Start = Resuming(token="uid-1")
-JOINING: Start = Joining(members=(*INITIAL_MEMBERS, "db-3"), token="uid-1")
+JOINING = Joining(members=(*INITIAL_MEMBERS, "db-3"), token="uid-1")
 EPHEMERAL_SEEDING = Seeding(source=Survivor(name="db-0002"), token="uid-1-1")
 PERSISTENT_SEEDING = Seeding(source=Survivor(name="db-2"), token="uid-1-1")
 OFFLINE = Reader(sha256="ab" * 32, host="survivor", token="secret")

@@ -21,6 +21,7 @@ from unit.controllers.manifests.cases import (
     EPHEMERAL_BOOTSTRAPPING,
     FULL_PERSISTENT,
     IMAGE,
+    JOINING,
     PLAIN_EPHEMERAL,
     PLAIN_PERSISTENT,
     peer_of,
@@ -196,6 +197,13 @@ def test_services_select_the_pods_that_are_made() -> None:
     assert OWNED["ephemeral client service"]["spec"]["selector"].items() <= pod
     assert OWNED["ephemeral member service"]["spec"]["selector"].items() <= pod
     assert OWNED["persistent client service"]["spec"]["selector"].items() <= persistent_pod
+
+
+def test_an_ephemeral_member_that_joins_gets_no_clients_yet_and_is_reached_by_its_peers() -> None:
+    joins = ephemeral.pod(PLAIN_EPHEMERAL, "db-0001", JOINING)["metadata"]["labels"].items()
+
+    assert not OWNED["ephemeral client service"]["spec"]["selector"].items() <= joins
+    assert OWNED["ephemeral member service"]["spec"]["selector"].items() <= joins
 
 
 # Flags and versions

@@ -60,11 +60,12 @@ def _update(state: ClusterState, member: Member, pod: PodFacts) -> ReadinessUpda
 def routes(state: ClusterState) -> tuple[tuple[PodFacts, bool], ...]:
     """The pods whose labels need a change, each with whether clients may reach it from then on.
 
-    None while the cluster is not to be acted on. The Service selects by labels of the pods. A member that
-    answers for another etcd cluster than the one on record would give clients another cluster's data under
-    this one's name; so its pod loses a label that the Service selects by, and gets it back when it answers
-    for the right cluster again. Nothing else of such a member is touched: a person has to decide which data
-    to keep (`rules.guard.split`).
+    None while the cluster is not to be acted on. The Service selects by labels of the pods. Clients do not
+    reach a learner, which refuses most requests, and a pod that never had the label gets it when its member
+    serves. A member that answers for another etcd cluster than the one on record would give clients another
+    cluster's data under this one's name: its pod loses the label, and gets it back when it answers for the
+    right cluster again. Nothing else of such a member is touched: a person has to decide which data to keep
+    (`rules.guard.split`).
 
     Only where a member of the cluster on record answers: otherwise the recorded ID may be wrong, and a
     Service without members serves nobody.
@@ -72,20 +73,30 @@ def routes(state: ClusterState) -> tuple[tuple[PodFacts, bool], ...]:
     desired = state.desired
     if not state.answers_as_recorded or state.conflict or desired.is_paused or desired.is_deleting:
         return ()
-    wanted = ((member.pod, member not in state.foreign) for member in state.answers)
+    wanted = ((member.pod, _may_be_reached(state, member)) for member in state.members)
     return tuple(
         (pod, is_open)
         for pod, is_open in wanted
-        if pod is not None and not pod.is_terminating and pod.is_routed is not is_open
+        if pod is not None and not pod.is_terminating and is_open is not None and pod.is_routed is not is_open
     )
 
 
+def _may_be_reached(state: ClusterState, member: Member) -> bool | None:
+    """Whether clients may reach it; None: nothing changes, as where no quorum answers."""
+    reason, _ = _verdict(state, member)
+    if reason == LEARNER and not state.kind.has_member_services:
+        return None  # its peers find it by the Service for clients
+    return {SERVES: True, LEARNER: False, OTHER_CLUSTER: False}.get(reason)
+
+
+LEARNER = "Learner"
+OTHER_CLUSTER = "OtherCluster"
 SERVES = "MemberServes"
 
 
 def _verdict(state: ClusterState, member: Member) -> tuple[str, str]:
     if member in state.foreign:
-        return "OtherCluster", "it answers for a cluster other than the one on record"
+        return OTHER_CLUSTER, "it answers for a cluster other than the one on record"
     if not state.has_quorum:
         return "QuorumLost", "no quorum answers"
     if member.refusal is not None:
@@ -95,7 +106,7 @@ def _verdict(state: ClusterState, member: Member) -> tuple[str, str]:
     if member.entry is None:
         return "NotAMember", "etcd does not list it"
     if member.entry.is_learner:
-        return "Learner", "it does not vote yet"
+        return LEARNER, "it does not vote yet"
     if not member.is_healthy:
         return "MemberUnhealthy", member.health.value
     return SERVES, "a healthy voter"

@@ -63,7 +63,10 @@ def members_selector(name: str) -> RawObject:
 
 
 def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> RawObject:
-    """The pod of a member; its data exists as long as the pod."""
+    """The pod of a member; its data exists as long as the pod.
+
+    One that joins lacks the label that admits clients until it serves (`decide.readiness`).
+    """
     options = _options(name, start)
     container: RawObject = {
         "name": ETCD_CONTAINER,
@@ -77,7 +80,9 @@ def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> R
         ],
         "volumeMounts": [{"name": DATA_VOLUME, "mountPath": MOUNT_PATH}],
     }
-    metadata = metadata_of(cluster, name, _member_labels(cluster, name))
+    is_admitted = isinstance(start, Bootstrapping)
+    labels = _member_labels(cluster, name) if is_admitted else member_selector(cluster, name)
+    metadata = metadata_of(cluster, name, labels)
     metadata["annotations"] = {
         coreos.VERSION_ANNOTATION: cluster.version,
         **as_annotations(options, coreos.POD_KEYS),

@@ -12,7 +12,6 @@ the claim, or the bucket with the credentials of the backup tool. The pod itself
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from etcd_operator.api import coreos
 from etcd_operator.api.definitions.coreos_backup_validations import RESTORE_S3
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import Backup, BucketBackup, ClaimBackup
@@ -44,7 +43,6 @@ def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[
     """
     body = ephemeral.pod(cluster, name, Joining(members=(name,), token=start.token))
     metadata, spec = body["metadata"], body["spec"]
-    del metadata["labels"][coreos.APP_LABEL]
     metadata["annotations"] |= RUN_STEPS
     fetch = None
     if isinstance(start.source, Backup):

@@ -229,6 +229,32 @@ def test_a_member_that_answers_for_the_right_cluster_gets_clients_back() -> None
     assert found(down(changed(bootstrapped(), "db-1", pod=closed), "db-1")) == []
 
 
+LEARNING = changed(bootstrapped(ephemeral()), "db-0001", entry=entry("db-0001", is_learner=True))
+
+
+def test_clients_are_kept_from_an_ephemeral_learner_until_it_votes() -> None:
+    closed = pod("db-0001", is_gated=True, serves=True, is_existing_only=True, is_routed=False)
+
+    assert found(LEARNING) == [("db-0001", False)]
+    assert found(changed(LEARNING, "db-0001", pod=closed)) == []
+    assert found(changed(bootstrapped(ephemeral()), "db-0001", pod=closed)) == [("db-0001", True)]
+
+
+def test_a_persistent_learner_keeps_its_name_for_its_peers() -> None:
+    assert found(changed(bootstrapped(), "db-1", entry=entry("db-1", is_learner=True))) == []
+
+
+@BOTH
+def test_without_a_quorum_clients_reach_whom_they_reached(cluster: DesiredCluster) -> None:
+    state = bootstrapped(cluster, has_quorum=False)
+    name = NAMES[cluster.kind]
+    closed = pod(name, is_gated=True, is_existing_only=True, is_routed=False)
+
+    assert found(state) == []
+    assert found(changed(state, name, pod=closed)) == []
+    assert found(changed(state, name, entry=entry(name, is_learner=True))) == []
+
+
 RECOVERY = Recovery(
     generation=1,
     source=Survivor(name="db-0"),
