@@ -16,6 +16,9 @@ DELETE_CLAIMS = "/delete-claims"
 RESTORE_ANNOTATION = f"{GROUP}/restore"
 """On an EtcdCluster that serves: the requested restore in place (`recovery.in_place`)."""
 
+ADOPTABLE_ANNOTATION = f"{GROUP}/adoptable-by"
+"""On a Service of another namespace, or another EtcdCluster: the EtcdCluster that may adopt its members."""
+
 TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
 """On a claim: the token of the etcd cluster that it was created for."""
 

@@ -81,6 +81,7 @@ def _improbable(
         members=partial(PersistentMembers, image=wiring.own_image, repository=wiring.defaults.repository),
         owns_pod=persistent.owns_pod(caches),
         conflicting_cluster=_conflicting_cluster(other, or_equal=False),
+        all_clusters=(caches.clusters, other.clusters),
         peer_problem=memory.problem,
         peer_status=_peer_status_writer(wiring, caches, writes),
         backups_of=StoredBackups(
@@ -156,6 +157,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         members=EphemeralMembers,
         owns_pod=ephemeral.owns_pod,
         conflicting_cluster=_conflicting_cluster(other, or_equal=True),
+        all_clusters=(caches.clusters, other.clusters),
         tool_backups_of=tool_backups,
     )
     group = _cluster_group(wiring, "coreos-cluster", parts, other, to_cluster, answered)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Generic
+from typing import Any, Generic
 
 from etcd_operator.controllers.etcd_cluster.act import Actor
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts, ToolBackups
@@ -12,6 +12,7 @@ from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.members.cached import CachedMembers, PeerProblem
 from etcd_operator.controllers.etcd_cluster.members.protocol import NewMembers, OwnsPod
+from etcd_operator.controllers.etcd_cluster.observe.consents import Consents
 from etcd_operator.controllers.etcd_cluster.observe.nodes import Nodes
 from etcd_operator.controllers.etcd_cluster.observe.observer import (
     ConflictingCluster,
@@ -34,6 +35,7 @@ from etcd_operator.controllers.shared.passes import cluster_reporter
 from etcd_operator.controllers.shared.unreadable import Unreadables
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.keys import Key
+from etcd_operator.kube.informer import Informer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,7 @@ class Parts(Generic[Cluster]):
     members: NewMembers
     owns_pod: OwnsPod
     conflicting_cluster: ConflictingCluster
+    all_clusters: tuple[Informer[Any], ...]  # of both groups
     peer_problem: PeerProblem = lambda _: None
     peer_status: PeerStatusWriter | None = None
     tool_backups_of: Callable[[Cluster, ClusterState], ToolBackups] = no_tool_backups
@@ -104,6 +107,7 @@ class Parts(Generic[Cluster]):
             expectations=self.writes.expectations,
             clock=wiring.clock,
             conflicting_cluster=self.conflicting_cluster,
+            consents=Consents(client=wiring.client, clusters=self.all_clusters),
             is_node_lost=Nodes(wiring.client, wiring.clock).is_lost,
             owns_pod=self.owns_pod,
             absences=Absences(

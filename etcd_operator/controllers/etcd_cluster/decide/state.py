@@ -50,6 +50,8 @@ class ClusterState:
     rejected: tuple[tuple[str, Rejection], ...] = ()
     # peer URLs of the members to adopt that members of this resource would have, too
     clashes: tuple[str, ...] = ()
+    # who has not consented to the adoption that is asked for or under way, and how; empty if nobody has to
+    unconsented: str = ""
     unlabelled: tuple[Unlabelled, ...] = ()  # pods of its members that lack labels
     # what another operator created for members of a cluster of this name, each as kind and name
     predecessors: tuple[str, ...] = ()

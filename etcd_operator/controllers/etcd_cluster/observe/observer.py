@@ -29,6 +29,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client
 from etcd_operator.controllers.etcd_cluster.manifests.budget import is_as_desired
 from etcd_operator.controllers.etcd_cluster.members.cached import CachedMembers
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnsPod
+from etcd_operator.controllers.etcd_cluster.observe.consents import Consents
 from etcd_operator.controllers.etcd_cluster.observe.labels import unlabelled
 from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.observe.slots import PagesNeeded
@@ -73,6 +74,7 @@ class Observer(Generic[Cluster]):
     expectations: Expectations
     clock: Clock
     conflicting_cluster: ConflictingCluster
+    consents: Consents
     is_node_lost: IsNodeLost
     owns_pod: OwnsPod
     absences: Absences
@@ -124,7 +126,7 @@ class Observer(Generic[Cluster]):
             age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
         )
-        state = self.readings(key, state)
+        state = self.readings(key, replace(state, unconsented=self.consents.missing(state)))
         state = extended(
             state,
             missed,

@@ -177,6 +177,8 @@ def hold(state: ClusterState) -> Plan | None:
     """
     if not state.persisted.is_adopting:
         return None
+    if state.unconsented and state.desired.adopt is not None and state.desired.adopt.mode != "Leave":
+        return Plan.hold("AdoptionRefused", state.unconsented, requeue_after=RECHECK)
     if state.desired.adopt is None:
         return Plan.hold(
             "AdoptionStopped",

@@ -31,7 +31,8 @@ def refusal(state: ClusterState) -> str:
     """Why; empty if nothing speaks against it."""
     found = answers(state)
     return (
-        problems_of(state)
+        state.unconsented  # first: whether anything answers there is not for everyone to know
+        or problems_of(state)
         or next((reason for check in _CHECKS if (reason := check(found))), "")
         or _without_quorum(state)
         or _too_few(state, found)
