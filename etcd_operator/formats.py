@@ -3,6 +3,9 @@
 import re
 from datetime import UTC, datetime
 
+CORRUPT_ALARM = "taken while etcd reported corrupt data (alarm CORRUPT), so its data may be wrong"
+"""What is said of a backup that is marked as such."""
+
 # Numbers and durations for people
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

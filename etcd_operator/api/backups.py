@@ -141,6 +141,8 @@ class BackupStatus(Value, frozen=True, kw_only=True):
     etcd_version: str = ""  #: The version of etcd that sent the snapshot.
     #: etcd's ID of the cluster, in hexadecimal.
     cluster_id: str = msgspec.field(default="", name="clusterID")
+    #: Whether an alarm CORRUPT was raised when the backup was taken, so that its data may be wrong.
+    corrupt_alarm: bool = False
     #: How the backup is verified. The condition Verified has the result.
     verification: Verification | None = None
     conditions: tuple[Condition, ...] = ()  #: The current state of this object.

@@ -67,5 +67,7 @@ class ClusterBackupStatus(Value, frozen=True, kw_only=True):
     #: etcd's ID of the cluster in the newest backup, in hexadecimal.
     cluster_id: str = msgspec.field(default="", name="clusterID")
     took: float = 0.0  #: The seconds that the newest backup took; absent if that is not known.
+    #: Whether the newest backup was taken while an alarm CORRUPT was raised, so that its data may be wrong.
+    corrupt_alarm: bool = False
     count: int = 0  #: The number of backups.
     total_size: int = 0  #: The total size of all backups in bytes.

@@ -151,6 +151,7 @@ class _Transfer:
             compression=self._options.compression,
             encryption="AES-256-GCM" if key is not None else "",
             key_id=key.id if key is not None else "",
+            corrupt_alarm=source.has_corrupt_alarm,
             quorum=source.has_quorum,
             series=self._options.series,
             owner=self._options.owner,

@@ -51,6 +51,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     compression: Compression = ""
     encryption: Cipher = ""
     key_id: KeyID = msgspec.field(default="", name="keyID")  # of the key that encrypted it, else empty
+    corrupt_alarm: bool = False  # an alarm CORRUPT was raised: whose data is wrong is not known
     quorum: bool = True  # if no quorum confirmed a read before the snapshot, the last writes may be missing
     series: SeriesName = ""  # which other backups it is counted with when old ones are removed
     owner: Owner = ""  # the UID of the EtcdCluster whose backup tool stored it, else empty

@@ -11,6 +11,9 @@ another etcd cluster (after a recovery, or if a cluster is created again), and c
 A backup is surplus if there are `max_count` newer ones, or if it is more than `max_age` older than the newest
 one. The newest is never surplus, and neither is one that is named.
 
+A backup that was taken while an alarm CORRUPT was raised may have the wrong data. It does not count as a
+newer one, and while it is the newest itself, nothing is surplus.
+
 Where a person restores a member in place, with the same URLs and token, revisions go back and the ID of the
 etcd cluster stays the same; and clocks of nodes are wrong. Then the order is wrong, and would make each new
 backup surplus. So the `max_count` backups that were written last are never surplus by count, and the last one
@@ -20,7 +23,8 @@ not by age: by the clock of the store, which has nothing to do with either.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from itertools import accumulate
+from typing import Protocol, TypeVar
 
 from etcd_operator.archive.manifest import Manifest
 
@@ -94,6 +98,20 @@ class StoredBackup:
     modified: datetime  # when its object was written, by the clock of the store
 
 
+class HasManifest(Protocol):
+    """A backup of any kind."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """Its manifest."""
+
+
+def newer(ordered: Sequence[HasManifest]) -> tuple[int, ...]:
+    """For each backup, the newest being the first, how many newer ones count."""
+    counts = accumulate((not backup.manifest.corrupt_alarm for backup in ordered[:-1]), initial=0)
+    return tuple(counts)[: len(ordered)]
+
+
 def surplus(
     backups: Iterable[StoredBackup], policy: Policy, *, keep: Collection[str], now: datetime
 ) -> tuple[StoredBackup, ...]:
@@ -107,15 +125,15 @@ def surplus(
         return Stamp(backup.manifest.cluster_id, backup.manifest.revision, backup.manifest.time)
 
     placed = newest_first(backups, stamp, latest=now + AHEAD)
-    if not placed:
+    written = sorted((backup for _, backup in placed), key=lambda backup: backup.modified, reverse=True)
+    if not placed or placed[0][1].manifest.corrupt_alarm or written[0].manifest.corrupt_alarm:
         return ()
     newest = placed[0][1]
-    written = sorted((backup for _, backup in placed), key=lambda backup: backup.modified, reverse=True)
-    places = {backup.name: number for number, backup in enumerate(written)}
+    places = dict(zip((backup.name for backup in written), newer(written), strict=True))
     reference = min(now, newest.manifest.time, newest.modified)
     old = [
         backup
-        for number, (time, backup) in enumerate(placed)
+        for (time, backup), number in zip(placed, newer([each for _, each in placed]), strict=True)
         if backup.name not in keep and _is_surplus(policy, min(number, places[backup.name]), reference - time)
     ]
     return tuple(reversed(old))

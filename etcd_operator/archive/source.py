@@ -3,7 +3,8 @@
 Promises:
 - a backup contains every write that was acknowledged before it began: the member has answered a linearizable
   read right before its snapshot. Only with `without_quorum` can the last writes be missing;
-- never a learner, and never a member whose data etcd reports as corrupt;
+- never a learner, and never a member that an alarm CORRUPT names. While there is such an alarm, others may
+  have the wrong data as well: what is read then is marked (`Manifest.corrupt_alarm`);
 - a follower that is in step is preferred to the leader, whose disk and network the cluster needs;
 - all endpoints belong to one cluster.
 
@@ -38,6 +39,14 @@ class Source:
     endpoint: str
     status: Status
     has_quorum: bool
+
+    @property
+    def has_corrupt_alarm(self) -> bool:
+        """Whether an alarm CORRUPT is raised, whomever it names: the member may have the wrong data.
+
+        The status was read after everything else, from the member with the newest log.
+        """
+        return any(alarm.kind is AlarmKind.CORRUPT for alarm in self.status.alarms)
 
 
 def log_in(channels: Channels, endpoints: Iterable[str], user: str, password: str) -> str | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import flags, outcome, progress
 from etcd_operator.commands.flags import PLACES, new_name, open_place
 from etcd_operator.commands.outcome import Outcome, UsageError
-from etcd_operator.formats import bytes_text, counted
+from etcd_operator.formats import CORRUPT_ALARM, bytes_text, counted
 from etcd_operator.storage.urls import STALL_SECONDS
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def run(options: argparse.Namespace) -> Outcome:
         )
         if not chosen.has_quorum:
             outcome.report(f"warning: {chosen.endpoint} has no quorum, the last writes may be missing")
+        if chosen.has_corrupt_alarm:
+            outcome.report(f"warning: the backup is {CORRUPT_ALARM}")
         now, name = datetime.now(UTC), place.name
         if place.is_folder:
             name = new_name(place.store, name, now, is_framed=how.is_framed)

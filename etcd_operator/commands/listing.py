@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import outcome
 from etcd_operator.commands.flags import PLACES, open_folder
 from etcd_operator.commands.outcome import Outcome
-from etcd_operator.formats import bytes_text
+from etcd_operator.formats import CORRUPT_ALARM, bytes_text
 
 if TYPE_CHECKING:
     from etcd_operator.archive.catalog import Entry
@@ -73,9 +73,14 @@ def _text(found: Sequence["Entry"], below: int) -> str:
 
 
 def _note(entry: "Entry") -> str:
-    if entry.problem or entry.manifest is None or entry.manifest.quorum:
+    if entry.problem or entry.manifest is None:
         return entry.problem
-    return "taken without a quorum: the last writes may be missing"
+    notes = []
+    if not entry.manifest.quorum:
+        notes.append("taken without a quorum: the last writes may be missing")
+    if entry.manifest.corrupt_alarm:
+        notes.append(CORRUPT_ALARM)
+    return "; ".join(notes)
 
 
 def _row(entry: "Entry", below: int) -> tuple[str, ...]:

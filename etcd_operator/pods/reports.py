@@ -23,6 +23,7 @@ class BackupReport(Value, frozen=True, kw_only=True, omit_defaults=False):
     cluster_id: str = ""  # of etcd; empty if an earlier version of the tool reports
     size: int = 0  # of the snapshot in bytes
     sha256: str = ""  # of the stored object
+    corrupt_alarm: bool = False  # taken while an alarm CORRUPT was raised
     age: float = 0.0  # seconds since `time` by the clock of the tool
     took: float = 0.0  # seconds that storing it took, 0 if not known
 

@@ -52,6 +52,7 @@ def test_the_json_has_the_documented_fields() -> None:
         "compression": "",
         "encryption": "",
         "keyID": "",
+        "corruptAlarm": False,
         "quorum": True,
         "series": "",
         "owner": "",

@@ -24,10 +24,19 @@ MANIFEST = Manifest(
 )
 
 
-def backup(revision: int, hours: float, *, cluster: str = "a", modified: float | None = None) -> StoredBackup:
+def backup(
+    revision: int,
+    hours: float,
+    *,
+    cluster: str = "a",
+    modified: float | None = None,
+    is_doubtful: bool = False,
+) -> StoredBackup:
     time = NOON + timedelta(hours=hours)
     written = time if modified is None else NOON + timedelta(hours=modified)
-    manifest = msgspec.structs.replace(MANIFEST, cluster_id=cluster * 16, revision=revision, time=time)
+    manifest = msgspec.structs.replace(
+        MANIFEST, cluster_id=cluster * 16, revision=revision, time=time, corrupt_alarm=is_doubtful
+    )
     return StoredBackup(name=f"{cluster}-{revision}", manifest=manifest, modified=written)
 
 
@@ -115,3 +124,21 @@ def test_the_only_backup_is_never_removed() -> None:
     for policy in (Policy(max_count=1, max_age=1), Policy(max_count=0)):
         assert names([backup(5, -9999)], policy) == []
     assert names([], Policy(max_count=1)) == []
+
+
+def test_nothing_is_removed_while_the_newest_was_taken_under_an_alarm_corrupt() -> None:
+    doubtful = backup(101, 0, is_doubtful=True)
+    for policy in (Policy(max_count=1), Policy(max_age=1)):
+        assert names([*DAY, doubtful], policy) == []
+    late = backup(101, 0, modified=-5, is_doubtful=True)
+    assert names([*DAY, late], Policy(max_count=1)) == [], "it has the highest revision"
+    restored = backup(11, 1, is_doubtful=True)
+    assert names([*DAY, restored], Policy(max_count=1)) == [], "it was written last"
+
+
+def test_what_was_taken_under_an_alarm_corrupt_displaces_nothing() -> None:
+    given = [*DAY, *(backup(102 + number, number, is_doubtful=True) for number in range(5)), backup(200, 9)]
+    assert names(given, Policy(max_count=3)) == ["a-9", "a-10"]
+    assert names([*given, backup(201, 10)], Policy(max_count=2)) == [
+        "a-9", "a-10", "a-100", "a-101", "a-102", "a-103", "a-104", "a-105", "a-106",
+    ]  # fmt: skip

@@ -120,6 +120,17 @@ def test_without_a_quorum_nothing_is_chosen_unless_wanted(fake: FakeEtcdCluster,
     assert (chosen.endpoint, chosen.has_quorum) == (fake.member("m0").endpoint, False)
 
 
+@pytest.mark.parametrize(("alarm", "is_marked"), [("CORRUPT", True), ("NOSPACE", False)])
+def test_what_is_read_under_an_alarm_corrupt_is_marked_whomever_it_names(
+    fake: FakeEtcdCluster, channels: Channels, alarm: str, *, is_marked: bool
+) -> None:
+    """A leader that is corrupt itself names its followers, or nobody (0)."""
+    assert not source.choose(channels, endpoints(fake)).has_corrupt_alarm
+    for member_id in (0, next(member.id for member in fake.members if member is not fake.leader)):
+        fake.alarms = {(member_id, alarm)}
+        assert source.choose(channels, endpoints(fake)).has_corrupt_alarm is is_marked
+
+
 def test_no_login_where_none_is_needed_and_without_an_answer(
     fake: FakeEtcdCluster, channels: Channels
 ) -> None:

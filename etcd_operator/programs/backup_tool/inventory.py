@@ -15,7 +15,7 @@ from datetime import datetime
 
 from etcd_operator.archive.catalog import Entry, State, entries
 from etcd_operator.archive.manifest import Manifest
-from etcd_operator.archive.retention import AHEAD, Stamp, newest_first
+from etcd_operator.archive.retention import AHEAD, Stamp, newer, newest_first
 from etcd_operator.formats import timestamp
 from etcd_operator.pods.reports import BackupReport
 from etcd_operator.storage.errors import AccessDenied
@@ -61,6 +61,7 @@ class ToolBackup:
             cluster_id=manifest.cluster_id,
             size=manifest.size,
             sha256=manifest.stored_sha256,
+            corrupt_alarm=manifest.corrupt_alarm,
             age=age,
             took=round(took, 1),
         )
@@ -100,13 +101,17 @@ class Inventory:
         return next((each for each in self.backups if each.manifest.cluster_id == cluster_id), None)
 
     def surplus(self, keep: int, *, running: str = "") -> tuple[ToolBackup, ...]:
-        """Those after the newest `keep`, the oldest first.
+        """Those after the newest `keep`, the oldest first; which of them count: see `archive.retention`.
 
         running: the etcd cluster that the caller takes for the one that runs. It may have been given up while
         it was cut off: what its successor has stored is no surplus.
         """
+        if self.newest is None or self.newest.manifest.corrupt_alarm:
+            return ()
         spared = self._of_successors(running)
-        return tuple(each for each in reversed(self.backups[keep:]) if each not in spared)
+        counted = zip(self.backups, newer(self.backups), strict=True)
+        old = [each for each, number in counted if number >= keep and each not in spared]
+        return tuple(reversed(old))
 
     def _of_successors(self, running: str) -> tuple[ToolBackup, ...]:
         """Backups of etcd clusters that have replaced this one, and the one of its own that shows that.

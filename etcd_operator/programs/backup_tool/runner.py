@@ -7,6 +7,7 @@ Promises:
   first, so that a manifest is left to name what remains to be done;
 - a listing may be late: nothing is removed because something else is missing in it, without a request for
   the missing object;
+- nothing is removed while the newest backup was taken under an alarm CORRUPT;
 - nothing is removed of an etcd cluster that has replaced this one, which may not know that;
 - an object that was left without a manifest by a process that was killed is removed when this process has
   seen it for `LEFTOVER_SECONDS`, since it keeps its name from being used.
@@ -107,7 +108,7 @@ class Runner:
         """
         store = self.open_store()
         found = self._listed(store)
-        for backup in found.surplus(0):
+        for backup in reversed(found.backups):
             _remove(store, backup)
         # Without a manifest nobody knows who stores it.
         unmarked = found.incomplete if not found.others else ()

@@ -110,6 +110,23 @@ def test_the_newest_are_kept(bed: Bed, etcd: FakeEtcdCluster) -> None:
     assert len(bed.files) == 6
 
 
+def test_nothing_is_removed_under_an_alarm_corrupt(bed: Bed, etcd: FakeEtcdCluster) -> None:
+    runner = bed.runner(keep=2)
+    grow(etcd, runner, 9, 10)
+    etcd.alarms = {(0, "CORRUPT")}
+    grow(etcd, runner, 11, 12)
+    doubtful = runner.load()
+    assert revisions(doubtful) == [12, 11, 10, 9]
+    assert doubtful.newest is not None
+    assert doubtful.newest.report().corrupt_alarm
+    assert not doubtful.surplus(1), "not even if fewer are to be kept"
+    etcd.alarms = set()
+    grow(etcd, runner, 13)
+    assert revisions(runner.load()) == [13, 12, 11, 10], "those two displace nothing"
+    grow(etcd, runner, 14)
+    assert revisions(runner.load()) == [14, 13]
+
+
 def test_fewer_are_kept_from_the_next_backup_on(bed: Bed, etcd: FakeEtcdCluster) -> None:
     grow(etcd, bed.runner(keep=5), 7, 8, 9)
     fewer = bed.runner(keep=1)
@@ -272,6 +289,13 @@ def test_cleaning_removes_the_backups_of_this_cluster_and_nothing_else(
         "v1/default/c-2/3.6.16_0000000000000005_etcd.backup",
         "v1/default/c-2/3.6.16_0000000000000005_etcd.backup.manifest.json",
     ]
+
+
+def test_cleaning_removes_what_was_taken_under_an_alarm_corrupt(bed: Bed, etcd: FakeEtcdCluster) -> None:
+    etcd.alarms = {(0, "CORRUPT")}
+    grow(etcd, bed.runner(), 9)
+    assert not bed.runner().clean().backups
+    assert bed.files == []
 
 
 def test_a_folder_that_is_gone_is_a_failure_not_an_empty_one(bed: Bed, tmp_path: Path) -> None:

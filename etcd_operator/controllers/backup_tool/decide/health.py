@@ -11,6 +11,7 @@ from etcd_operator.api.meta import Condition, condition_of
 from etcd_operator.controllers.backup_tool.decide.state import ToolPodState, ToolState
 from etcd_operator.controllers.shared.decide.backup_health import HEALTHY
 from etcd_operator.controllers.shared.decide.job_report import BACKUP_REASONS, LONGEST_MESSAGE, without_flags
+from etcd_operator.formats import CORRUPT_ALARM
 from etcd_operator.object_metrics import HEALTH, BackupMetrics
 from etcd_operator.pods.reports import LastFailure, ToolReport
 
@@ -74,6 +75,7 @@ def stored(previous: ClusterBackupStatus | None, report: ToolReport | None) -> C
         size=newest.size,
         etcd_version=newest.etcd_version,
         cluster_id=newest.cluster_id,
+        corrupt_alarm=newest.corrupt_alarm,
         took=newest.took or (previous.took if previous is not None and is_same else 0.0),
         count=report.count,
         total_size=report.total_size,
@@ -119,6 +121,9 @@ def _foreign(owner: str) -> Problem:
 
 def _fine(interval: int, facts: ToolFacts) -> str:
     message = f"a backup is taken every {interval} seconds"
+    newest = facts.report.newest if facts.report is not None else None
+    if newest is not None and newest.corrupt_alarm:
+        message += f"; no old one is removed, because the newest was {CORRUPT_ALARM}"
     if not facts.refused:
         return message
     return f"{message}, but spec.backup is not fully applied: {facts.refused}"[:LONGEST_MESSAGE]

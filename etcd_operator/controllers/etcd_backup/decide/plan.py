@@ -13,7 +13,7 @@ from etcd_operator.controllers.etcd_backup.decide.result import STORES, VERIFIES
 from etcd_operator.controllers.etcd_backup.decide.state import BackupState
 from etcd_operator.controllers.shared.decide.job_report import StoredManifest, TrialReport
 from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE, JobEnd, JobPod, JobState
-from etcd_operator.formats import bytes_text, counted
+from etcd_operator.formats import CORRUPT_ALARM, bytes_text, counted
 
 SOURCE_PATIENCE = 60.0
 """Seconds for which the cluster may be missing, or not have served yet: it may be created with its backup."""
@@ -258,6 +258,8 @@ def _completed(state: BackupState, pod: JobPod) -> BackupPlan:
         f"stored {url}: revision {manifest.revision}, {counted(manifest.keys, 'key')}, "
         f"{bytes_text(manifest.size)}, from {report.source} in {report.seconds:.1f} s"
     )
+    if manifest.corrupt_alarm:
+        message += f"; {CORRUPT_ALARM}"
     return BackupPlan(phase=COMPLETED, reason=STORED, message=message, manifest=manifest)
 
 

@@ -20,6 +20,7 @@ from etcd_operator.controllers.etcd_backup.decide.result import VERIFIES
 from etcd_operator.controllers.etcd_backup.decide.state import RESTORE, BackupState
 from etcd_operator.controllers.shared.decide.job_report import JobReport
 from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE, JobPod
+from etcd_operator.formats import CORRUPT_ALARM
 from etcd_operator.versions import restoring
 
 PENDING = "Pending"
@@ -108,4 +109,6 @@ def _proof(report: JobReport) -> str:
         )
         if not report.restore.has_compared_hash:
             text += " (HashKV not compared: that requires etcdutl 3.6 or newer)"
-    return f"{text}, in {report.seconds:.1f} s"
+    text += f", in {report.seconds:.1f} s"
+    is_doubtful = report.manifest is not None and report.manifest.corrupt_alarm
+    return f"{text}; but {CORRUPT_ALARM}" if is_doubtful else text

@@ -71,7 +71,13 @@ def plan(state: ScheduleState) -> SchedulePlan | None:
         since=made.since or since,
         recorded=found,
         surplus=surplus_objects(state),
-        prune=plan_prune(replace(state.prune, is_backing_up=bool(state.active) or made.start is not None)),
+        prune=plan_prune(
+            replace(
+                state.prune,
+                is_backing_up=bool(state.active) or made.start is not None,
+                doubtful=_doubtful(state),
+            )
+        ),
     )
 
 
@@ -89,16 +95,33 @@ def recorded(state: ScheduleState, since: datetime) -> datetime | None:
 
 
 def surplus_objects(state: ScheduleState) -> tuple[EtcdBackup, ...]:
-    """The EtcdBackups that have ended and are more than are kept, the oldest first."""
-    completed = _oldest(state, COMPLETED, but=state.successful_kept)
-    return completed + _oldest(state, FAILED, but=state.failed_kept)
+    """The EtcdBackups that have ended and are more than are kept, the oldest first.
+
+    Those that were taken under an alarm CORRUPT displace no others, and are kept in the same number.
+    """
+    completed, failed = _ended(state, COMPLETED), _ended(state, FAILED)
+    good = [each for each in completed if not each.status.corrupt_alarm]
+    doubtful = [each for each in completed if each.status.corrupt_alarm]
+    kept = state.successful_kept
+    return (*_oldest(good, kept), *_oldest(doubtful, kept), *_oldest(failed, state.failed_kept))
 
 
-def _oldest(state: ScheduleState, phase: str, *, but: int) -> tuple[EtcdBackup, ...]:
-    kept = [each for each in state.backups if each.status.phase == phase and not each.metadata.is_deleting]
+def _ended(state: ScheduleState, phase: str) -> list[EtcdBackup]:
+    """Those of a final phase, the oldest first."""
+    found = [each for each in state.backups if each.status.phase == phase and not each.metadata.is_deleting]
     # The Job of a verification would be deleted with its EtcdBackup.
-    ended = sorted((each for each in kept if not is_verifying(each)), key=in_order)
-    return tuple(ended[: max(0, len(ended) - but)])
+    return sorted((each for each in found if not is_verifying(each)), key=in_order)
+
+
+def _oldest(backups: list[EtcdBackup], but: int) -> list[EtcdBackup]:
+    return backups[: max(0, len(backups) - but)]
+
+
+def _doubtful(state: ScheduleState) -> str:
+    """The newest EtcdBackup that is completed, if it was taken under an alarm CORRUPT; empty otherwise."""
+    completed = [each for each in state.backups if each.status.phase == COMPLETED]
+    newest = max(completed, key=in_order, default=None)
+    return newest.metadata.name if newest is not None and newest.status.corrupt_alarm else ""
 
 
 def _at(state: ScheduleState, times: Cron, since: datetime) -> SchedulePlan:

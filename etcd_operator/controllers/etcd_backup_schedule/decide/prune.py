@@ -11,11 +11,11 @@ from typing import Literal
 
 from etcd_operator.controllers.shared.decide.job_report import LONGEST_MESSAGE, STORE_REASONS, without_flags
 from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState
-from etcd_operator.formats import counted
+from etcd_operator.formats import CORRUPT_ALARM, counted
 
 PRUNED_REASON, FAILED_REASON = "BackupsPruned", "PruneFailed"
 NO_BACKUP, PRUNING, PENDING, STOPPING = "NoBackup", "Pruning", "PodPending", "Stopping"
-NOT_STARTED = "NotStarted"
+NOT_STARTED, DATA_CORRUPT = "NotStarted", "DataCorrupt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,7 @@ class PruneState:
     done: str = ""  # the request that was carried out last, as in the status
     pending: str = ""  # what the pod of the Job waits for, as in the status
     is_backing_up: bool = False  # a backup runs, or begins
+    doubtful: str = ""  # the newest EtcdBackup, if it was taken under an alarm CORRUPT
     job: JobState | None = None
 
     @property
@@ -92,6 +93,9 @@ def _at_rest(state: PruneState) -> PrunePlan:
         return PrunePlan(act=act, verdict=None)
     if not state.request:
         return PrunePlan(verdict="Unknown", reason=NO_BACKUP, message="no backup has been completed yet")
+    if state.doubtful:
+        message = f"no old backup is removed: EtcdBackup {state.doubtful} was {CORRUPT_ALARM}"
+        return PrunePlan(verdict="False", reason=DATA_CORRUPT, message=message)
     if state.request == state.done or state.is_backing_up:
         return UNCHANGED
     return PrunePlan(act=PruneAct.CREATE if state.job is None else PruneAct.REMOVE)

@@ -216,6 +216,6 @@ def _newest(state: ScheduleState, recorded: str, *, is_verified: bool = False) -
 
 
 def _is_verified(status: BackupStatus) -> bool:
-    """Whether it was shown to be whole, at the level that was asked for."""
+    """Whether it was shown to be whole, at the level that was asked for, and is not known to be doubtful."""
     verdict = condition_of(status.conditions, BACKUP_VERIFIED)
-    return verdict is not None and verdict.status == "True"
+    return verdict is not None and verdict.status == "True" and not status.corrupt_alarm

@@ -20,6 +20,7 @@ class StoredManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     sha256: str
     etcd_version: str
     cluster_id: str = msgspec.field(name="clusterID")
+    corrupt_alarm: bool = False
 
 
 class TrialReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

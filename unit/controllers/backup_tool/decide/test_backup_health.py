@@ -18,6 +18,7 @@ from etcd_operator.controllers.backup_tool.decide.health import (
 from etcd_operator.controllers.backup_tool.decide.policy import NO_BACKUPS, Wanted
 from etcd_operator.controllers.backup_tool.decide.state import ToolState
 from etcd_operator.controllers.shared.decide.backup_health import HEALTHY, merged
+from etcd_operator.formats import CORRUPT_ALARM
 from etcd_operator.pods.reports import BackupReport, LastFailure, ToolReport
 from unit.controllers.backup_tool.decide.test_backup_tool_plan import IN_S3, POD, SETS, SETTLED
 
@@ -49,6 +50,16 @@ def test_a_recent_success_is_healthy_whatever_fails_now() -> None:
     assert judged(SETTLED, ToolFacts(report=REPORT, since_success=5.0)) == fine
     assert judged(SETTLED, failing) == fine
     assert judged(replace(SETTLED, pods=()), failing) == fine
+
+
+def test_a_backup_under_an_alarm_corrupt_is_reported() -> None:
+    marked = msgspec.structs.replace(REPORT, newest=msgspec.structs.replace(NEWEST, corrupt_alarm=True))
+    found = stored(None, marked)
+    assert found is not None
+    assert found.corrupt_alarm
+    status, _, message = judged(SETTLED, ToolFacts(report=marked, since_success=5.0))
+    assert status == "True"
+    assert message.endswith(f"; no old one is removed, because the newest was {CORRUPT_ALARM}")
 
 
 def test_another_cluster_that_stores_in_the_same_folder_is_reported() -> None:

@@ -1,5 +1,6 @@
 """What the status of an EtcdBackup reports, and what of it comes from the pod."""
 
+import msgspec
 import pytest
 
 from etcd_operator.api.backups import BackupStatus
@@ -7,9 +8,9 @@ from etcd_operator.archive.errors import SourceError
 from etcd_operator.controllers.etcd_backup.decide.result import failure
 from etcd_operator.controllers.etcd_backup.decide.status import status
 from etcd_operator.controllers.shared.decide.job_report import BACKUP_REASONS, JobReport, read
-from etcd_operator.formats import bytes_text
+from etcd_operator.formats import CORRUPT_ALARM, bytes_text
 from etcd_operator.storage.errors import StoreError
-from unit.controllers.etcd_backup.decide.test_backups import job, planned, pod, state
+from unit.controllers.etcd_backup.decide.test_backups import MANIFEST, job, planned, pod, state
 
 
 def test_the_status_of_a_failed_backup_has_no_figures() -> None:
@@ -26,6 +27,15 @@ def test_the_status_of_a_failed_backup_has_no_figures() -> None:
         ("Failed", "True"),
     ]
     assert {each.message for each in made.conditions} == {"no bucket b"}
+
+
+def test_what_was_taken_under_an_alarm_corrupt_is_marked() -> None:
+    for is_marked in (False, True):
+        manifest = msgspec.structs.replace(MANIFEST, corrupt_alarm=is_marked)
+        given = state(job(pod(exit_code=0, report=JobReport(manifest=manifest, seconds=1.0))))
+        made = status(BackupStatus(), given, planned(given), generation=1, now="2026-11-22T15:00:05Z")
+        assert (made.phase, made.corrupt_alarm) == ("Completed", is_marked)
+        assert all((CORRUPT_ALARM in each.message) is is_marked for each in made.conditions)
 
 
 def test_a_pass_without_news_writes_nothing() -> None:

@@ -22,6 +22,7 @@ from etcd_operator.controllers.etcd_backup.decide.status import status
 from etcd_operator.controllers.etcd_backup.decide.verification import plan
 from etcd_operator.controllers.shared.decide.job_report import JobReport, TrialReport
 from etcd_operator.controllers.shared.decide.job_state import START_PATIENCE, JobEnd, JobPod, JobState
+from etcd_operator.formats import CORRUPT_ALARM
 from etcd_operator.versions import restoring
 from unit.controllers.etcd_backup.decide.test_backups import MANIFEST, URL, job, pod
 from unit.controllers.etcd_backup.decide.test_backups import state as any_state
@@ -99,6 +100,12 @@ def test_a_decision(name: str) -> None:
     assert made.message
     assert "another EtcdBackup" not in made.message, "the backup exists"
     assert plan_to_store(given) is None
+
+
+def test_a_test_restore_does_not_show_that_the_data_of_a_marked_backup_is_right() -> None:
+    marked = msgspec.structs.replace(MANIFEST, corrupt_alarm=True)
+    message = planned(state(ended(msgspec.structs.replace(RESTORED, manifest=marked)))).message
+    assert message.endswith(f"in 1.5 s; but {CORRUPT_ALARM}")
 
 
 @pytest.mark.parametrize(

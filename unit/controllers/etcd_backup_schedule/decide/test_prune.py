@@ -41,6 +41,15 @@ ACTS = {
     ),
     "a new backup": (STATE, PrunePlan(act=PruneAct.CREATE)),
     "an edit": (replace(STATE, done="maxCount 4 after s3://b/one"), PrunePlan(act=PruneAct.CREATE)),
+    "the newest backup is doubtful": (
+        replace(STATE, doubtful="s-9"),
+        PrunePlan(
+            verdict="False",
+            reason="DataCorrupt",
+            message="no old backup is removed: EtcdBackup s-9 was taken while etcd reported corrupt data "
+            "(alarm CORRUPT), so its data may be wrong",
+        ),
+    ),
     "a backup runs": (replace(STATE, is_backing_up=True), UNCHANGED),
     "done": (replace(STATE, done=ONE), UNCHANGED),
     "done, and its Job is kept": (replace(STATE, done=ONE, job=DONE), UNCHANGED),

@@ -183,6 +183,8 @@ def test_the_last_verified_backup_is_not_the_last_success() -> None:
     )
     assert found.last_verified_url == "s3://b/s-20261122-1100"
     assert after(state("22 12:31", backups=both[1:]), found) == found, "its object may be deleted"
+    doubtful = (both[0], taken("22 12:00", verdict=PROVEN, corrupt_alarm=True))
+    assert after(state("22 12:32", backups=doubtful), found).last_verified_url == "s3://b/s-20261122-1100"
     both = (both[0], taken("22 12:00", verdict=PROVEN))
     assert after(state("22 12:32", backups=both), found).last_verified_url == "s3://b/s-20261122-1200"
 

@@ -8,6 +8,7 @@ import pytest
 
 from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import plan
+from etcd_operator.controllers.etcd_backup_schedule.decide.prune import PruneAct, PruneState
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduleState, due_of
 from etcd_operator.formats import timestamp
 from unit.controllers.etcd_backup_schedule.decide.schedules import at, planned, state, taken
@@ -223,6 +224,17 @@ def test_only_the_last_that_ended_are_kept(successful: int, failed: int, expecte
     )
     made = planned(state(backups=backups, successful_kept=successful, failed_kept=failed))
     assert [due_of(backup) for backup in made.surplus] == [at(each) for each in expected]
+
+
+def test_backups_under_an_alarm_corrupt_displace_no_others() -> None:
+    good = tuple(taken(f"20 0{hour}:00") for hour in range(4))
+    doubtful = tuple(taken(f"21 0{hour}:00", corrupt_alarm=True) for hour in range(4))
+    retention = PruneState(retention="maxCount 3", newest="s3://b/one")
+    made = planned(state(backups=good + doubtful, successful_kept=3, prune=retention))
+    assert made.surplus == (good[0], doubtful[0])
+    assert (made.prune.act, made.prune.reason) == (PruneAct.NOTHING, "DataCorrupt")
+    made = planned(state(backups=(*good, *doubtful, taken("21 09:00")), successful_kept=9, prune=retention))
+    assert made.prune.act is PruneAct.CREATE
 
 
 def test_the_oldest_is_the_one_that_was_created_first() -> None:
