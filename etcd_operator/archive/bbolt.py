@@ -9,11 +9,13 @@ A file is a sequence of pages of one size; numbers are little-endian, as on ever
     meta     pages 0 and 1: magic, version, page size, flags (4 each); root page, sequence, freelist,
              high-water mark, transaction, FNV-1a-64 of the bytes before (8 each)
 
-Positions count from their element. Keys of etcd's bucket `key` are revisions: 8 bytes main, `_`, 8 bytes sub,
-all big-endian, and `t` for a deletion.
+Positions count from their element. bbolt writes elements in the order of their keys, one behind the other.
+Keys of etcd's bucket `key` are revisions: 8 bytes main, `_`, 8 bytes sub, all big-endian, and `t` for a
+deletion.
 
 Free pages keep what they had when they were last used, and the pages that continue a large value may contain
-anything. So each page is noted as if it stood alone, and counts only if it is reachable from a root.
+anything. So each page is noted as if it stood alone, and counts only if it is reachable from a root. Whoever
+writes values to etcd may have made what they contain: nothing that is noted costs more than a page has bytes.
 """
 
 import struct
@@ -109,9 +111,10 @@ _OTHER, _BRANCH, _LEAF, _REVISIONS, _ROOTS = range(5)
 class Pages:
     """Fed with all pages in order; takes some 11 bytes for each, and 4 for each child of a branch."""
 
-    def __init__(self, page_size: int) -> None:
-        self._size = page_size
-        self._header = struct.Struct(f"<QHHI{page_size - PAGE.size}x")
+    def __init__(self, meta: Meta) -> None:
+        self._size, self._root = meta.page_size, meta.root
+        self._end = meta.pages * meta.page_size
+        self._header = struct.Struct(f"<QHHI{meta.page_size - PAGE.size}x")
         self._kinds = bytearray()
         self._counts = array("H")
         # Of a branch the place of its children; of a leaf the last revision, or the place of its record.
@@ -178,7 +181,7 @@ class Pages:
         place = len(self._children)
         try:
             self._children.extend(array("I", children(page)))
-        except (OverflowError, struct.error):
+        except (OverflowError, Damaged):
             return _OTHER, 0
         return _BRANCH, place
 
@@ -190,11 +193,16 @@ class Pages:
         flags, position, key_size, _ = _ELEMENT.unpack_from(block, element)
         size = self._size * (overflow + 1)
         if flags & _IS_BUCKET and overflow <= _MAX_ROOT_OVERFLOW:
-            return self._known(block, at, size)
+            return self._known(block, at, size) if self._may_be_of_root() else (_LEAF, 0)
         key = element + position
-        if key_size in _REVISION_SIZES and key + key_size <= at + size:
+        if key_size in _REVISION_SIZES and key + key_size <= min(at + size, self._end - self._begin):
             return self._known(block, key, _REVISION.size)
         return _LEAF, 0
+
+    def _may_be_of_root(self) -> bool:
+        """Whether the next page may be of the root bucket: it has only one page if that is a leaf."""
+        number = len(self)
+        return self._root >= number or self._kinds[self._root] == _BRANCH
 
     def _known(self, block: bytes, at: int, size: int) -> tuple[int, int]:
         """Kind and value by the bytes at `at`, or those of an unusable page until all bytes have come."""
@@ -222,8 +230,8 @@ class Pages:
             main, mark = _REVISION.unpack(data)
             return (_REVISIONS, main) if mark == b"_" else (_LEAF, 0)
         try:
-            record = _ROOT.pack(*_root(data))
-        except struct.error:  # a free page that was overwritten in part
+            record = _ROOT.pack(*_root(data, self._size))
+        except (Damaged, struct.error):  # a free page that was overwritten in part
             return _LEAF, 0
         self._roots += record
         return _ROOTS, len(self._roots) // _ROOT.size - 1
@@ -235,35 +243,54 @@ def malformed(page: int) -> Damaged:
 
 
 def children(page: bytes) -> list[int]:
-    """The child pages of a branch page. Raises `struct.error` if it counts more than it has."""
-    _, _, count, _ = PAGE.unpack_from(page)
-    positions = range(PAGE.size, PAGE.size + count * _BRANCH_CHILD.size, _BRANCH_CHILD.size)
-    return [_BRANCH_CHILD.unpack_from(page, at)[0] for at in positions]
+    """The child pages of a branch page. Raises `Damaged` if it counts more than it has."""
+    return [_BRANCH_CHILD.unpack_from(page, at)[0] for at in _table(page)]
+
+
+def _table(page: bytes) -> range:
+    """Where the elements of a page begin, of 16 bytes each. Raises `Damaged` if they are not in it."""
+    count = PAGE.unpack_from(page)[2] if len(page) >= PAGE.size else 0
+    end = PAGE.size + count * _ELEMENT.size
+    if end > len(page):
+        raise Damaged("a page of the database counts more elements than it has")
+    return range(PAGE.size, end, _ELEMENT.size)
 
 
 def elements(page: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Key and value of the elements of a leaf page."""
-    _, _, count, _ = PAGE.unpack_from(page)
-    for at in range(PAGE.size, PAGE.size + count * _ELEMENT.size, _ELEMENT.size):
+    """Key and value of the elements of a leaf page. Raises `Damaged`, also where elements share bytes."""
+    table = _table(page)
+    end = table.stop
+    for at in table:
         _, position, key_size, value_size = _ELEMENT.unpack_from(page, at)
-        key = at + position
-        yield page[key : key + key_size], page[key + key_size : key + key_size + value_size]
+        begin, value = at + position, at + position + key_size
+        if begin < end or value + value_size > len(page):
+            raise Damaged("an element of the database is not within its part of a page")
+        end = value + value_size
+        yield page[begin:value], page[value:end]
 
 
 def bucket(value: bytes) -> tuple[int, bytes]:
     """Root page of the bucket whose element has this value; if that is 0, the leaf page that follows.
 
-    Raises `struct.error` if the value is too short.
+    Raises `Damaged` if the value is too short.
     """
+    if len(value) < _BUCKET.size:
+        raise Damaged("a bucket of the database is not complete")
     root, _ = _BUCKET.unpack_from(value)
     return root, value[_BUCKET.size :]
 
 
-def _root(page: bytes) -> Root:
-    """What a leaf page of the root bucket contains. Raises `struct.error` if that makes no sense."""
-    record = Root()
+def _root(page: bytes, largest: int) -> Root:
+    """What a leaf page of the root bucket contains. Raises `Damaged`, `struct.error` if that makes no sense.
+
+    largest: bytes of an inline bucket; bbolt inlines what fits in a quarter of a page.
+    """
+    record, before = Root(), b""
     for name, value in elements(page):
         root, inline = bucket(value)
+        if name <= before or (not root and len(inline) > largest):
+            raise Damaged("the root bucket of the database is not what it should be")
+        before = name
         if name == b"key" and root:
             record = record._replace(key=root)
         elif name == b"key":

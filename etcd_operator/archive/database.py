@@ -86,7 +86,7 @@ class DatabaseScan:
         """Note all whole pages that have come."""
         if self._found is None:
             meta = newest_meta(lambda at: self._rest[at : at + META_END])
-            self._found = meta, Pages(meta.page_size)
+            self._found = meta, Pages(meta)
         meta, pages = self._found
         whole = len(self._rest) // meta.page_size * meta.page_size
         pages.add(self._rest[:whole])

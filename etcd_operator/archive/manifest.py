@@ -83,7 +83,7 @@ def manifest_name(name: str) -> str:
 
 def encode(manifest: Manifest) -> bytes:
     """The manifest as indented JSON, times in UTC. Raises `DamagedManifest` if `decode` would refuse it."""
-    in_utc = msgspec.structs.replace(manifest, time=manifest.time.astimezone(UTC))
+    in_utc = msgspec.structs.replace(manifest, time=_in_utc(manifest))
     data = msgspec.json.format(msgspec.json.encode(in_utc), indent=2) + b"\n"
     decode(data)
     return data
@@ -108,9 +108,19 @@ def decode(data: bytes) -> Manifest:
     manifest: Manifest = _read(data, Manifest)
     return msgspec.structs.replace(
         manifest,
+        time=_in_utc(manifest),
         cluster_id=without_padding(manifest.cluster_id),
         member_id=without_padding(manifest.member_id),
     )
+
+
+def _in_utc(manifest: Manifest) -> datetime:
+    try:
+        return manifest.time.astimezone(UTC)
+    except OverflowError as error:
+        raise DamagedManifest(
+            "this is not the manifest of a backup: its time is in no year of UTC"
+        ) from error
 
 
 def _read(data: bytes, kind: type[Any]) -> Any:

@@ -48,8 +48,11 @@ def _pages(endpoints: Collection[str], end: float) -> Iterable[MetricsPage]:
 
 def _page(endpoint: str, end: float) -> MetricsPage:
     body = _fetch(endpoint, end)
-    if body is None:
-        return UNREAD
+    return UNREAD if body is None else parsed(body)
+
+
+def parsed(body: bytes) -> MetricsPage:
+    """What a page reports; what makes no sense reports nothing."""
     return MetricsPage(
         leaders_seen=_counter(_LEADERS_SEEN, body),
         snapshots_saved=_counter(_SNAPSHOTS_SAVED, body),

@@ -29,7 +29,6 @@ from etcd_operator.pods.reports import ListedVoter
 
 _LENGTH = struct.Struct("<Q")
 _SIZE_MASK = (1 << 56) - 1
-_LARGEST_RECORD = 1 << 30
 _METADATA, _HARD_STATE = 1, 3
 
 _LARGEST_OVERFLOW = 1 << 10
@@ -74,11 +73,13 @@ def read_log(file: Path) -> LogState:
 
 
 def _records(source: BinaryIO) -> Iterator[pb.LogRecord]:
+    left = os.fstat(source.fileno()).st_size
     while len(head := source.read(_LENGTH.size)) == _LENGTH.size:
         (length,) = _LENGTH.unpack(head)
         size = length & _SIZE_MASK
         padding = (length >> 56) & 7 if length >> 63 else 0
-        if not 0 < size < _LARGEST_RECORD:
+        left -= _LENGTH.size + size + padding
+        if size == 0 or left < -padding:  # Python would allocate whatever is claimed
             return
         data = source.read(size + padding)
         if len(data) < size:
@@ -114,7 +115,7 @@ def read_database(file: Path) -> Stored:
         try:
             decode = decoder(_StoredMember).decode
             found = [decode(text) for _, text in tree.bucket(buckets.get(b"members", b""))]
-        except (msgspec.DecodeError, struct.error) as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise Damaged("the list of members in the database cannot be read") from error
         corrupt = _corrupt(tree, buckets.get(b"alarm", b""))
         auth = buckets.get(b"auth", b"")
@@ -132,7 +133,7 @@ def _corrupt(tree: "_Tree", bucket: bytes) -> tuple[str, ...]:
         return ()
     try:
         alarms = [pb.AlarmMember.FromString(key) for key, _ in tree.bucket(bucket)]
-    except (DecodeError, struct.error) as error:
+    except DecodeError as error:
         raise Damaged("the alarms in the database cannot be read") from error
     return tuple(hex_id(alarm.memberID) for alarm in alarms if alarm.alarm == pb.AlarmType.CORRUPT)
 
@@ -143,18 +144,18 @@ class _Tree:
     def __init__(self, file: int) -> None:
         self._file = file
         meta = bbolt.newest_meta(lambda at: self._read(at, bbolt.META_END))
-        self._size, self.root = meta.page_size, meta.root
+        self._size, self._pages, self.root = meta.page_size, meta.pages, meta.root
+        self._seen: set[int] = set()
 
     def bucket(self, value: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Key and value of what is in a bucket, whose element has this value."""
-        try:
-            root, inline = bbolt.bucket(value)
-        except struct.error:
-            raise Damaged("the database has no list of members") from None
+        if not value:
+            raise Damaged("the database has no list of members")
+        root, inline = bbolt.bucket(value)
         yield from self.elements(root) if root else bbolt.elements(inline)
 
     def elements(self, page: int, depth: int = 0) -> Iterator[tuple[bytes, bytes]]:
-        """Key and value of all elements of the tree at that page. Raises `Damaged`."""
+        """Key and value of all elements of the tree at that page, which is read once. Raises `Damaged`."""
         content = self._page(page)
         _, flags, _, _ = bbolt.PAGE.unpack_from(content)
         if flags == bbolt.IS_LEAF:
@@ -166,9 +167,11 @@ class _Tree:
             raise bbolt.malformed(page)
 
     def _page(self, page: int) -> bytes:
-        head = self._read(page * self._size, bbolt.PAGE.size)
+        is_new = page < self._pages and page not in self._seen
+        self._seen.add(page)
+        head = self._read(page * self._size, bbolt.PAGE.size) if is_new else b""
         if len(head) < bbolt.PAGE.size:
-            raise Damaged(f"the database refers to page {page}, which does not exist")
+            raise Damaged(f"the database refers to page {page}, which does not exist or is used twice")
         _, _, _, overflow = bbolt.PAGE.unpack(head)
         if overflow > _LARGEST_OVERFLOW:
             raise bbolt.malformed(page)

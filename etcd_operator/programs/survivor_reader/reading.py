@@ -38,10 +38,13 @@ _FOLLOWS = "it follows a leader"
 _BLOCK = 1 << 20
 _LARGEST_PAGE = 4 << 20
 
-_HAS_LEADER = re.compile(r"^etcd_server_has_leader (\S+)$", re.MULTILINE)
-_IS_LEARNER = re.compile(r"^etcd_server_is_learner (\S+)$", re.MULTILINE)
-_APPLIED = re.compile(r"^etcd_server_proposals_applied_total (\S+)$", re.MULTILINE)
-_RECEIVED = re.compile(r'^etcd_network_peer_received_bytes_total\{From="([0-9a-f]+)"\} (\S+)$', re.MULTILINE)
+_NUMBER = r"([0-9]{1,20}(?:\.[0-9]{1,20})?(?:e\+[0-9]{2})?)"
+_HAS_LEADER = re.compile(rf"^etcd_server_has_leader {_NUMBER}$", re.MULTILINE)
+_IS_LEARNER = re.compile(rf"^etcd_server_is_learner {_NUMBER}$", re.MULTILINE)
+_APPLIED = re.compile(rf"^etcd_server_proposals_applied_total {_NUMBER}$", re.MULTILINE)
+_RECEIVED = re.compile(
+    rf'^etcd_network_peer_received_bytes_total\{{From="([0-9a-f]{{1,16}})"\}} {_NUMBER}$', re.MULTILINE
+)
 _KEEPALIVE = "0"
 """What sends the messages by which connections are kept open, also between members without a leader."""
 
