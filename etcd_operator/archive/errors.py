@@ -30,6 +30,10 @@ class WrongKey(BackupError):
     """The backup is encrypted with a key that is not among those given."""
 
 
+class NotEncrypted(BackupError):
+    """Keys are given, but what is stored was not encrypted with any."""
+
+
 class BadKey(BackupError):
     """A file or directory of keys cannot be used; the message says why, without the key."""
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from etcd_operator.archive.authenticity import require_authentic
 from etcd_operator.archive.catalog import load
 from etcd_operator.archive.errors import Damaged, FetchError
 from etcd_operator.archive.keys import KeyRing
@@ -34,11 +35,11 @@ def fetch(
 ) -> Manifest:
     """Write the snapshot of the backup `name` to `target`; `on_progress` counts stored bytes.
 
-    Raises `FetchError`, `Damaged`, `NotABackup`, `UnknownFormat`, `WrongKey`, and the store's errors.
+    Raises `FetchError`, `Damaged`, `NotABackup`, `UnknownFormat`, `WrongKey`, `NotEncrypted`, and the store's
+    errors.
     """
     manifest = load(store, name)
-    if manifest.encryption:
-        keys.find(manifest.key_id)
+    require_authentic(name, manifest, keys)
     require(store, name, manifest)
     if os.path.lexists(target):
         raise FetchError(f"{target} exists already: choose another name, or delete it")

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from etcd_operator.archive import frames
+from etcd_operator.archive.authenticity import require_authentic
 from etcd_operator.archive.catalog import load
 from etcd_operator.archive.database import DatabaseScan, is_whole
 from etcd_operator.archive.errors import Damaged, NotABackup
@@ -56,7 +57,7 @@ class Restorable:
         """Write the plain snapshot to a new file. Only a file whose writing ended without an error is whole.
 
         What is in a snapshot that was verified is not looked at again: it has the same bytes.
-        Raises `Damaged`, `WrongKey`, the store's errors, and `OSError` of the file.
+        Raises `Damaged`, `WrongKey`, `NotEncrypted`, the store's errors, and `OSError` of the file.
         """
         with file.open("xb") as output:
             if self.manifest is None or not self.sha256:
@@ -67,11 +68,12 @@ class Restorable:
         return found
 
     def check(self, keys: KeyRing, *, on_progress: OnProgress = ignore_progress) -> Snapshot:
-        """Read everything, and keep nothing. Raises `Damaged`, `WrongKey`, and the store's errors."""
+        """Read everything, and keep nothing. Raises as `save`."""
         return self._verified(keys, on_progress, len)
 
     def _verified(self, keys: KeyRing, on_progress: OnProgress, write: Callable[[bytes], object]) -> Snapshot:
         if self.manifest is None:
+            require_authentic(self.name, None, keys)
             return self._same(self._read_plain(on_progress, write))
         for chunk in snapshot(self.store, self.name, self.manifest, keys, on_progress=on_progress):
             write(chunk)

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 from etcd_operator.archive import frames
+from etcd_operator.archive.authenticity import require_authentic
 from etcd_operator.archive.catalog import load
 from etcd_operator.archive.database import DatabaseScan, DatabaseSummary
 from etcd_operator.archive.errors import Damaged
@@ -22,8 +23,8 @@ from etcd_operator.storage.protocol import Store
 def verify(store: Store, name: str, keys: KeyRing, *, on_progress: OnProgress = ignore_progress) -> Manifest:
     """Read the backup `name` back and check everything.
 
-    Raises `Damaged` if it is not what its manifest describes, `NotABackup`, `UnknownFormat`, `WrongKey`, and
-    the store's errors.
+    Raises `Damaged` if it is not what its manifest describes, `NotABackup`, `UnknownFormat`, `WrongKey`,
+    `NotEncrypted`, and the store's errors.
     """
     manifest = load(store, name)
     for _ in snapshot(store, name, manifest, keys, on_progress=on_progress):
@@ -35,6 +36,7 @@ def snapshot(
     store: Store, name: str, manifest: Manifest, keys: KeyRing, *, on_progress: OnProgress = ignore_progress
 ) -> Iterator[bytes]:
     """The snapshot of the backup `name`, with all checks; see `verify` for the errors."""
+    require_authentic(name, manifest, keys)
     chunks = _read(store, name, manifest)
     if manifest.is_framed:
         chunks = stored(chunks, manifest)
@@ -51,6 +53,7 @@ def same(store: Store, name: str, manifest: Manifest, keys: KeyRing) -> Iterator
 
     That is enough where a snapshot with that SHA-256 was verified before. See `verify` for the errors.
     """
+    require_authentic(name, manifest, keys)
     yield from plain(stored(_read(store, name, manifest), manifest), manifest, keys)
 
 
@@ -72,10 +75,7 @@ def stored(chunks: Iterable[bytes], manifest: Manifest) -> Iterator[bytes]:
 
 
 def plain(chunks: Iterable[bytes], manifest: Manifest, keys: KeyRing) -> Iterator[bytes]:
-    """The snapshot from the stored bytes; `Damaged` if it is not the one that the manifest names.
-
-    Raises `WrongKey` before the first byte if `keys` cannot decrypt it.
-    """
+    """The snapshot from the stored bytes; `Damaged` if it is not the one that the manifest names."""
     decoded = _unframed(chunks, manifest, keys)
     if not manifest.is_framed:
         return decoded
@@ -93,8 +93,6 @@ def _read(store: Store, name: str, manifest: Manifest) -> Iterator[bytes]:
 def _unframed(chunks: Iterable[bytes], manifest: Manifest, keys: KeyRing) -> Iterator[bytes]:
     if not manifest.is_framed:
         return iter(chunks)
-    if manifest.encryption:
-        keys.find(manifest.key_id)
     return frames.decode(chunks, keys, compression=manifest.compression, encryption=manifest.encryption)
 
 

@@ -88,6 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Outcome:
     """Run the command."""
     from etcd_operator.archive import programs
+    from etcd_operator.archive.authenticity import require_authentic
     from etcd_operator.archive.restorable import find
     from etcd_operator.archive.restore import is_filled, is_restored, require_absent, restore
 
@@ -112,10 +113,9 @@ def run(options: argparse.Namespace) -> Outcome:
     tool = programs.find_tool(flags.programs(options))
     place = open_backup(options.url)
     source = find(place.store, place.name, sha256=options.sha256)
+    require_authentic(place.name, source.manifest, ring)
     if source.manifest is not None:
         tool.require(source.manifest.etcd_version)
-        if source.manifest.encryption:
-            ring.find(source.manifest.key_id)
     scratch = options.scratch_dir
     with served(options.progress_port, progress.of(options, "fetching", source.size)) as shown:
         found = restore(

@@ -9,7 +9,7 @@ from etcd_operator.archive.manifest import Manifest
 from etcd_operator.archive.programs import Etcdutl, find_tool
 from etcd_operator.archive.restorable import Snapshot, find
 from etcd_operator.archive.restore import NewMember, restore
-from unit.archive.samples import FaultyStore, folder, stored
+from unit.archive.samples import FaultyStore, folder, keys_of, stored
 from unit.archive.test_programs import program
 
 KEYS = KeyRing([EncryptionKey(bytes(range(32)))])
@@ -34,6 +34,7 @@ class Setting:
         self.parent = path / "out"
         self.parent.mkdir()
         self.data_dir = self.parent / "data"
+        self.keys = KeyRing()  # of the backup
         self.tool = self.install(COPY)
 
     def install(self, script: str, version: str = "3.6.16") -> Etcdutl:
@@ -43,13 +44,18 @@ class Setting:
         return find_tool(self.path / "bin")
 
     def backup(self, options: Options | None = None) -> Manifest:
+        self.keys = keys_of(options or Options())
         return stored(self.store, "one", options=options)
 
     def plain(self, data: bytes) -> None:
         (self.path / "store" / "one").write_bytes(data)
 
-    def restore(self, keys: KeyRing = KEYS, *, sha256: str = "", member: NewMember = MEMBER) -> Snapshot:
-        return restore(find(self.store, "one", sha256=sha256), self.data_dir, member, keys, self.tool)
+    def restore(
+        self, keys: KeyRing | None = None, *, sha256: str = "", member: NewMember = MEMBER
+    ) -> Snapshot:
+        source = find(self.store, "one", sha256=sha256)
+        ring = self.keys if keys is None else keys
+        return restore(source, self.data_dir, member, ring, self.tool)
 
     @property
     def database(self) -> bytes:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from etcd_operator.archive.catalog import State, entries
 from etcd_operator.archive.create import Options, create
+from etcd_operator.archive.keys import KeyRing
 from etcd_operator.archive.manifest import Manifest
 from etcd_operator.archive.source import Source
 from etcd_operator.etcd.values import Status
@@ -34,6 +35,11 @@ def snapshot(keys: int = 5, *, value: int = 3000, fill: bytes = b"v", begin: int
 def chunks(data: bytes, size: int = 32 * 1024) -> Iterator[bytes]:
     """The bytes in pieces, as etcd sends them."""
     return (data[at : at + size] for at in range(0, len(data), size))
+
+
+def keys_of(options: Options) -> KeyRing:
+    """The keys that a reader needs for what is stored so."""
+    return KeyRing([options.key] if options.key is not None else ())
 
 
 def states(store: Store) -> dict[str, State]:

@@ -18,7 +18,7 @@ from etcd_operator.archive.fetch import fetch
 from etcd_operator.archive.keys import EncryptionKey, KeyRing
 from etcd_operator.storage.errors import Unreachable
 from etcd_operator.storage.partial import write_all
-from unit.archive.samples import FaultyStore, flip, folder, snapshot, stored
+from unit.archive.samples import FaultyStore, flip, folder, keys_of, snapshot, stored
 
 KEYS = KeyRing([EncryptionKey(bytes(range(32)))])
 DATA = snapshot(3, value=1 << 20)
@@ -61,7 +61,7 @@ def test_the_file_is_the_snapshot_for_its_owner_alone(
 ) -> None:
     manifest = stored(store.inner, "one", DATA, options)
     seen: list[int] = []
-    assert fetch(store, "one", target, KEYS, on_progress=seen.append) == manifest
+    assert fetch(store, "one", target, keys_of(options), on_progress=seen.append) == manifest
     assert target.read_bytes() == DATA
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert list(target.parent.iterdir()) == [target]
@@ -75,10 +75,10 @@ def test_an_interrupted_fetch_continues_where_it_ended(
     stored(store.inner, "one", DATA, options)
     store.limit = 1_500_000
     with pytest.raises(Unreachable):
-        fetch(store, "one", target, KEYS)
+        fetch(store, "one", target, keys_of(options))
     assert not target.exists()
     store.limit = 1 << 40
-    fetch(store, "one", target, KEYS)
+    fetch(store, "one", target, keys_of(options))
     assert target.read_bytes() == DATA
     assert store.offsets == [0, 1_500_000]
 
@@ -90,7 +90,7 @@ def test_a_part_that_is_damaged_on_disk_is_fetched_again(
     manifest = stored(store.inner, "one", DATA)
     partial = target.with_name(f".snapshot.db.{manifest.stored_sha256[:16]}.partial")
     partial.write_bytes(change)
-    fetch(store, "one", target, KEYS)
+    fetch(store, "one", target, KeyRing())
     assert target.read_bytes() == DATA
 
 
@@ -100,7 +100,7 @@ def test_a_damaged_object_leaves_no_file(store: Interrupted, target: Path, optio
     path = target.parent.parent / "store" / "one"
     flip(path, -40)
     with pytest.raises(Damaged):
-        fetch(store, "one", target, KEYS)
+        fetch(store, "one", target, keys_of(options))
     assert not target.exists()
 
 
@@ -116,7 +116,7 @@ def test_a_file_is_never_replaced(store: Interrupted, target: Path, make: object
     stored(store.inner, "one")
     make(target)  # type: ignore[operator]
     with pytest.raises(FetchError, match="exists already: choose another name, or delete it"):
-        fetch(store, "one", target, KEYS)
+        fetch(store, "one", target, KeyRing())
 
 
 @pytest.mark.parametrize("has_links", [True, False])
@@ -134,7 +134,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(
         target.write_text("mine")
 
     with pytest.raises(FetchError, match="was created meanwhile"):
-        fetch(store, "one", target, KEYS, on_progress=appear)
+        fetch(store, "one", target, KeyRing(), on_progress=appear)
     assert target.read_text() == "mine"
 
 
@@ -144,7 +144,7 @@ def test_two_fetches_to_one_file_do_not_mix(store: Interrupted, target: Path) ->
     with partial.open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(FetchError, match="another process fetches"):
-            fetch(store, "one", target, KEYS)
+            fetch(store, "one", target, KeyRing())
 
 
 def test_too_little_space_is_noticed_before(
@@ -153,14 +153,14 @@ def test_too_little_space_is_noticed_before(
     stored(store.inner, "one", DATA)
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 20))  # type: ignore[attr-defined]
     with pytest.raises(FetchError, match="has 1 MiB free, and 4 MiB are needed: free some space"):
-        fetch(store, "one", target, KEYS)
+        fetch(store, "one", target, KeyRing())
 
 
 def test_a_folder_that_is_missing_keeps_nothing(store: Interrupted, tmp_path: Path) -> None:
     stored(store.inner, "one", DATA)
     target = tmp_path / "missing" / "snapshot.db"
     with pytest.raises(FetchError) as caught:
-        fetch(store, "one", target, KEYS)
+        fetch(store, "one", target, KeyRing())
     assert str(caught.value) == f"cannot write {target}: No such file or directory"
 
 
@@ -177,9 +177,9 @@ def test_a_full_disk_is_one_sentence_and_the_next_fetch_continues(
 
     monkeypatch.setattr(module, "write_all", full)
     with pytest.raises(FetchError, match=r"No space left on device\. What has arrived is kept"):
-        fetch(store, "one", target, KEYS)
+        fetch(store, "one", target, KeyRing())
     monkeypatch.setattr(module, "write_all", real)
-    fetch(store, "one", target, KEYS)
+    fetch(store, "one", target, KeyRing())
     assert target.read_bytes() == DATA
     assert store.offsets[1] > 0
 
@@ -192,7 +192,7 @@ def test_without_hard_links_the_file_is_renamed(
 
     stored(store.inner, "one", DATA)
     monkeypatch.setattr(module.os, "link", refuse)  # type: ignore[attr-defined]
-    fetch(store, "one", target, KEYS)
+    fetch(store, "one", target, KeyRing())
     assert target.read_bytes() == DATA
     assert list(target.parent.iterdir()) == [target]
 
@@ -214,12 +214,12 @@ def test_a_file_that_waits_for_the_data_gets_nothing(
         trap = partial
         monkeypatch.setattr(module.os, "geteuid", lambda: partial.stat().st_uid + 1)  # type: ignore[attr-defined]
     with pytest.raises(FetchError):
-        fetch(store, "one", target, KEYS)
+        fetch(store, "one", target, KeyRing())
     assert trap.read_bytes() == b""
 
 
 def test_a_part_that_others_may_read_becomes_private(store: Interrupted, target: Path) -> None:
     manifest = stored(store.inner, "one", DATA)
     target.with_name(f".snapshot.db.{manifest.stored_sha256[:16]}.partial").touch(0o666)
-    fetch(store, "one", target, KEYS)
+    fetch(store, "one", target, KeyRing())
     assert stat.S_IMODE(target.stat().st_mode) == 0o600

@@ -68,7 +68,7 @@ def test_a_framed_backup_needs_its_manifest(setting: Setting) -> None:
     setting.backup(Options(key=KEYS.newest))
     setting.store.delete(manifest_name("one"))
     with pytest.raises(NotABackup, match="compressed or encrypted backup without its manifest"):
-        setting.restore()
+        setting.restore(KeyRing())
     assert setting.has_nothing()
 
 
@@ -130,7 +130,7 @@ def test_an_object_that_is_deleted_meanwhile(setting: Setting) -> None:
     source = find(setting.store, "one")
     setting.store.delete("one")
     with pytest.raises(Damaged, match="deleted while it was read"):
-        restore(source, setting.data_dir, MEMBER, KEYS, setting.tool)
+        restore(source, setting.data_dir, MEMBER, setting.keys, setting.tool)
     with pytest.raises(NotABackup, match="there is no backup named one"):
         find(setting.store, "one")
 

@@ -12,7 +12,7 @@ import pytest
 from etcd_operator.archive.errors import RestoreError
 from etcd_operator.archive.restorable import find
 from etcd_operator.archive.restore import is_filled, restore
-from unit.archive.restoring import COPY, KEYS, MEMBER, Setting
+from unit.archive.restoring import COPY, MEMBER, Setting
 from unit.archive.samples import snapshot
 
 
@@ -124,6 +124,8 @@ def test_progress_of_both_steps(setting: Setting) -> None:
             (setting.path / "seen").touch()
 
     source, tool = find(setting.store, "one"), setting.tool
-    restore(source, setting.data_dir, MEMBER, KEYS, tool, on_stage=seen.append, on_progress=on_progress)
+    restore(
+        source, setting.data_dir, MEMBER, setting.keys, tool, on_stage=seen.append, on_progress=on_progress
+    )
     assert seen[: seen.index("restoring")] == ["fetching", size]
     assert seen[-1] == size

@@ -13,7 +13,7 @@ from etcd_operator.archive.errors import Damaged, WrongKey
 from etcd_operator.archive.keys import EncryptionKey, KeyRing
 from etcd_operator.archive.manifest import SUFFIX, encode
 from etcd_operator.archive.verify import verify
-from unit.archive.samples import FaultyStore, flip, folder, snapshot, stored
+from unit.archive.samples import FaultyStore, flip, folder, keys_of, snapshot, stored
 
 KEYS = KeyRing([EncryptionKey(bytes(range(32)))])
 FORMS = {"plain": Options(), "compressed": Options(compression="zstd"), "encrypted": Options(key=KEYS.newest)}
@@ -27,7 +27,7 @@ def test_one_changed_bit_is_found(tmp_path: Path, share: float, options: Options
     file = tmp_path / "one"
     flip(file, int(share * (file.stat().st_size - 1)))
     with pytest.raises((Damaged, WrongKey)):
-        verify(folder(tmp_path), "one", KEYS)
+        verify(folder(tmp_path), "one", keys_of(options))
 
 
 @forms
@@ -37,7 +37,7 @@ def test_a_truncated_object_is_found(tmp_path: Path, rest: int, options: Options
     content = (tmp_path / "one").read_bytes()
     (tmp_path / "one").write_bytes(content[:rest])
     with pytest.raises(Damaged, match="it was truncated or replaced"):
-        verify(folder(tmp_path), "one", KEYS)
+        verify(folder(tmp_path), "one", keys_of(options))
 
 
 @forms
@@ -48,10 +48,10 @@ def test_two_swapped_objects_of_one_size_are_found(tmp_path: Path, options: Opti
     (tmp_path / "one").write_bytes(two)
     if len(one) == len(two):
         with pytest.raises(Damaged, match="changed or replaced"):
-            verify(folder(tmp_path), "one", KEYS)
+            verify(folder(tmp_path), "one", keys_of(options))
     else:
         with pytest.raises(Damaged, match="truncated or replaced"):
-            verify(folder(tmp_path), "one", KEYS)
+            verify(folder(tmp_path), "one", keys_of(options))
 
 
 def test_a_foreign_object_with_a_manifest_that_fits_its_bytes_is_found(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_foreign_object_with_a_manifest_that_fits_its_bytes_is_found(tmp_path:
     (tmp_path / "one").write_bytes(foreign)
     (tmp_path / f"one{SUFFIX}").write_bytes(encode(changed))
     with pytest.raises(Damaged, match="not a database of etcd"):
-        verify(folder(tmp_path), "one", KEYS)
+        verify(folder(tmp_path), "one", KeyRing())
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_an_edited_manifest_is_found(tmp_path: Path, changes: dict[str, int], te
     changed = msgspec.structs.replace(manifest, **changes)
     (tmp_path / f"one{SUFFIX}").write_bytes(encode(changed))
     with pytest.raises(Damaged, match=text):
-        verify(folder(tmp_path), "one", KEYS)
+        verify(folder(tmp_path), "one", KeyRing())
 
 
 def test_an_object_that_is_deleted_before_or_while_it_is_read_is_found(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_an_object_that_is_deleted_before_or_while_it_is_read_is_found(tmp_path:
         (tmp_path / "one").unlink() if (method, name) == ("read", "one") else None
     )
     with pytest.raises(Damaged, match="deleted while it was read"):
-        verify(store, "one", KEYS)
+        verify(store, "one", KeyRing())
     with pytest.raises(Damaged, match="the object one is missing, only its manifest exists"):
-        verify(folder(tmp_path), "one", KEYS)
+        verify(folder(tmp_path), "one", KeyRing())
 
 
 def test_another_key_is_no_damage(tmp_path: Path) -> None:

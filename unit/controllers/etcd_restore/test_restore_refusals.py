@@ -21,6 +21,7 @@ FAILURES = (
     ("Damaged", 3, "BackupDamaged"),
     ("NotABackup", 1, "BackupMissing"),
     ("WrongKey", 1, "WrongKey"),
+    ("NotEncrypted", 1, "NotEncrypted"),
     ("AccessDenied", 1, "AccessDenied"),
     ("Other", 1, "RestoreFailed"),
 )

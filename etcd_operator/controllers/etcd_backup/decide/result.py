@@ -14,6 +14,7 @@ VERIFY_REASONS: Mapping[str, str] = {
     "NotABackup": "NotABackup",
     "UnknownFormat": "UnknownFormat",
     "WrongKey": "WrongKey",
+    "NotEncrypted": "NotEncrypted",
 }
 """The reasons for a verification. One that is not there is `VerificationFailed`."""
 

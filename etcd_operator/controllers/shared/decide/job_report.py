@@ -80,6 +80,7 @@ RESTORE_REASONS: Mapping[str, str] = {
     "DamagedManifest": "BackupDamaged",
     "UnknownFormat": "UnknownFormat",
     "WrongKey": "WrongKey",
+    "NotEncrypted": "NotEncrypted",
     "BadKey": "BadKey",
     "RestoreError": "VolumeFailed",
     "ProgramFailed": "RestoreFailed",
@@ -93,6 +94,7 @@ _INSTEAD: Mapping[str, str] = {
     "Pass --scratch-dir DIR with": "Its pod needs",
     "pass --etcd-bin DIR with": "its pod needs",
     "pass another --data-dir": "use another volume, or empty this one",
+    "read it without --encryption-keys": "restore it by its URL, without `encryption`",
     "pass a folder in it as --data-dir": "the data has to be in a folder in it",
 }
 
