@@ -97,7 +97,7 @@ def reported(message: str, kind: type[T]) -> T | None:
     """The document that a command left in the termination message of its container; None if that is none."""
     try:
         return decoder(kind).decode(message)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -5,7 +5,7 @@ import struct
 import time
 import tracemalloc
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -237,6 +237,7 @@ KNOWN = [
     ("database", counting_too_much(PLAIN)),
     ("database", overlapping_elements(PLAIN)),
     ("log", files.record(files.METADATA, b"\x08" + b"\x80" * 40)),
+    ("report", b'{"problem":' + b"[" * 4000),
     ("member list", b"\x12" + b"\xff" * 40),
 ]
 
@@ -244,7 +245,7 @@ KNOWN = [
 @pytest.mark.parametrize(("name", "data"), KNOWN)
 def test_known_attempts_do_no_harm(name: str, data: bytes, tmp_path: Path) -> None:
     make, _, allowed = PARSERS[name]
-    with pytest.raises(allowed):
+    with pytest.raises(allowed) if allowed else nullcontext():
         measured(make(tmp_path), data)
 
 
@@ -256,7 +257,7 @@ def test_edited_input_does_no_harm(name: str, tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", PARSERS)
 def test_much_edited_input_does_no_harm(name: str, tmp_path: Path) -> None:
-    fuzz(name, tmp_path, 3000)
+    fuzz(name, tmp_path, 500)
 
 
 def test_a_list_that_is_no_list_of_members_counts_as_none() -> None:

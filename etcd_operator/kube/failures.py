@@ -61,7 +61,7 @@ def parse_status(body: bytes | msgspec.Raw) -> Status:
     """The `Status` in `body`; its text as the message if it holds none."""
     try:
         return decoder(Status).decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return Status(message=bytes(body).decode("utf-8", "replace"))
 
 

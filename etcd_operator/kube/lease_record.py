@@ -51,7 +51,7 @@ class Lease(msgspec.Struct, frozen=True):
             return None
         try:
             holder = decoder(_Holder).decode(text)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return None
         return holder.pod if holder.identity == self.spec.holder_identity else None
 

@@ -71,5 +71,5 @@ def _call(what: str, address: tuple[str, int], token: str, deadline: float, kind
         raise NoReport(f"it answered with {status} ({quote})" if quote else f"it answered with {status}")
     try:
         return decoder(kind).decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise NoReport("its report cannot be read") from error

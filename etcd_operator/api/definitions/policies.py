@@ -6,7 +6,7 @@ rule of a CustomResourceDefinition cannot see annotations, so a policy refuses a
 policies fail open: if the API server cannot evaluate one, it ignores it.
 
 Writing EtcdPeers requires the permission `operate`, which only the operator's role grants; the
-policy for this fails closed (decision 017).
+policy for this fails closed (decision 017). EtcdBackups that a schedule owns require it, too.
 
 MutatingAdmissionPolicy requires Kubernetes 1.36; older API servers do not support it.
 """
@@ -15,9 +15,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from etcd_operator.api import coreos, improbable
+from etcd_operator.api.backup_schedules import KIND as SCHEDULE
 from etcd_operator.api.definitions.validations import OPERATOR_CREATES_PEERS
 from etcd_operator.api.restores import UID_ANNOTATION
-from etcd_operator.api.shared_keys import RECOVER_ANNOTATION, RESTORE_ANNOTATION
+from etcd_operator.api.shared_keys import ADOPTABLE_ANNOTATION, RECOVER_ANNOTATION, RESTORE_ANNOTATION
 
 Manifest = dict[str, Any]
 
@@ -55,6 +56,7 @@ def policies() -> tuple[Manifest, ...]:
         *_annotations_warning(),
         *_fill_resource_version(),
         *_operator_only(),
+        *_of_schedules(),
     )
 
 
@@ -69,7 +71,7 @@ def _size_warning(name: str, size: str, on: list[Manifest]) -> tuple[Manifest, M
     )
 
 
-FOR_USERS = (improbable.PAUSED_ANNOTATION, RECOVER_ANNOTATION, RESTORE_ANNOTATION)
+FOR_USERS = (improbable.PAUSED_ANNOTATION, RECOVER_ANNOTATION, RESTORE_ANNOTATION, ADOPTABLE_ANNOTATION)
 """The annotations of an EtcdCluster of `etcd.improbable.io` that a user sets."""
 
 _EARLIER = {
@@ -153,6 +155,19 @@ def _operator_only() -> tuple[Manifest, Manifest]:
         "reason": "Forbidden",
     }
     return _validating("peers", "Deny", [_improbable(_WRITES, "etcdpeers")], check, fails_open=False)
+
+
+def _of_schedules() -> tuple[Manifest, Manifest]:
+    """Only the operator creates EtcdBackups for a schedule, of which the schedule removes the oldest ones."""
+    owners = "metadata.?ownerReferences.orValue([])"
+    is_old = f"request.operation == 'UPDATE' && oldObject.{owners}.exists(o, o.uid == x.uid)"
+    check = {
+        "expression": f"object.{owners}.all(x, x.kind != '{SCHEDULE}' || ({is_old})) || {_MAY_OPERATE}",
+        "message": f"metadata.ownerReferences: only the operator creates EtcdBackups that an {SCHEDULE} owns "
+        f"(that requires the verb '{OPERATE}' on etcdpeers)",
+        "reason": "Forbidden",
+    }
+    return _validating("schedules", "Deny", [_improbable(_WRITES, "etcdbackups")], check)
 
 
 def _none_new(field: str, same: str) -> str:

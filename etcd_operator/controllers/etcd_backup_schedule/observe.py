@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from etcd_operator.api.backup_schedules import EtcdBackupSchedule, ScheduleSpec
+from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_backup_schedule.caches import ScheduleCaches
 from etcd_operator.controllers.etcd_backup_schedule.decide.cron import Cron
-from etcd_operator.controllers.etcd_backup_schedule.decide.spec import checked, described
+from etcd_operator.controllers.etcd_backup_schedule.decide.spec import checked, described, is_of_schedule
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduleState
 from etcd_operator.controllers.etcd_backup_schedule.pruner import observe_prune
 from etcd_operator.controllers.shared.job_reader import JobReader
@@ -44,6 +45,8 @@ class ScheduleObserver:
     def _observe(self, schedule: EtcdBackupSchedule) -> tuple[ScheduleState, ScheduleSpec | None]:
         metadata, previous = schedule.metadata, schedule.status
         spec, times, wrong = _parsed(schedule)
+        found = [each for each in self.caches.backups_of(metadata.uid) if is_of_schedule(each, metadata.name)]
+        own = [each for each in found if is_own(each, schedule)]
         state = ScheduleState(
             name=metadata.name,
             now=self.clock.now(),
@@ -53,9 +56,20 @@ class ScheduleObserver:
             is_deleting=metadata.is_deleting,
             known=previous.schedule if previous.observed_generation else None,
             since=moment(previous.since),
-            backups=self.caches.backups_of(metadata.uid),
+            backups=tuple(own),
+            others=tuple(each for each in found if each not in own),
         )
         return (_with_spec(state, spec) if spec is not None else state), spec
+
+
+def is_own(backup: EtcdBackup, schedule: EtcdBackupSchedule) -> bool:
+    """Whether the schedule would create it like this, or is on record to have created it last.
+
+    Whoever may create EtcdBackups can name any owner: one with another spec is not counted.
+    """
+    last = schedule.status.last_backup
+    is_last = last is not None and last.name == backup.metadata.name
+    return is_last or backup.spec == schedule.spec.get("backupTemplate")
 
 
 def _parsed(schedule: EtcdBackupSchedule) -> tuple[ScheduleSpec | None, Cron | None, str]:

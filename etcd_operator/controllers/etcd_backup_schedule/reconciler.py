@@ -22,6 +22,7 @@ from etcd_operator.controllers.etcd_backup_schedule.decide.metrics import (
 )
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import INVALID, SchedulePlan, plan
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import FAILED_REASON, PRUNED_REASON
+from etcd_operator.controllers.etcd_backup_schedule.decide.spec import is_of_schedule
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduleState, is_active
 from etcd_operator.controllers.etcd_backup_schedule.decide.status import (
     PRUNED,
@@ -31,11 +32,11 @@ from etcd_operator.controllers.etcd_backup_schedule.decide.status import (
     to_be_reported,
 )
 from etcd_operator.controllers.etcd_backup_schedule.manifests import schedule as render
-from etcd_operator.controllers.etcd_backup_schedule.observe import ScheduleObserver
+from etcd_operator.controllers.etcd_backup_schedule.observe import ScheduleObserver, is_own
 from etcd_operator.controllers.etcd_backup_schedule.pruner import Pruner
 from etcd_operator.controllers.etcd_backup_schedule.readers import being_read
 from etcd_operator.controllers.shared.decide.holds import BEHIND
-from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.controllers.shared.objects import NameConflict, Objects
 from etcd_operator.controllers.shared.passes import Passes
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import OperatorError
@@ -164,13 +165,25 @@ class _Pass:
             namespace=metadata.namespace,
             label_selector=f"{SCHEDULE_LABEL}={metadata.name}",
         )
-        return tuple(each for each in listing.whole() if each.metadata.controller_uid == metadata.uid)
+        return tuple(
+            each
+            for each in listing.whole()
+            if each.metadata.controller_uid == metadata.uid
+            and is_of_schedule(each, metadata.name)
+            and is_own(each, self.schedule)
+        )
 
     def _create(self, due: datetime) -> None:
         template = self.schedule.spec["backupTemplate"]
         body = render.scheduled_backup(self.schedule.metadata, template, due)
         if self.objects.create(resources.BACKUPS, body):
             self._event("Normal", "BackupStarted", f"created EtcdBackup {body['metadata']['name']}")
+            return
+        name = body["metadata"]["name"]
+        found = self.objects.find(resources.BACKUPS, name, EtcdBackup)
+        if found is not None and found.spec != template:
+            message = f"EtcdBackup {name} exists, and its spec is not that of this schedule: delete it"
+            raise NameConflict(message, is_passing=False)
 
     def _hold(self, made: SchedulePlan, reason: str, message: str) -> None:
         """Write why the EtcdBackup cannot be created."""

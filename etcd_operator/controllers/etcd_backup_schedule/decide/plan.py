@@ -107,10 +107,14 @@ def surplus_objects(state: ScheduleState) -> tuple[EtcdBackup, ...]:
 
 
 def _ended(state: ScheduleState, phase: str) -> list[EtcdBackup]:
-    """Those of a final phase, the oldest first."""
-    found = [each for each in state.backups if each.status.phase == phase and not each.metadata.is_deleting]
-    # The Job of a verification would be deleted with its EtcdBackup.
-    return sorted((each for each in found if not is_verifying(each)), key=in_order)
+    """Those of a final phase, the oldest first; before all, those that do not count."""
+    return [
+        each
+        for backups in (state.others, state.backups)
+        for each in sorted(backups, key=in_order)
+        # The Job of a verification would be deleted with its EtcdBackup.
+        if each.status.phase == phase and not each.metadata.is_deleting and not is_verifying(each)
+    ]
 
 
 def _oldest(backups: list[EtcdBackup], but: int) -> list[EtcdBackup]:

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
-from etcd_operator.api.backup_schedules import Retention, ScheduleSpec
-from etcd_operator.api.backups import PLACEHOLDER_PATTERN
+from etcd_operator.api.backup_schedules import SCHEDULED_ANNOTATION, Retention, ScheduleSpec
+from etcd_operator.api.backups import PLACEHOLDER_PATTERN, EtcdBackup
 from etcd_operator.api.definitions import schedule_validations as rules
 from etcd_operator.api.definitions.limits import LONGEST_LABEL, NAME_LENGTH
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.controllers.etcd_backup_schedule.decide.cron import Cron, cron
 from etcd_operator.controllers.shared.decide.backup_spec import problem
 from etcd_operator.errors import InvalidSpec
+from etcd_operator.formats import moment
 
 _DIGIT = "[0-9]"
 _VARYING: dict[str, Callable[[str], str]] = {
@@ -53,6 +54,15 @@ def described(spec: ScheduleSpec) -> str:
 def backup_name(schedule: str, due: datetime) -> str:
     """The name of the EtcdBackup of a time: one for each minute, so that no time is backed up twice."""
     return f"{schedule}-{due.astimezone(UTC):%Y%m%d-%H%M}"
+
+
+def is_of_schedule(backup: EtcdBackup, schedule: str) -> bool:
+    """Whether it has the name and the time that the schedule of this name would have given it."""
+    due = moment(backup.metadata.annotations.get(SCHEDULED_ANNOTATION, ""))
+    try:
+        return due is not None and backup.metadata.name == backup_name(schedule, due)
+    except OverflowError:  # at the ends of the calendar, in another time zone
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

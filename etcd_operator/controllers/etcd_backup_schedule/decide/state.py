@@ -54,7 +54,9 @@ class ScheduleState:
     is_verified: bool = False  # its backups are to be verified
     successful_kept: int = SUCCESSFUL_KEPT
     failed_kept: int = FAILED_KEPT
-    backups: tuple[EtcdBackup, ...] = ()
+    backups: tuple[EtcdBackup, ...] = ()  # as it would create them now, or the last one that it created
+    # Of an earlier template, or made by somebody else: they count for nothing, and are removed first.
+    others: tuple[EtcdBackup, ...] = ()
     prune: PruneState = NO_RETENTION  # what is known of the removal of old backups
 
     @property

@@ -288,7 +288,7 @@ def _failure(line: str) -> str:
     """The message of one line of etcd's log, if it is one of failure."""
     try:
         entry = decoder(dict[str, Any]).decode(line)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return ""
     if entry.get("level") not in ("error", "fatal", "panic"):
         return ""
