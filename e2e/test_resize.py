@@ -10,6 +10,7 @@ from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import Document, each_kind, ephemeral, persistent
 from e2e.support.measuring import assert_at_most
 from e2e.support.members import MORE_THAN_APPLIED, Members
+from e2e.support.newcomers import newcomers
 from e2e.support.proxy import put_whole
 from e2e.support.resizing import (
     GAP_SECONDS,
@@ -65,6 +66,21 @@ def test_a_member_joins_a_cluster_with_a_long_log_in_which_nobody_writes(space: 
     begin = time.monotonic()
     resize(space, document, 2)
     print(f"joined after {time.monotonic() - begin:.1f} s")
+
+
+def test_new_connections_reach_no_learner_and_no_member_that_stops(space: Space) -> None:
+    document = space.settled(ephemeral(version="3.5.34"))
+    with newcomers(space, document) as client:
+        for change in ({"size": 5}, {"version": "3.5.35"}, {"size": 3}):
+            began = time.monotonic()
+            client.go_on()
+            document = {**document, "spec": {**document["spec"], **change}}
+            space.kubectl.apply(document)
+            settle(space, document)
+            client.go_on()
+            print(f"{change}: {time.monotonic() - began:.1f} s, {client.done()} requests so far")
+        failed = client.failures()
+    assert not failed, failed
 
 
 @pytest.mark.capability("resize")

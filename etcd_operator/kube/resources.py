@@ -75,6 +75,9 @@ SECRETS = _core("secrets", "Secret")
 REPLICA_SETS = Resource(group="apps", version="v1", plural="replicasets", kind="ReplicaSet")
 JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job")
 BUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
+ENDPOINT_SLICES = Resource(
+    group="discovery.k8s.io", version="v1", plural="endpointslices", kind="EndpointSlice"
+)
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 CRDS = Resource(
     group="apiextensions.k8s.io",

@@ -185,6 +185,31 @@ class Service(Value, frozen=True, kw_only=True):
     spec: ServiceSpec = ServiceSpec()
 
 
+class EndpointTarget(Value, frozen=True, kw_only=True):
+    """The object behind an endpoint."""
+
+    uid: str = ""
+
+
+class Endpoint(Value, frozen=True, kw_only=True):
+    """Where a Service sends connections."""
+
+    target_ref: EndpointTarget | None = None
+
+
+class EndpointSlice(Value, frozen=True, kw_only=True):
+    """Some of the endpoints of a Service; `endpoints` is null where there are none."""
+
+    metadata: ObjectMeta
+    endpoints: tuple[Endpoint, ...] | None = None
+
+    @property
+    def pods(self) -> frozenset[str]:
+        """The UIDs of the pods behind them."""
+        found = (each.target_ref for each in self.endpoints or ())
+        return frozenset(target.uid for target in found if target is not None)
+
+
 class ClaimStatus(Value, frozen=True, kw_only=True):
     """A claim's status."""
 

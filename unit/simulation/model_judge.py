@@ -42,7 +42,19 @@ def judge(world: World, state: ClusterState, made: Plan) -> None:
         wrong += [
             f"{name} is taken out, but its data is there" for name in removed if _has_data(world, state, name)
         ]
+    touched = [*removed, *(action.name for action in replaced)]
+    wrong += [
+        f"clients are sent to {name}, which stops" for name in touched if _has_clients(world, state, name)
+    ]
     wrong += [text for action in made.actions if (text := _verdict(world, state, action, removed))]
+
+
+def _has_clients(world: World, state: ClusterState, name: str) -> bool:
+    """Whether clients may be sent to a member that serves, although there is another one."""
+    if world.is_persistent or not state.has_quorum:
+        return False
+    reached = {v.name for v in state.healthy_voters if v.name in world.pods and world.pods[v.name].is_routed}
+    return name in reached and len(reached) > 1
 
 
 def _has_data(world: World, state: ClusterState, name: str) -> bool:

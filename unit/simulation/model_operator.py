@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, RestoreFrom
+from etcd_operator.controllers.etcd_cluster.decide.facts.departing import departing
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts, PodProblem, Unlabelled
@@ -142,7 +143,9 @@ class Operator:
         backups = self.backups_of(state)
         found = extended(state, missed, situation, tool_backups=tool_backups, backups=backups)
         assert_kept(found)
-        return found
+        member = departing(found)  # between two observations all nodes learn what is reached no more
+        is_reached = member is not None and member.pod is not None and member.pod.is_routed
+        return replace(found, is_departing_reached=is_reached)
 
     def backups_of(self, state: ClusterState) -> BackupFacts:
         """What it knows of EtcdBackups: see `model_stored_operator`."""

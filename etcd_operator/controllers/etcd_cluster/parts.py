@@ -13,6 +13,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.members.cached import CachedMembers, PeerProblem
 from etcd_operator.controllers.etcd_cluster.members.protocol import NewMembers, OwnsPod
 from etcd_operator.controllers.etcd_cluster.observe.consents import Consents
+from etcd_operator.controllers.etcd_cluster.observe.departures import Departures
 from etcd_operator.controllers.etcd_cluster.observe.nodes import Nodes
 from etcd_operator.controllers.etcd_cluster.observe.observer import (
     ConflictingCluster,
@@ -118,6 +119,7 @@ class Parts(Generic[Cluster]):
                 may_act=wiring.may_act,
             ),
             awaited=UpgradeWaits(clock=wiring.clock),
+            departures=Departures(client=wiring.client, clock=wiring.clock),
             tool_backups_of=self.tool_backups_of,
             backups_of=self.backups_of,
             readings=self.readings,

@@ -65,6 +65,7 @@ REPLICA_SETS = Kind(
     group="apps", plural="replicasets", kind="ReplicaSet", has_status=True, has_generation=True
 )
 JOBS = Kind(group="batch", plural="jobs", kind="Job", has_status=True, has_generation=True)
+ENDPOINT_SLICES = Kind(group="discovery.k8s.io", plural="endpointslices", kind="EndpointSlice")
 BUDGETS = Kind(
     group="policy", plural="poddisruptionbudgets", kind="PodDisruptionBudget",
     has_status=True, has_generation=True, put_needs_version=True,
@@ -80,7 +81,7 @@ CRDS = Kind(
 
 BUILT_IN = (
     PODS, SERVICES, CLAIMS, VOLUMES, NODES, NAMESPACES, EVENTS, CONFIG_MAPS, SECRETS,
-    REPLICA_SETS, JOBS, BUDGETS, STORAGE_CLASSES, LEASES, CRDS,
+    REPLICA_SETS, JOBS, BUDGETS, ENDPOINT_SLICES, STORAGE_CLASSES, LEASES, CRDS,
     *(
         Kind(group=_ADMISSION, plural=plural, kind=kind, namespaced=False, has_generation=True)
         for plural, kind in (

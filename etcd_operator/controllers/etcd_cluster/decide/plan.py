@@ -18,6 +18,7 @@ from etcd_operator.controllers.etcd_cluster.decide.rules import (
     bootstrap,
     budget,
     claims,
+    depart,
     guard,
     learner,
     objects,
@@ -79,6 +80,7 @@ RULES: tuple[Rule, ...] = (
     adopt.proceed,  # no rule below knows of external members
     take_over.finish,  # the pods of another operator would outlive what is changed below
     budget.before_stop,  # no rule above may wait for a person while evictions are refused
+    depart.await_clients,  # right before them: a member that waits for something else keeps its clients
     scale.down,  # a member that is to be removed is not upgraded first
     recovery.offer_beside_upgrade,  # the next one reports an upgrade, and not what else can be done
     upgrade.roll,  # decides itself where missing members come first (`grows_first`)

@@ -8,6 +8,7 @@ in the same pod can never bootstrap again (docs/architecture.md, "Bootstrap").
 
 from dataclasses import dataclass
 
+from etcd_operator.controllers.etcd_cluster.decide.facts.departing import departing
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 
@@ -61,11 +62,11 @@ def routes(state: ClusterState) -> tuple[tuple[PodFacts, bool], ...]:
     """The pods whose labels need a change, each with whether clients may reach it from then on.
 
     None while the cluster is not to be acted on. The Service selects by labels of the pods. Clients do not
-    reach a learner, which refuses most requests, and a pod that never had the label gets it when its member
-    serves. A member that answers for another etcd cluster than the one on record would give clients another
-    cluster's data under this one's name: its pod loses the label, and gets it back when it answers for the
-    right cluster again. Nothing else of such a member is touched: a person has to decide which data to keep
-    (`rules.guard.split`).
+    reach a learner, which refuses most requests, nor a member that is to be stopped (`facts.departing`). A
+    pod without the label gets it when its member serves. A member that answers for another etcd cluster than
+    the one on record would give clients another cluster's data under this one's name: its pod loses the
+    label, and gets it back when it answers for the right cluster again. Nothing else of such a member is
+    touched: a person has to decide which data to keep (`rules.guard.split`).
 
     Only where a member of the cluster on record answers: otherwise the recorded ID may be wrong, and a
     Service without members serves nobody.
@@ -83,6 +84,10 @@ def routes(state: ClusterState) -> tuple[tuple[PodFacts, bool], ...]:
 
 def _may_be_reached(state: ClusterState, member: Member) -> bool | None:
     """Whether clients may reach it; None: nothing changes, as where no quorum answers."""
+    if member is departing(state):
+        return False
+    if member is state.upgrading_member:
+        return None  # it serves for a moment before it stops
     reason, _ = _verdict(state, member)
     if reason == LEARNER and not state.kind.has_member_services:
         return None  # its peers find it by the Service for clients

@@ -30,6 +30,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.budget import is_as_desire
 from etcd_operator.controllers.etcd_cluster.members.cached import CachedMembers
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnsPod
 from etcd_operator.controllers.etcd_cluster.observe.consents import Consents
+from etcd_operator.controllers.etcd_cluster.observe.departures import Departures
 from etcd_operator.controllers.etcd_cluster.observe.labels import unlabelled
 from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.observe.slots import PagesNeeded
@@ -79,6 +80,7 @@ class Observer(Generic[Cluster]):
     owns_pod: OwnsPod
     absences: Absences
     awaited: UpgradeWaits
+    departures: Departures
     readings: Readings  # adds what is read of members that answer nobody
     # what is known of a cluster's backup tool
     tool_backups_of: Callable[[Cluster, ClusterState], ToolBackups] = no_tool_backups
@@ -133,6 +135,7 @@ class Observer(Generic[Cluster]):
             absence=self.absences.missed_for(key, state),
             served_for=self.absences.served_for(key, state),
             awaited_for=self.awaited.seconds(key, state),
+            is_departing_reached=self.departures.is_reached(key, state),
         )
         return self._with_backups(cluster, state)
 
@@ -172,6 +175,7 @@ class Observer(Generic[Cluster]):
         self.prober.forget(key)
         self.absences.forget(key)
         self.awaited.forget(key)
+        self.departures.forget(key)
         self.readings.forget(key)
 
     def _with_node(self, desired: DesiredCluster, member: Member) -> Member:

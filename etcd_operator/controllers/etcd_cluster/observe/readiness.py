@@ -67,7 +67,7 @@ class ReadinessWriter(Generic[Cluster]):
         objects = self.writes.of(state.desired.key)
         with suppress(NotFound):  # deleted meanwhile
             objects.label(resources.PODS, pod, labels)
-            log.warning("routed" if is_open else "kept_from_clients", pod=str(objects.key(pod.name)))
+            log.info("routed" if is_open else "kept_from_clients", pod=str(objects.key(pod.name)))
 
     def _patch(self, state: ClusterState, update: ReadinessUpdate) -> RawObject:
         names = self.dialect.pod_keys

@@ -93,7 +93,7 @@ def _stop_next(state: ClusterState, pending: list[Member]) -> Step:
     member = max(pending, key=lambda voter: voter.ordinal)
     transferee = _transferee(state, member) if state.leader is member else None
     if upgrade is not None and _is_too_soon(state, upgrade, transferee):
-        return Step(message=waiting_for(upgrade.member, state.desired.version))
+        return Step(member=member, message=waiting_for(upgrade.member, state.desired.version))
     action: Action = ReplaceMember(name=member.name, version=state.desired.version)
     message = waiting_for(member.name, state.desired.version)
     if transferee is None:
