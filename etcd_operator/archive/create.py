@@ -17,6 +17,7 @@ from datetime import datetime
 
 from etcd_operator import __version__
 from etcd_operator.archive import frames
+from etcd_operator.archive.authenticity import authenticated
 from etcd_operator.archive.database import DatabaseScan, DatabaseSummary
 from etcd_operator.archive.errors import BackupError, Damaged, ManifestMissing, SnapshotDamaged, SnapshotOld
 from etcd_operator.archive.keys import EncryptionKey
@@ -66,7 +67,7 @@ def create(
     except StoreError:
         if not transfer.is_at(store, name):
             raise
-    manifest = transfer.manifest(source, time)
+    manifest = transfer.manifest(name, source, time)
     try:
         _check_stored(store, name, manifest)
         _write_manifest(store, name, manifest)
@@ -131,12 +132,13 @@ class _Transfer:
         except StoreError:
             return False
 
-    def manifest(self, source: Source, time: datetime) -> Manifest:
+    def manifest(self, name: str, source: Source, time: datetime) -> Manifest:
         """What was stored."""
         summary = self._ended()
         size, sha256 = self._stored()
         key = self._options.key
-        return Manifest(
+        made = Manifest(
+            name=name,
             operator_version=__version__,
             etcd_version=source.status.version,
             cluster_id=source.status.cluster_id,
@@ -156,6 +158,7 @@ class _Transfer:
             series=self._options.series,
             owner=self._options.owner,
         )
+        return authenticated(made, key) if key is not None else made
 
     def _plain(self) -> Iterator[bytes]:
         for block in counted(read_ahead(_blocks(self._snapshot)), self._on_progress):

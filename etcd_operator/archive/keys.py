@@ -8,6 +8,7 @@ To rotate, add a key under a later name; keep the old ones as long as backups ne
 import base64
 import binascii
 import hashlib
+import hmac
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ ADVICE = "make one with `openssl rand -base64 32`"
 
 _LIMIT = 1024
 _ID_SIZE = 16
+_MAC_INFO = b"etcd-operator manifest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,14 @@ class EncryptionKey:
     def id(self) -> str:
         """16 hexadecimal digits of the SHA-256 of the key; not secret."""
         return hashlib.sha256(self.secret).hexdigest()[:_ID_SIZE]
+
+    def mac(self, data: bytes) -> str:
+        """HMAC-SHA256 of `data` in hexadecimal, with a key that HKDF derives from this one for that alone."""
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        derived = HKDF(SHA256(), SIZE, None, _MAC_INFO).derive(self.secret)
+        return hmac.digest(derived, data, "sha256").hex()
 
 
 class KeyRing:

@@ -1,7 +1,7 @@
 """The manifest of a backup: a JSON object beside the stored object, written last.
 
-A backup exists once its manifest does. Manifests are not signed: hashes find damage, not a forger who may
-write to the store.
+A backup exists once its manifest does. Hashes find damage, not a forger who may write to the store: that does
+`mac`, which only a backup with encryption has (`authenticity`).
 """
 
 from datetime import UTC, datetime
@@ -23,6 +23,8 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
 KeyID = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{16})?\Z")]
 ID = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{1,16}\Z")]
 SHA256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+MAC = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?\Z")]
+ObjectName = Annotated[str, msgspec.Meta(max_length=4096)]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 SERIES_PATTERN = r"[A-Za-z0-9._/-]{0,256}"
 OWNER_PATTERN = r"[A-Za-z0-9._-]{0,253}"
@@ -53,6 +55,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     key_id: KeyID = msgspec.field(default="", name="keyID")  # of the key that encrypted it, else empty
     corrupt_alarm: bool = False  # an alarm CORRUPT was raised: whose data is wrong is not known
     quorum: bool = True  # if no quorum confirmed a read before the snapshot, the last writes may be missing
+    name: ObjectName = ""  # under which it was stored
+    mac: MAC = ""  # over all other fields, by a key that is derived from the one of `key_id`, else empty
     series: SeriesName = ""  # which other backups it is counted with when old ones are removed
     owner: Owner = ""  # the UID of the EtcdCluster whose backup tool stored it, else empty
 
@@ -83,17 +87,22 @@ def manifest_name(name: str) -> str:
 
 def encode(manifest: Manifest) -> bytes:
     """The manifest as indented JSON, times in UTC. Raises `DamagedManifest` if `decode` would refuse it."""
-    in_utc = msgspec.structs.replace(manifest, time=_in_utc(manifest))
-    data = msgspec.json.format(msgspec.json.encode(in_utc), indent=2) + b"\n"
+    data = msgspec.json.format(compact(manifest), indent=2) + b"\n"
     decode(data)
     return data
+
+
+def compact(manifest: Manifest) -> bytes:
+    """The manifest as JSON in one line, times in UTC: the same bytes for equal manifests."""
+    return msgspec.json.encode(msgspec.structs.replace(manifest, time=_in_utc(manifest)))
 
 
 def decode(data: bytes) -> Manifest:
     """Read a manifest.
 
     Raises `DamagedManifest` if it is not one, `UnknownFormat` if a newer operator wrote it. Fields that this
-    version does not know are ignored: a change that old readers must notice has a new format version.
+    version does not know are ignored: a change that old readers must notice has a new format version, and so
+    has a new field, because `mac` is computed over all fields.
     """
     found: _Format = _read(data, _Format)
     if found.format_version > FORMAT:

@@ -1,17 +1,21 @@
 """What a reader with keys accepts: only what somebody has stored who has them."""
 
+import shutil
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from etcd_operator.archive.create import Options
-from etcd_operator.archive.errors import NotEncrypted
+from etcd_operator.archive.errors import Damaged, NotEncrypted
 from etcd_operator.archive.fetch import fetch
 from etcd_operator.archive.keys import EncryptionKey, KeyRing
-from etcd_operator.archive.manifest import SUFFIX
+from etcd_operator.archive.manifest import SUFFIX, Manifest, decode, encode
 from etcd_operator.archive.restorable import find
 from etcd_operator.archive.verify import verify
-from unit.archive.samples import folder, snapshot, stored
+from unit.archive.samples import NOW, folder, snapshot, stored
 
 KEY = EncryptionKey(bytes(range(32)))
 KEYS = KeyRing([KEY])
@@ -43,3 +47,65 @@ def test_with_keys_no_snapshot_without_a_manifest_is_accepted(tmp_path: Path) ->
     with pytest.raises(NotEncrypted, match="one has no manifest, although keys are given"):
         find(store, "one").check(KEYS)
     assert find(store, "one").check(KeyRing()).revision == 6
+
+
+CHANGES: dict[str, Any] = {
+    "cluster_id": "c1",
+    "member_id": "c1",
+    "revision": 1 << 40,
+    "time": NOW + timedelta(days=1),
+    "sha256": "0" * 64,
+    "stored_sha256": "0" * 64,
+    "quorum": False,
+    "corrupt_alarm": True,
+    "name": "two",
+    "series": "another",
+    "owner": "another",
+    "etcd_version": "3.6.17",
+    "mac": "",
+}
+
+
+@pytest.mark.parametrize("field", CHANGES)
+def test_no_field_of_an_authenticated_manifest_can_be_changed(tmp_path: Path, field: str) -> None:
+    store = folder(tmp_path)
+    manifest = stored(store, "one", options=Options(key=KEY))
+    assert verify(store, "one", KEYS) == manifest
+    changed = msgspec.structs.replace(manifest, **{field: CHANGES[field]})
+    (tmp_path / f"one{SUFFIX}").write_bytes(encode(changed))
+    with pytest.raises(Damaged, match="the manifest of one was changed, or written by somebody without"):
+        verify(store, "one", KEYS)
+
+
+def copy(root: Path, name: str, to: str) -> None:
+    """Object and manifest under another name."""
+    (root / to).parent.mkdir(parents=True, exist_ok=True)
+    for suffix in ("", SUFFIX):
+        shutil.copy(root / f"{name}{suffix}", root / f"{to}{suffix}")
+
+
+@pytest.mark.parametrize("name", ["b/a/two", "b/one", "c/a/one"])
+def test_an_older_backup_does_not_pass_as_a_newer_one(tmp_path: Path, name: str) -> None:
+    store = folder(tmp_path)
+    stored(store, "b/a/one", options=Options(key=KEY))
+    copy(tmp_path, "b/a/one", name)
+    with pytest.raises(Damaged, match=f"{name} was stored as b/a/one: it was renamed, or put in the place"):
+        verify(store, name, KEYS)
+
+
+@pytest.mark.parametrize("name", ["one", "archive/b/a/one"])
+def test_a_copy_with_its_path_is_the_same_backup(tmp_path: Path, name: str) -> None:
+    store = folder(tmp_path)
+    stored(store, "b/a/one", options=Options(key=KEY))
+    copy(tmp_path, "b/a/one", name)
+    verify(store, name, KEYS)
+
+
+def test_the_code_does_not_depend_on_how_the_manifest_is_written(tmp_path: Path) -> None:
+    store = folder(tmp_path)
+    manifest = stored(store, "one", options=Options(key=KEY))
+    file = tmp_path / f"one{SUFFIX}"
+    file.write_bytes(msgspec.json.encode(dict(reversed(msgspec.json.decode(file.read_bytes()).items()))))
+    found: Manifest = decode(file.read_bytes())
+    assert found == manifest
+    verify(store, "one", KEYS)

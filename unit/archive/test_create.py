@@ -15,7 +15,17 @@ from etcd_operator.archive.keys import EncryptionKey, KeyRing
 from etcd_operator.archive.manifest import SUFFIX
 from etcd_operator.archive.verify import verify
 from etcd_operator.storage.errors import NameTaken, StoreError, StoreFull, Unreachable
-from unit.archive.samples import NOW, FaultyStore, chunks, folder, snapshot, source, states, stored
+from unit.archive.samples import (
+    NOW,
+    FaultyStore,
+    chunks,
+    folder,
+    keys_of,
+    snapshot,
+    source,
+    states,
+    stored,
+)
 
 NAME = "a/one.db"
 KEY = EncryptionKey(bytes(range(32)))
@@ -57,7 +67,7 @@ def test_what_is_stored_can_be_read_back(tmp_path: Path, options: Options) -> No
         else content
     )
     assert plain == data
-    assert verify(store, NAME, KeyRing([KEY])) == manifest
+    assert verify(store, NAME, keys_of(options)) == manifest
     assert files(tmp_path) == [NAME, NAME + SUFFIX]
 
 

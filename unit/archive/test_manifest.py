@@ -54,6 +54,8 @@ def test_the_json_has_the_documented_fields() -> None:
         "keyID": "",
         "corruptAlarm": False,
         "quorum": True,
+        "name": "",
+        "mac": "",
         "series": "",
         "owner": "",
     }
