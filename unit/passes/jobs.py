@@ -169,6 +169,12 @@ def container(name: str = "backup", /, **state: Any) -> Json:
     return {"containerStatuses": [{"name": name, "state": state}]}
 
 
+def beside_proxy(status: Json) -> Json:
+    """The same where a webhook has added a container that never ends."""
+    proxy = {"name": "istio-proxy", "state": {"running": {}}}
+    return {"phase": "Running", "containerStatuses": [*status["containerStatuses"], proxy]}
+
+
 def ended(document: Json | None, exit_code: int = 0, reason: str = "", name: str = "backup") -> Json:
     """The status of a pod whose command has ended with this report."""
     message = json.dumps(document) if document is not None else ""

@@ -17,6 +17,7 @@ from etcd_operator.controllers.etcd_backup.decide.status import status
 from etcd_operator.controllers.etcd_backup.manifests import backup_job
 from etcd_operator.controllers.etcd_backup.observe import BackupObserver, ObservedBackup
 from etcd_operator.controllers.shared.decide.holds import BEHIND
+from etcd_operator.controllers.shared.decide.job_state import LINGER, JobState
 from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.passes import Passes
@@ -44,12 +45,29 @@ class BackupReconciler:
     def _pass(self, backup: EtcdBackup, objects: Objects) -> Result:
         key = backup.metadata.key
         observed = self.observer.observe(backup, objects)
+        left = self._left(backup)
+        for job in left:
+            if job.lingering >= LINGER:
+                objects.remove(resources.JOBS, job)
         made = plan(observed.state) or verification.plan(observed.state)
         if made is not None:
-            return self._carry_out(observed, made, objects)
+            result = self._carry_out(observed, made, objects)
+            again = [seconds for seconds in (result.requeue_after, LINGER if left else None) if seconds]
+            return replace(result, requeue_after=min(again, default=None))
         self.passes.failures.passed(key)
+        if left:
+            return Result(requeue_after=LINGER)
         self.observer.jobs.forget(key)
         return Result()
+
+    def _left(self, backup: EtcdBackup) -> list[JobState]:
+        """The Jobs whose pods go on although all that they reported is recorded: they keep claims in use."""
+        metadata, status, jobs = backup.metadata, backup.status, self.observer.jobs
+        is_verified = status.verification is not None and bool(status.verification.completion_time)
+        done = {False: status.phase in (COMPLETED, FAILED), True: is_verified}
+        names = [backup_job.job_name(metadata, is_verification=which) for which in done if done[which]]
+        found = [jobs.cached(metadata.key, metadata.uid, name) for name in names]
+        return [job for job in found if job is not None and job.lingers and not job.is_terminating]
 
     def _carry_out(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> Result:
         match made.act:

@@ -7,7 +7,7 @@ from typing import Any
 from etcd_operator.api.backup_schedules import PRUNE_ANNOTATION
 from etcd_operator.api.restores import CLAIM_UID_ANNOTATION
 from etcd_operator.controllers.shared.decide.job_report import LONGEST_MESSAGE, read
-from etcd_operator.controllers.shared.decide.job_state import Evictions, JobEnd, JobPod, JobState
+from etcd_operator.controllers.shared.decide.job_state import LINGER, Evictions, JobEnd, JobPod, JobState
 from etcd_operator.controllers.shared.jobs import JobCaches, in_order
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.waits import Waits
@@ -76,7 +76,9 @@ class JobReader:
 
     def _state(self, key: Key, job: Job, pods: tuple[Pod, ...]) -> JobState:
         state, to_run = job_state(job, pods), _to_run(job.metadata.uid)
-        stopping, waited, progress = 0.0, 0.0, None
+        stopping, waited, lingering, progress = 0.0, 0.0, 0.0, None
+        if state.lingers:
+            lingering = self.waits.seconds(key, f"{state.pod} of {state.uid} to end")
         if state.is_stopping:
             stopping = self.waits.seconds(key, f"{state.uid} to stop")
         if state.is_running:
@@ -86,7 +88,14 @@ class JobReader:
         if state.pods and state.pods[-1].has_started and state.pods[-1].exit_code is None:
             progress = self.progress(key, pods[-1])
         age = self.waits.seconds(key, state.uid)
-        return replace(state, age=age, stopping=stopping, waited=waited, progress=progress)
+        return replace(
+            ended_by_command(state) if lingering >= LINGER else state,
+            age=age,
+            stopping=stopping,
+            waited=waited,
+            lingering=lingering,
+            progress=progress,
+        )
 
 
 def _to_run(uid: str) -> str:
@@ -135,6 +144,7 @@ def pod_state(pod: Pod) -> JobPod:
         has_started=container is not None and (ended is not None or container.state.running is not None),
         is_terminating=pod.metadata.is_deleting,
         has_failed=pod.status.phase == "Failed",
+        is_finished=pod.is_finished,
         waits_for=_pod_waits_for(pod, container),
         exit_code=ended.exit_code if ended is not None else None,
         reason=(ended.reason if ended is not None else "") or pod.status.reason,
@@ -149,6 +159,13 @@ def _end_of(job: Job) -> tuple[JobEnd, str]:
         if condition.status == "True" and condition.type in _ENDS:
             return _ENDS[condition.type], condition.message
     return JobEnd.RUNS, ""
+
+
+def ended_by_command(job: JobState) -> JobState:
+    """The Job as if Kubernetes had noted the end of its newest pod, whose command has ended."""
+    if job.end is not JobEnd.RUNS:
+        return job
+    return replace(job, end=JobEnd.FAILED if job.pods[-1].exit_code else JobEnd.SUCCEEDED)
 
 
 def _has_succeeded(pods: Sequence[JobPod]) -> bool:

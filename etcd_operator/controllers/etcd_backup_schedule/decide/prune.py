@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Literal
 
 from etcd_operator.controllers.shared.decide.job_report import LONGEST_MESSAGE, STORE_REASONS, without_flags
-from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState
+from etcd_operator.controllers.shared.decide.job_state import LINGER, JobEnd, JobState
 from etcd_operator.formats import CORRUPT_ALARM, counted
 
 PRUNED_REASON, FAILED_REASON = "BackupsPruned", "PruneFailed"
@@ -76,6 +76,8 @@ UNCHANGED = PrunePlan()
 def plan_prune(state: PruneState) -> PrunePlan:
     """What to do about old backups of a schedule with a valid spec. Deterministic, without side effects."""
     job = state.job
+    if job is not None and job.is_terminating and job.request == state.done:
+        return UNCHANGED  # its result stays
     if job is not None and job.is_terminating:
         return PrunePlan(verdict="Unknown", reason=STOPPING, message=f"Job {job.name} is being deleted")
     if job is not None and job.end is JobEnd.RUNS:
@@ -93,6 +95,8 @@ def _at_rest(state: PruneState) -> PrunePlan:
         return PrunePlan(act=act, verdict=None)
     if not state.request:
         return PrunePlan(verdict="Unknown", reason=NO_BACKUP, message="no backup has been completed yet")
+    if state.job is not None and state.job.lingering >= LINGER:
+        return PrunePlan(act=PruneAct.REMOVE)
     if state.doubtful:
         message = f"no old backup is removed: EtcdBackup {state.doubtful} was {CORRUPT_ALARM}"
         return PrunePlan(verdict="False", reason=DATA_CORRUPT, message=message)

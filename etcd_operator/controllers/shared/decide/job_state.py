@@ -23,6 +23,10 @@ LONGEST_PAUSE = 600.0
 """Seconds from an eviction to the next pod of the Job at most."""
 
 
+LINGER = 60.0
+"""Seconds within which Kubernetes notes the end of a pod; after that, another container keeps it running."""
+
+
 class JobEnd(Enum):
     """Whether Kubernetes counts a Job as ended."""
 
@@ -39,6 +43,7 @@ class JobPod:
     has_started: bool = False  # the container runs or has run
     is_terminating: bool = False
     has_failed: bool = False
+    is_finished: bool = False  # none of its containers will run again
     waits_for: str = ""  # why it has not started, as Kubernetes reports it
     exit_code: int | None = None  # None until the container has ended
     reason: str = ""  # Kubernetes' word for how the container or the pod ended
@@ -80,6 +85,7 @@ class JobState:
     age: float = 0.0  # seconds for which passes have seen it
     waited: float = 0.0  # seconds for which passes have seen that nothing of it runs
     stopping: float = 0.0  # seconds for which passes have seen that it `is_stopping`
+    lingering: float = 0.0  # seconds for which passes have seen that it `lingers`
     waits_for: str = ""  # why nothing of it runs
     report: JobReport | None = None  # of its newest pod that reported
     why: str = ""  # why it failed, as Kubernetes reports it of the newest pod or of the Job
@@ -96,6 +102,12 @@ class JobState:
         """Whether all of it that has not ended is being deleted."""
         left = [pod for pod in self.pods if not pod.has_ended]
         return all(pod.is_terminating for pod in left) if left else self.is_terminating
+
+    @property
+    def lingers(self) -> bool:
+        """Whether its command has ended, and its newest pod goes on: a webhook may have added a container."""
+        pod = self.pods[-1] if self.pods else None
+        return pod is not None and pod.exit_code is not None and not pod.is_finished
 
     @property
     def has_started(self) -> bool:
