@@ -10,6 +10,12 @@ import msgspec
 
 from etcd_operator.api.meta import ObjectMeta, Value, condition_of
 
+OOM_KILLED = "OOMKilled"
+"""Kubernetes' word for the end of a container for lack of memory."""
+
+BACK_OFF = "CrashLoopBackOff"
+"""Kubernetes' word for a container that ended, and is started again after a pause."""
+
 OUR_ANNOTATIONS = ("etcd.", "coreos.com/")
 """How the names of all annotations begin that the operator reads or writes."""
 
@@ -104,12 +110,27 @@ class EphemeralContainer(Value, frozen=True, kw_only=True):
     env: tuple[dict[str, Any], ...] = ()
 
 
+class Resources(Value, frozen=True, kw_only=True):
+    """The limits of a container."""
+
+    limits: dict[str, Any] = {}
+
+
+class Container(Value, frozen=True, kw_only=True):
+    """How much a container may use."""
+
+    name: str
+    resources: Resources = Resources()
+
+
 class PodSpec(Value, frozen=True, kw_only=True):
     """Where a pod runs, under which name, on which claims, its readiness gates, and what was added to it."""
 
     node_name: str = ""
     hostname: str = ""
     volumes: tuple[Volume, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
     readiness_gates: tuple[dict[str, str], ...] = ()
     ephemeral_containers: tuple[EphemeralContainer, ...] = ()
 
@@ -136,11 +157,26 @@ class Pod(_Lean, frozen=True, kw_only=True):
 
     def waits_for(self, *containers: ContainerStatus) -> str:
         """What the first of these containers that reports so waits for, or why the pod has no node."""
-        for waiting in (each.state.waiting for each in containers):
+        for each in containers:
+            waiting = each.state.waiting
+            if waiting is not None and waiting.reason == BACK_OFF and (memory := self.out_of_memory(each)):
+                return f"{OOM_KILLED}: {memory}"
             if waiting is not None and waiting.message:
                 return f"{waiting.reason}: {waiting.message}"
         unscheduled = self.unscheduled
         return f"{unscheduled.reason}: {unscheduled.message}" if unscheduled is not None else ""
+
+    def out_of_memory(self, status: ContainerStatus) -> str:
+        """That the last process of a container was killed for lack of memory; empty if it was not."""
+        ended = status.state.terminated or status.last_state.terminated
+        if ended is None or ended.reason != OOM_KILLED:
+            return ""
+        found = (*self.spec.containers, *self.spec.init_containers)
+        limits = next((each.resources.limits for each in found if each.name == status.name), {})
+        limit = limits.get("memory")
+        if limit is None:
+            return f"the container {status.name} was killed: its node ran out of memory"
+        return f"the container {status.name} was killed: it reached its memory limit of {limit}"
 
     @property
     def is_ready(self) -> bool:

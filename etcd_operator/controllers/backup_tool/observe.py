@@ -27,7 +27,7 @@ from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.errors import InvalidSpec, OperatorError
 from etcd_operator.formats import MIB, bytes_of
 from etcd_operator.keys import Key
-from etcd_operator.kube.views import Pod, ReplicaSet
+from etcd_operator.kube.views import OOM_KILLED, Pod, ReplicaSet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,9 +144,12 @@ def _waits_for(pod: Pod) -> str:
     containers = pod.status.container_statuses
     ends = (each.last_state.terminated for each in containers)
     ended = next((end for end in ends if end is not None), None)
+    memory = next(filter(None, map(pod.out_of_memory, containers)), "")
     waits = pod.waits_for(*pod.status.init_container_statuses, *containers)
     if waits or ended is None:
         return waits
+    if memory:
+        return f"{OOM_KILLED}: {memory}"
     return f"it ended with exit code {ended.exit_code}, see `kubectl logs {pod.metadata.name} --previous`"
 
 

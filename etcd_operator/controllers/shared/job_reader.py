@@ -148,7 +148,7 @@ def pod_state(pod: Pod) -> JobPod:
         waits_for=_pod_waits_for(pod, container),
         exit_code=ended.exit_code if ended is not None else None,
         reason=(ended.reason if ended is not None else "") or pod.status.reason,
-        message=pod.status.message,
+        message=(pod.out_of_memory(container) if container is not None else "") or pod.status.message,
         report=read(ended.message) if ended is not None else None,
     )
 

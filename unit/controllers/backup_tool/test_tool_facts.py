@@ -38,6 +38,11 @@ def tool(**states: Any) -> dict[str, Any]:
             id="it ended, and runs again",
         ),
         pytest.param(
+            tool(state={"running": {}}, lastState={"terminated": {"exitCode": 137, "reason": "OOMKilled"}}),
+            "OOMKilled: the container backup was killed: its node ran out of memory",
+            id="it was killed, and runs again",
+        ),
+        pytest.param(
             {
                 **tool(state={"waiting": {"reason": "PodInitializing"}}),
                 "initContainerStatuses": [{"name": "added", "state": PULL}],

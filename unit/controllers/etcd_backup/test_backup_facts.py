@@ -87,14 +87,36 @@ UNSCHEDULED = {
             {"waits_for": "ContainerCreating, see `kubectl describe pod p`"},
         ),
         (container(waiting={"reason": "ErrImagePull", "message": "x"}), {"waits_for": "ErrImagePull: x"}),
+        (
+            {
+                "containerStatuses": [
+                    {
+                        "name": "backup",
+                        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}},
+                        "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}},
+                    }
+                ]
+            },
+            {
+                "waits_for": "OOMKilled: the container backup was killed: its node ran out of memory",
+                "message": "the container backup was killed: its node ran out of memory",
+            },
+        ),
         (container(running={}), {"has_started": True}),
         (
             {"phase": "Failed", "reason": "Evicted", "message": "low on memory"},
-            {"has_failed": True, "reason": "Evicted", "message": "low on memory"},
+            {"has_failed": True, "is_finished": True, "reason": "Evicted", "message": "low on memory"},
         ),
         (
             ended(None, 137, "OOMKilled"),
-            {"has_started": True, "has_failed": True, "exit_code": 137, "reason": "OOMKilled"},
+            {
+                "has_started": True,
+                "has_failed": True,
+                "is_finished": True,
+                "exit_code": 137,
+                "reason": "OOMKilled",
+                "message": "the container backup was killed: its node ran out of memory",
+            },
         ),
         ({"containerStatuses": [{"name": "sidecar", "state": {"running": {}}}]}, {}),
     ],

@@ -73,8 +73,7 @@ def failure(pod: JobPod, job: str, work: Work = STORES) -> tuple[str, str]:
         why = pod.message or pod.reason or "no reason is given"
         return pod.reason or "PodFailed", f"the pod failed before it reported: {why}"
     if pod.reason == "OOMKilled":
-        message = "the pod was ended because it reached its memory limit, or its node ran out of memory"
-        return "OutOfMemory", message
+        return "OutOfMemory", pod.message
     because = f" ({pod.reason})" if pod.reason not in ("", "Error") else ""
     message = f"the pod ended with exit code {pod.exit_code}{because} and without a report"
     return work.otherwise, f"{message}: see `kubectl logs job/{job}`"

@@ -15,7 +15,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import REA
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
 from etcd_operator.decoding import decoder, reported
 from etcd_operator.formats import instant
-from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod, StateReason
+from etcd_operator.kube.views import BACK_OFF, OOM_KILLED, ContainerState, ContainerStatus, Pod, StateReason
 from etcd_operator.pods.contract import READER_TOKEN_VARIABLE
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
 
@@ -141,7 +141,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         fetched=fetched_by(pod, now),
         is_final_seed=pod.metadata.annotations.items() >= SKIP_STEPS.items(),
         started_lately=_started_lately(state, now),
-        problem=_REFUSAL if has_no_data and state.running is None else _problem(pod, state, now),
+        problem=_REFUSAL if has_no_data and state.running is None else _problem(pod, now),
         version=pod.metadata.annotations.get(coreos.VERSION_ANNOTATION, ""),
         reader=reader_of(pod),
     )
@@ -229,15 +229,20 @@ def _is_forsaken(pod: Pod, now: datetime) -> bool:
     return now - instant(ready.last_transition_time) > LOST_NODE_GRACE
 
 
-def _problem(pod: Pod, state: ContainerState, now: datetime) -> PodProblem | None:
+def _problem(pod: Pod, now: datetime) -> PodProblem | None:
     if pod.status.phase == "Failed":
         if pod.metadata.is_deleting and not pod.status.reason:
             return None  # etcd that is stopped before it serves ends with an error
         return PodProblem(
             reason=pod.status.reason or "PodFailed", message=pod.status.message or "the pod failed"
         )
-    for waiting in (*(c.state.waiting for c in pod.status.init_container_statuses), state.waiting):
+    etcd = pod.container(ETCD_CONTAINER)
+    for status in (*pod.status.init_container_statuses, *((etcd,) if etcd is not None else ())):
+        waiting = status.state.waiting
         if waiting is not None and waiting.reason not in PASSING_REASONS:
+            memory = pod.out_of_memory(status) if waiting.reason == BACK_OFF else ""
+            if memory:
+                return PodProblem(reason=OOM_KILLED, message=memory)
             last = failure_of(pod) or _last_failure(pod)
             if last.endswith(NO_RIGHTS):
                 return PodProblem(reason="PermissionDenied", message=f"{last}: {NOT_ITS_OWN}")

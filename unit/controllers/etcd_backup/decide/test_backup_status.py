@@ -67,7 +67,7 @@ def test_what_a_pod_reported(kind: str, text: str, expected: str, part: str) -> 
 @pytest.mark.parametrize(
     ("exit_code", "reason", "expected", "part"),
     [
-        (137, "OOMKilled", "OutOfMemory", "memory"),
+        (137, "OOMKilled", "OutOfMemory", "its memory limit of 512Mi"),
         (1, "Error", "BackupFailed", "exit code 1 and without a report: see `kubectl logs job/one`"),
         (128, "StartError", "BackupFailed", "exit code 128 (StartError)"),
     ],
@@ -75,7 +75,8 @@ def test_what_a_pod_reported(kind: str, text: str, expected: str, part: str) -> 
 def test_why_a_pod_failed_that_reported_nothing(
     exit_code: int, reason: str, expected: str, part: str
 ) -> None:
-    found, message = failure(pod(exit_code=exit_code, reason=reason), "one")
+    memory = "it reached its memory limit of 512Mi" if reason == "OOMKilled" else ""
+    found, message = failure(pod(exit_code=exit_code, reason=reason, message=memory), "one")
     assert (found, part in message) == (expected, True)
 
 

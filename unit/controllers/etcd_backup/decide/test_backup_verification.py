@@ -74,7 +74,7 @@ DECISIONS: dict[str, tuple[BackupState, bool | None, str]] = {
     "ended without a report": (state(ended(None)), False, "VerificationFailed"),
     "damaged": (state(ended(BROKEN, 3)), False, "Damaged"),
     "stopped": (state(ended(JobReport(error="x", reason="Interrupted"), 143)), False, "Interrupted"),
-    "memory": (state(ended(None, 137, reason="OOMKilled")), False, "OutOfMemory"),
+    "memory": (state(ended(None, 137, reason="OOMKilled", message="its limit")), False, "OutOfMemory"),
     "crashed": (state(ended(None, 1)), False, "VerificationFailed"),
     "evicted": (state(job(pod(has_failed=True, reason="Evicted"))), False, "Evicted"),
     "its pod is gone with the report": (state(job(end=JobEnd.SUCCEEDED)), False, "PodDeleted"),

@@ -9,7 +9,7 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts, PodProblem
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import NOT_ITS_OWN, pod_facts
-from etcd_operator.kube.views import Pod
+from etcd_operator.kube.views import Pod, PodSpec
 from unit.passes.pods import BACK_OFF, NOW, OLD, RUNNING, YOUNG, annotated, ended, pod
 
 LOG_TAILS = [
@@ -98,6 +98,20 @@ def test_a_pod_that_is_being_deleted_is_seen() -> None:
     assert pod_facts(msgspec.structs.replace(going, metadata=meta), now=NOW).is_terminating
 
 
+OUT_OF_MEMORY = {
+    "lastState": {
+        "terminated": {"exitCode": 137, "reason": "OOMKilled", "message": '{"level":"error","msg":"a line"}'}
+    }
+}
+
+
+def limited(found: Pod, memory: str) -> Pod:
+    """The same pod with a limit of its etcd."""
+    container = {"name": "etcd", "resources": {"limits": {"memory": memory}}}
+    spec = msgspec.convert({"containers": [{"name": "sidecar"}, container]}, PodSpec)
+    return msgspec.structs.replace(found, spec=spec)
+
+
 UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}
 
 
@@ -126,6 +140,26 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
                 id=f"a crash loop with {words}",
             )
             for log, words in LOG_TAILS
+        ),
+        pytest.param(
+            pod({**BACK_OFF, **OUT_OF_MEMORY}),
+            PodProblem(
+                reason="OOMKilled", message="the container etcd was killed: its node ran out of memory"
+            ),
+            id="out of memory, and an older line in the log",
+        ),
+        pytest.param(
+            limited(pod({**BACK_OFF, **OUT_OF_MEMORY}), "64Mi"),
+            PodProblem(
+                reason="OOMKilled",
+                message="the container etcd was killed: it reached its memory limit of 64Mi",
+            ),
+            id="its memory limit",
+        ),
+        pytest.param(
+            pod({"state": {"waiting": {"reason": "ErrImagePull"}}, "restartCount": 4, **OUT_OF_MEMORY}),
+            PodProblem(reason="ErrImagePull", message="a line"),
+            id="out of memory before something else",
         ),
         pytest.param(
             pod({"state": {"waiting": {"reason": "ErrImagePull"}}}),
