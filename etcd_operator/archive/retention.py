@@ -11,6 +11,10 @@ another etcd cluster (after a recovery, or if a cluster is created again), and c
 A backup is surplus if there are `max_count` newer ones, or if it is more than `max_age` older than the newest
 one. The newest is never surplus, and neither is one that is named.
 
+An empty cluster that is created again, or a restore of the wrong backup, has another ID, and `max_count`
+backups of it would displace all from before. So the newest backup of a former etcd cluster is kept for a
+while.
+
 A backup that was taken while an alarm CORRUPT was raised may have the wrong data. It does not count as a
 newer one, and while it is the newest itself, nothing is surplus.
 
@@ -23,7 +27,7 @@ not by age: by the clock of the store, which has nothing to do with either.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Protocol, TypeVar
 
 from etcd_operator.archive.manifest import Manifest
@@ -81,6 +85,13 @@ AHEAD = timedelta(hours=2)
 """By so much clocks may differ; a backup that is further in the future has a wrong time."""
 
 
+FORMER_KEPT = timedelta(days=30)
+"""For so long after a change, the newest backup from before it is kept, by the clock of the store."""
+
+MOST_FORMER = 3
+"""Of so many changes, the last ones: a cluster that is recovered every day must not fill its store."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """How many backups are kept, and how old they may be in seconds; None for any."""
@@ -98,18 +109,42 @@ class StoredBackup:
     modified: datetime  # when its object was written, by the clock of the store
 
 
-class HasManifest(Protocol):
-    """A backup of any kind."""
+class Complete(Protocol):
+    """A complete backup of any kind."""
 
     @property
     def manifest(self) -> Manifest:
         """Its manifest."""
 
+    @property
+    def modified(self) -> datetime:
+        """When its object was written, by the clock of the store."""
 
-def newer(ordered: Sequence[HasManifest]) -> tuple[int, ...]:
+
+Kept = TypeVar("Kept", bound=Complete)
+
+
+def newer(ordered: Sequence[Complete]) -> tuple[int, ...]:
     """For each backup, the newest being the first, how many newer ones count."""
     counts = accumulate((not backup.manifest.corrupt_alarm for backup in ordered[:-1]), initial=0)
     return tuple(counts)[: len(ordered)]
+
+
+def former(ordered: Sequence[Kept]) -> tuple[Kept, ...]:
+    """What is kept for a while although it is surplus, of backups of which the first is the newest.
+
+    Behind the newest backup of a former etcd cluster, or the last one before an alarm CORRUPT, is the first
+    one after that change. The time is counted from it, so it is kept as well.
+    """
+    kept: list[Kept] = []
+    seen: set[str] = set()
+    for after, last in pairwise(ordered):
+        seen.add(after.manifest.cluster_id)
+        is_doubtful = after.manifest.corrupt_alarm and not last.manifest.corrupt_alarm
+        has_changed = is_doubtful or last.manifest.cluster_id not in seen
+        if has_changed and ordered[0].modified - after.modified <= FORMER_KEPT:
+            kept += (after, last)
+    return tuple(kept[: 2 * MOST_FORMER])
 
 
 def surplus(
@@ -131,10 +166,13 @@ def surplus(
     newest = placed[0][1]
     places = dict(zip((backup.name for backup in written), newer(written), strict=True))
     reference = min(now, newest.manifest.time, newest.modified)
+    spared = {*keep, *(backup.name for backup in former([each for _, each in placed]))}
+    numbered = zip(placed, newer([each for _, each in placed]), strict=True)
     old = [
         backup
-        for (time, backup), number in zip(placed, newer([each for _, each in placed]), strict=True)
-        if backup.name not in keep and _is_surplus(policy, min(number, places[backup.name]), reference - time)
+        for (time, backup), number in numbered
+        if backup.name not in spared
+        and _is_surplus(policy, min(number, places[backup.name]), reference - time)
     ]
     return tuple(reversed(old))
 

@@ -20,7 +20,8 @@ DESCRIPTION = """\
 Remove old backups below a folder or prefix: those beyond the newest --max-count, and those that are more
 than --max-age older than the newest backup. The newest one is never removed. Of two backups of the same etcd
 cluster, the one with the higher revision is newer; of two backups of different etcd clusters, the one that
-was taken later. The --max-count backups that were stored last are never removed because of their number.
+was taken later. The --max-count backups that were stored last are never removed because of their number, and
+the newest one of a former etcd cluster is kept for 30 days after the first one of the next.
 
 Only complete backups of one series are counted and removed: those without a series, unless --series names
 one. Everything else is left alone. Run it with --dry-run first.

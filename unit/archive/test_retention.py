@@ -110,14 +110,32 @@ def test_a_recovered_cluster_whose_clock_is_far_behind_keeps_its_backups() -> No
     behind = [
         backup(1_000_000_000 + number, -9999 + number, cluster="b", modified=number) for number in (1, 2)
     ]
-    assert names([*DAY, *behind], Policy(max_count=2), now=2) == ["a-9", "a-10"]
+    assert names([*DAY, *behind], Policy(max_count=2), now=2) == ["a-10"]
     assert "b-1000000002" not in names([*DAY, *behind], Policy(max_age=HOUR), now=2)
 
 
 def test_retention_goes_on_over_a_recovery() -> None:
     after = [backup(1_000_000_000 + number, number, cluster="b") for number in range(3)]
     assert names([*DAY, after[0]], Policy(max_count=3)) == ["a-9", "a-10"]
-    assert names([*DAY, *after], Policy(max_count=3)) == ["a-9", "a-10", "a-100", "a-101"]
+    assert names([*DAY, *after], Policy(max_count=3)) == ["a-9", "a-10", "a-100"]
+
+
+@pytest.mark.parametrize("policy", [Policy(max_count=2), Policy(max_age=HOUR)])
+def test_the_newest_backup_of_a_former_cluster_is_kept_for_thirty_days(policy: Policy) -> None:
+    """It was created again without its data, or with that of the wrong backup."""
+    begin = [*DAY, backup(1, 0, cluster="b"), backup(2, 24, cluster="b")]
+    after = [backup(3, 30 * 24 - 1, cluster="b"), backup(4, 30 * 24, cluster="b")]
+    assert names([*begin, *after], policy, now=9999) == ["a-9", "a-10", "a-100", "b-2"]
+    late = backup(5, 30 * 24 + 0.5, cluster="b")
+    later = set(names([*begin, *after, late], policy, now=9999))
+    assert {"a-101", "b-1"} <= later, "counted from the first backup of the next cluster, by the store"
+
+
+def test_clusters_that_share_a_folder_or_are_recovered_again_and_again_do_not_fill_the_store() -> None:
+    given = [backup(1, number, cluster=cluster) for number, cluster in enumerate("abcdef")]
+    assert names(given, Policy(max_count=1), now=9) == ["a-1", "b-1"]
+    given = [backup(9 + number, number, cluster="ab"[number % 2]) for number in range(8)]
+    assert names(given, Policy(max_count=2), now=9) == ["a-9", "b-10", "a-11", "b-12", "a-13", "b-14"]
 
 
 def test_the_only_backup_is_never_removed() -> None:
@@ -139,6 +157,13 @@ def test_nothing_is_removed_while_the_newest_was_taken_under_an_alarm_corrupt() 
 def test_what_was_taken_under_an_alarm_corrupt_displaces_nothing() -> None:
     given = [*DAY, *(backup(102 + number, number, is_doubtful=True) for number in range(5)), backup(200, 9)]
     assert names(given, Policy(max_count=3)) == ["a-9", "a-10"]
-    assert names([*given, backup(201, 10)], Policy(max_count=2)) == [
-        "a-9", "a-10", "a-100", "a-101", "a-102", "a-103", "a-104", "a-105", "a-106",
-    ]  # fmt: skip
+    later = names([*given, backup(201, 10)], Policy(max_count=2))
+    assert later == ["a-9", "a-10", "a-100", "a-103", "a-104", "a-105", "a-106"]
+
+
+@pytest.mark.parametrize("policy", [Policy(max_count=1), Policy(max_age=HOUR)])
+def test_the_last_backup_before_an_alarm_corrupt_is_kept_for_thirty_days(policy: Policy) -> None:
+    doubtful = backup(102, 0, is_doubtful=True)
+    given = [*DAY, doubtful, backup(103, 30 * 24)]
+    assert names(given, policy, now=9999) == ["a-9", "a-10", "a-100"]
+    assert {"a-101", "a-102"} <= set(names([*given, backup(104, 30 * 24 + 2)], policy, now=9999))

@@ -15,7 +15,7 @@ from datetime import datetime
 
 from etcd_operator.archive.catalog import Entry, State, entries
 from etcd_operator.archive.manifest import Manifest
-from etcd_operator.archive.retention import AHEAD, Stamp, newer, newest_first
+from etcd_operator.archive.retention import AHEAD, Stamp, former, newer, newest_first
 from etcd_operator.formats import timestamp
 from etcd_operator.pods.reports import BackupReport
 from etcd_operator.storage.errors import AccessDenied
@@ -108,7 +108,7 @@ class Inventory:
         """
         if self.newest is None or self.newest.manifest.corrupt_alarm:
             return ()
-        spared = self._of_successors(running)
+        spared = (*self._of_successors(running), *former(self.backups))
         counted = zip(self.backups, newer(self.backups), strict=True)
         old = [each for each, number in counted if number >= keep and each not in spared]
         return tuple(reversed(old))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.archive.manifest import manifest_name
+from etcd_operator.archive.retention import FORMER_KEPT
 from etcd_operator.formats import hex_id
 from etcd_operator.programs.backup_tool.inventory import Inventory, find, load, parse_name
 from etcd_operator.storage.directory import Directory
@@ -52,7 +53,7 @@ def test_a_cluster_that_was_created_again_begins_with_small_revisions(store: Dir
     put(store, 3, cluster=NEW, minutes=60)
     found = load(store, FOLDER, now=NOW)
     assert revisions(found) == [3, 2, 500, 400]
-    assert [each.name.revision for each in found.surplus(2)] == [400, 500]
+    assert [each.name.revision for each in found.surplus(1)] == [400], "500 is kept, and what replaced it"
     assert found.newest_of(hex_id(OLD)) is not None
     assert found.newest_of("0" * 16) is None
 
@@ -79,8 +80,6 @@ def test_what_the_successor_of_a_cluster_has_stored_is_no_surplus(store: Directo
         500,
         501,
         502,
-        503,
-        1_000_000_500,
         1_000_000_501,
     ]
 
@@ -89,7 +88,15 @@ def test_a_deleted_cluster_is_no_successor_whatever_its_revisions(store: Directo
     put(store, 1_000_000_500, cluster=OLD, minutes=0)
     put(store, 2, cluster=NEW, minutes=30)
     found = load(store, FOLDER, now=NOW, running=hex_id(NEW))
-    assert [each.name.revision for each in found.surplus(1, running=hex_id(NEW))] == [1_000_000_500]
+    assert not found.surplus(1, running=hex_id(NEW))
+    begun = (NOW - FORMER_KEPT - timedelta(hours=1)).timestamp()
+    for path in Path(store._root).rglob("*"):
+        os.utime(path, (begun, begun))
+    put(store, 3, cluster=NEW, minutes=60 * 24 * 30)
+    late = load(store, FOLDER, now=NOW + FORMER_KEPT, running=hex_id(NEW))
+    assert revisions(late) == [3, 2, 1_000_000_500]
+    surplus = late.surplus(1, running=hex_id(NEW))
+    assert [each.name.revision for each in surplus] == [1_000_000_500, 2]
 
 
 def test_who_stores_backups_beside_this_resource_is_named(store: Directory) -> None:
