@@ -101,7 +101,7 @@ class Recovery(Value, frozen=True, kw_only=True):
     given_up: int = 0
     #: etcd's IDs, in hexadecimal, of members that an alarm CORRUPT named when a recovery restored their data.
     corrupt_sources: tuple[str, ...] = ()
-    failure: str = ""  #: Why a restore in place ended without a change.
+    failure: str = ""  #: Why this recovery or restore in place is given up without a change.
 
     @property
     def survivor(self) -> str:

@@ -97,11 +97,13 @@ class Etcds(Launcher):
         """What this etcd has now is stored as a backup."""
         self.backups[name] = Saved(dict(etcd.keys), etcd.revision, etcd.on_write)
 
-    def _survivor(self, endpoint: str) -> FakeEtcdCluster:
+    def _survivor(self, endpoint: str) -> FakeEtcdCluster | Saved:
         name = endpoint.removeprefix("http://").removesuffix(":2379").partition(".")[0]
         for _, cluster, member in self._where.values():
             if member.name == name and member.is_answering:
-                return cluster.etcd
+                etcd, least = cluster.etcd, cluster.etcd.revision - member.lags
+                keys = {key: value for key, value in etcd.keys.items() if value[1] <= least}
+                return Saved(keys, least, etcd.on_write) if member.lags else etcd
         raise StartRefused(f"{name} does not answer")
 
     def _offline(self, at: str, sha256: str) -> FakeEtcdCluster:

@@ -119,6 +119,7 @@ class Process:
 
     has_led: it has seen a leader since it started. is_seasoned: others have been connected to it for 5 s.
     is_cut_off: it reaches only others that are. is_unreachable: the operator does not reach it.
+    awaits_leader: it was away, and answers without a leader until the next election.
     unapplied: newest writes in its log that it has not applied yet, and does not report.
     """
 
@@ -132,6 +133,7 @@ class Process:
     is_frozen: bool = False
     is_cut_off: bool = False
     is_unreachable: bool = False
+    awaits_leader: bool = False
     unapplied: int = 0
 
     @property

@@ -126,6 +126,7 @@ class Machine(RuleBasedStateMachine):
 
     def _faults_stop(self) -> None:
         self.world.unpullable.clear()
+        self.world.slow_elections = 0
         for node in list(self.world.away):
             self.world.return_node(node)
         for process in self.world.processes.values():

@@ -10,7 +10,7 @@ from dataclasses import replace
 from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.api.shared_keys import DELETE_CLAIMS
 from etcd_operator.controllers.etcd_cluster.decide.actions import Resuming
-from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmSilence,
     DropSeed,
@@ -21,6 +21,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.etcd.values import ANYBODY
 from unit.simulation.model import Refused, World
 from unit.simulation.model_in_place import drop_filling, judge_end, judge_retirement
 from unit.simulation.model_recovery import answers, assert_serves, observed_pod, read_again, survivor
@@ -118,18 +119,42 @@ def _set_existing_only(world: World, state: ClusterState, action: SetSeedExistin
     )
     if not member.claim.cluster_id:
         judge_end(world, recovery, group)
+    if not member.claim.cluster_id and recovery.authority != "InPlace":
+        _judge_choice(world, state)
     world.give_up(group)
     return {"peers", "claims"}
 
 
+def _judge_choice(world: World, state: ClusterState) -> None:
+    """What answers at the point of no return is kept, and is no quorum that awaits its leader."""
+    old = state.persisted.cluster_id
+    found = [p for p in world.processes.values() if answers(world, p) and p.disk.cluster_id == old]
+    for process in found:
+        peer, named = world.peers.get(process.name), process.disk.corrupt & {process.disk.member_id, ANYBODY}
+        stays = process.name in world.pods and peer is not None and not peer.is_terminating
+        if stays and not named and not process.disk.is_learner:
+            world.to_be_kept |= process.disk.writes
+    for group in world.groups(led=False):
+        there = [voter for voter in group.voters if voter in found]
+        if group.cluster_id == old and len(there) >= quorum(len(group.leader.disk.voters)):
+            world.losses.append(f"{old} is given up although {[p.name for p in there]} may elect a leader")
+
+
 def _assert_leaderless(world: World, state: ClusterState, seed: str) -> None:
-    """The last check before there is no way back: nobody of the old cluster follows a leader again."""
+    """The last check before there is no way back: the old cluster is as it was when that was planned."""
     for member in state.answers:
         process = world.processes.get(member.pod.uid) if member.pod is not None else None
         if member.name == seed:
             continue
         if process is None or not answers(world, process) or world.group_of(process) is not None:
             raise Refused(f"{member.name} follows a leader again, or does not answer")
+        if process.revision > member.revision:
+            raise Refused(f"{member.name} has newer data")
+    silent = {member.name for member in state.members if member.answer is None} - {seed}
+    for process in world.processes.values():
+        is_old = process.disk.cluster_id == state.persisted.cluster_id and not process.disk.is_learner
+        if process.name in silent and is_old and answers(world, process):
+            raise Refused(f"{process.name} answers again")
     source = state.persisted.recovery.source if state.persisted.recovery is not None else None
     found = state.by_name.get(source.name) if isinstance(source, OfflineSurvivor) else None
     if not isinstance(source, OfflineSurvivor) or found is None or found.answer is not None or not found.pod:

@@ -23,6 +23,7 @@ class Raft:
     restored: the writes that clusters were begun with, by ID. lost: those acknowledged that they lack.
     to_be_kept: what a recovery by name has to keep.
     requires_user: authentication is on, in all of them, and the operator is no user.
+    slow_elections: how many elections bring no leader to quorums that await one.
     """
 
     def __init__(self) -> None:
@@ -38,6 +39,7 @@ class Raft:
         self.to_be_kept: set[int] = set()
         self.losses: list[str] = []
         self.requires_user = False
+        self.slow_elections = 0
         self.listed_names: set[str] = set()
         self.releases = Releases()
         self._numbers = count(1)
@@ -75,7 +77,7 @@ class Raft:
 
     def groups(self, *, led: bool) -> list[Group]:
         """Quorums of one cluster ID, of those alive; led: that have already found each other."""
-        able = [p for p in self.alive() if p.has_led or not led]
+        able = [p for p in self.alive() if not led or (p.has_led and not p.awaits_leader)]
         sides = sorted({(p.disk.cluster_id, p.is_cut_off) for p in able})
         sets = ([p for p in able if (p.disk.cluster_id, p.is_cut_off) == side] for side in sides)
         return [group for up in sets if (group := self._group(up)) is not None]
@@ -108,8 +110,12 @@ class Raft:
 
     def elect(self) -> None:
         """Where a quorum is up, it elects a leader, and all its members catch up."""
+        led = {group.cluster_id for group in self.groups(led=True)}
+        is_slow, self.slow_elections = self.slow_elections > 0, max(0, self.slow_elections - 1)
         for group in self.groups(led=False):
             log = group.leader.disk
+            if is_slow and group.cluster_id not in led and any(p.awaits_leader for p in group.up):
+                continue
             if not self.gives_up_by_name:
                 self._inherit(group)
             self._judge(group.cluster_id, log.writes)
@@ -125,6 +131,7 @@ class Raft:
             for process in group.up:
                 self._follow(process, group)
                 process.is_seasoned, process.has_led = process.has_led, True
+                process.awaits_leader = False
             self._end_removed(group)
 
     def agree(self) -> None:

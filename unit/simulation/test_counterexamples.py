@@ -325,3 +325,22 @@ def test_a_survivor_whose_claim_is_being_deleted_is_not_passed_over_for_an_older
         machine.a_claim_is_deleted(how="kubectl", which=0)
         machine.a_claim_is_deleted(how="with its peer", which=2)
         machine.a_node_is_replaced(node=0)
+
+
+def test_a_member_that_answers_again_with_more_than_the_seed_has_is_not_given_up() -> None:
+    """It has no quorum, but the only copy of what was acknowledged: a person decides anew."""
+    with run(
+        ManualRecoveries, size=5, asked=5, left={4}, is_silent=True, passes=2, recovers_after=10.0
+    ) as machine:
+        machine.the_silent_ones_come_back(but={1, 2, 3}, elections=4)
+        machine.everything_goes_on(times=3)
+        machine.a_process_freezes_or_thaws(which=0, is_frozen=True)
+        machine.everything_goes_on(times=3)
+
+
+def test_members_that_answer_again_and_may_elect_a_leader_are_not_given_up() -> None:
+    with run(
+        ManualRecoveries, size=3, asked=3, left={2}, is_silent=True, passes=2, recovers_after=10.0
+    ) as machine:
+        machine.the_silent_ones_come_back(but=set(), elections=4)
+        machine.everything_goes_on(times=6)

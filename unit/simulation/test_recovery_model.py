@@ -164,12 +164,14 @@ class ManualRecoveries(Life):
             elif process is not None:
                 process.is_frozen = True
 
-    @rule(but=st.sets(WHICH, max_size=1))
-    def the_silent_ones_come_back(self, but: set[int]) -> None:
-        """All, or all but one; whether they elect a leader comes later."""
+    @rule(but=st.sets(WHICH, max_size=4), elections=st.integers(0, 4))
+    def the_silent_ones_come_back(self, but: set[int], elections: int = 0) -> None:
+        """All but some. elections: how many bring them no leader, while they answer."""
         others = [self._process(which) for which in but]
+        self.world.slow_elections = elections
         for process in self.world.processes.values():
             if process not in others and self._node_of(process) not in self.world.away:
+                process.awaits_leader = process.is_frozen and elections > 0
                 process.is_frozen = process.is_cut_off = process.is_unreachable = False
 
     @rule()

@@ -7,8 +7,8 @@
 
 It keeps etcd's rules as measured on 3.5 to 3.7: quorum, the 5 s rule (only with a clock), one learner at a
 time, promotion only in sync, what a learner answers, what answers without quorum, and that a process answers
-nothing before it has followed a leader. It does not model the log: data is one dict, a follower is always up
-to date, a leader is elected at once.
+nothing before it has followed a leader. It does not model the log: data is one dict, a follower is up to date
+unless it `lags` without a quorum, a leader is elected at once unless `elect_slowly` was called.
 
 `on_write(method, applied)` is called before and after each change; raising `Refusal` there fails the call
 before it, or loses its reply. `damage` changes the bytes of snapshots; `on_chunk(index)` is called before
@@ -66,6 +66,7 @@ class FakeEtcdCluster:
         self.has_old_entries = False
         self.cluster_version = ""
         self.holds_version = False
+        self.elects = True
         self.on_write: Callable[[str, bool], None] | None = None
         self.damage: Callable[[bytes], bytes] | None = None
         self.on_chunk: Callable[[int], None] | None = None
@@ -157,6 +158,12 @@ class FakeEtcdCluster:
             if self.raft_index - member.frozen_index > _MOST_UNAPPLIED:
                 member.snapshot_index = self.raft_index
 
+    def elect_slowly(self, *, elects: bool = False) -> None:
+        """Without a leader no other one is elected, until this is called with `elects`."""
+        with self.changed:
+            self.elects = elects
+            self._settle()
+
     def wipe(self, name: str) -> None:
         """End the process and lose its data directory."""
         self.stop(name)
@@ -186,8 +193,8 @@ class FakeEtcdCluster:
 
     @property
     def has_quorum(self) -> bool:
-        alive = sum(member.is_alive for member in self.voters)
-        return alive >= quorum(len(self.voters))
+        able = [voter for voter in self.voters if voter.is_alive]
+        return len(able) >= quorum(len(self.voters)) and (self.elects or self.leader in able)
 
     # The rules of the calls; the caller holds the lock
 
@@ -272,6 +279,7 @@ class FakeEtcdCluster:
         if self.has_quorum:
             for member in self.members:
                 member.has_led = member.has_led or member.is_alive
+                member.lags = 0 if member.is_alive else member.lags
         if self.has_quorum and not self.holds_version:
             self._agree()
         self.changed.notify_all()

@@ -14,6 +14,7 @@ class FakeMember:
     status_takes: seconds, as where it waits for the disk.
     frozen_index: the raft index when it was frozen. snapshot_index: that of a raft snapshot which is all that
     it has got since, and which it counts as not applied.
+    lags: how many of the newest writes it lacks; it gets them with the next leader.
     """
 
     id: int
@@ -36,6 +37,7 @@ class FakeMember:
     status_takes: float = 0.0
     frozen_index: int = 0
     snapshot_index: int = 0
+    lags: int = 0
     server: grpc.Server | None = field(default=None, repr=False)
 
     @property

@@ -67,7 +67,7 @@ class _Answers:
         return pb.ResponseHeader(
             cluster_id=cluster.cluster_id,
             member_id=self.member.id,
-            revision=cluster.revision,
+            revision=cluster.revision - self.member.lags,
             raft_term=cluster.term,
         )
 
@@ -80,7 +80,7 @@ class _Answers:
         errors = [f"memberID:{member_id} alarm:{kind} " for member_id, kind in sorted(cluster.alarms)]
         if cluster.leader is None:
             errors.append("etcdserver: no leader")
-        index = cluster.raft_index if member.is_in_sync else 0
+        index = cluster.raft_index - member.lags if member.is_in_sync else 0
         applied = member.frozen_index if member.snapshot_index == cluster.raft_index else index
         return pb.StatusResponse(
             header=self.header(),

@@ -88,7 +88,7 @@ class RecoveryProofs:
             if status.leader or status.cluster_id != self.scope.state.persisted.cluster_id:
                 raise Conflict(f"{name} follows a leader: not recovering")
         self._assert_silent(action.silent, {uid for _, uid in action.survivors})
-        self._assert_unled(action.given_up, "not recovering")
+        self._assert_no_voter(action.given_up, "not recovering")
         for member in action.read:
             pod = self.pod_as_seen(member.name, member.uid, may_leave=True)
             self.readers.ask_again(self.scope, member, pod)
@@ -129,21 +129,20 @@ class RecoveryProofs:
         found = (pod.status.pod_ip for pod in self._pods_of(name) if pod.metadata.uid not in but)
         return [endpoint(ip, CLIENT_PORT) for ip in found if ip]
 
-    def _assert_unled(self, names: Iterable[str], consequence: str) -> None:
-        """None of the pods that these members have now, in a cache or not, follows a leader.
+    def _assert_no_voter(self, names: Iterable[str], consequence: str) -> None:
+        """None of the pods that these members have now, in a cache or not, answers as a voter.
 
         A cache that is behind shows addresses of pods that are gone, and those that replaced them may serve.
         """
         for name in names:
-            if any(self._is_led(at) for at in self._endpoints_of(name)):
-                raise Conflict(f"{name} follows a leader: {consequence}")
+            if any(self._is_voter(at) for at in self._endpoints_of(name)):
+                raise Conflict(f"{name} answers again: {consequence}")
 
-    def _is_led(self, at: str) -> bool:
-        """Whether a voter of the cluster on record has a leader; a learner reports its last one for ever."""
+    def _is_voter(self, at: str) -> bool:
+        """Whether a voter of the cluster on record answers; a learner reports its last leader for ever."""
         status = self._status(at)
-        if status is None or status.cluster_id != self.scope.state.persisted.cluster_id:
-            return False
-        return bool(status.leader) and not status.is_learner
+        old = self.scope.state.persisted.cluster_id
+        return status is not None and status.cluster_id == old and not status.is_learner
 
     def _answers(self, at: str) -> bool:
         return self._status(at) is not None
@@ -176,12 +175,13 @@ class RecoveryProofs:
         raise Conflict("no quorum of the old cluster answers: its recovery continues")
 
     def assert_leaderless(self, seed: str) -> None:
-        """The last read before the point of no return: nobody of the old cluster follows a leader again."""
+        """The last read before the point of no return: the old cluster is as it was when that was planned."""
         for member in self._old_voters():
-            if self._etcd(client_endpoint(member)).status().leader:
-                raise Conflict(f"{member.name} follows a leader again: {seed} may not be needed")
+            status, seen = self._etcd(client_endpoint(member)).status(), member.revision
+            if status.leader or status.revision > seen:
+                raise Conflict(f"{member.name} follows a leader, or has newer data: {seed} may not be needed")
         silent = (m.name for m in self.scope.state.members if m.name != seed and m.answer is None)
-        self._assert_unled(silent, f"{seed} may not be needed")
+        self._assert_no_voter(silent, f"{seed} may not be needed")
         self.assert_as_read()
 
     def _old_voters(self) -> Iterator[Member]:

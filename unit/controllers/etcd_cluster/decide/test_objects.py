@@ -26,9 +26,11 @@ from unit.controllers.etcd_cluster.decide.builders import (
     changed,
     down,
     ephemeral,
+    first_recovery,
     old_claim,
     persistent,
     pod,
+    with_record,
     without,
 )
 
@@ -154,6 +156,7 @@ def test_a_pod_that_is_being_deleted_gets_a_service_only_while_etcd_lists_it() -
     whole = bootstrapped(ephemeral())
     going = changed(whole, "db-0000", has_service=False, pod=pod("db-0000", is_terminating=True))
     assert missing_services(going) == [CreateMemberService(name="db-0000")]
+    assert missing_services(with_record(going, recovery=first_recovery("db-0000"))) == []
     unknown = replace(changed(going, "db-0000", entry=None, answer=None), has_quorum=False)
     assert missing_services(unknown) == []
 

@@ -103,6 +103,48 @@ def test_a_quorum_that_comes_back_before_anything_is_changed_ends_it() -> None:
         assert_finished(made, COREOS, 3, (0, 1, 2))
 
 
+def test_a_member_that_answers_again_with_newer_data_is_not_deleted() -> None:
+    """It has no quorum, but the only copy of what was acknowledged."""
+    with bootstrapped(*ephemeral(size=5, **AUTOMATIC)) as made:
+        etcd = made.etcd.etcd
+        made.etcds.holds_seeds = "restore"
+        made.etcd.put(b"newer", b"value")
+        cut_off(made, 0, 1, 2, 3)
+        etcd.member("c-0004").lags = 1
+        made.run_until(lambda: "c-0005" in made.names(PODS))
+        etcd.thaw("c-0000")
+        made.wait(2.0)
+        etcd.freeze("c-0000")
+        made.etcds.holds_seeds = ""
+        made.wait(20.0)
+        assert made.status(COREOS)["clusterID"] == "c0de"
+        assert "c-0000 answers at revision 3" in made.status(COREOS)["recovery"]["failure"]
+        assert {"c-0000", "c-0004"} <= selected(made)
+        reconnect(made, 0, 1, 2, 3)
+        made.settle()
+        assert etcd.keys[b"newer"] == (b"value", 3)
+        assert_finished(made, COREOS, 5, (0, 1, 2, 3, 4))
+
+
+def test_members_that_may_elect_a_leader_are_not_deleted_meanwhile() -> None:
+    with bootstrapped(*ephemeral(**AUTOMATIC)) as made:
+        etcd = made.etcd.etcd
+        made.etcds.holds_seeds = "restore"
+        cut_off(made, 0, 1)
+        made.run_until(lambda: "c-0003" in made.names(PODS))
+        etcd.elect_slowly()
+        reconnect(made, 0, 1)
+        made.etcds.holds_seeds = ""
+        made.wait(20.0)
+        assert made.status(COREOS)["clusterID"] == "c0de"
+        assert "c-0000, c-0001, c-0002 answer again, and may elect a leader" in message(made)
+        assert {"c-0000", "c-0001", "c-0002"} <= selected(made)
+        etcd.elect_slowly(elects=True)
+        made.settle()
+        assert made.event_reasons().count("QuorumReturned") == 1
+        assert_finished(made, COREOS, 3, (0, 1, 2))
+
+
 def test_a_seed_that_is_lost_leaves_the_rest_to_a_person() -> None:
     with bootstrapped(*ephemeral(**AUTOMATIC)) as made:
         made.etcds.holds_seeds = "save"

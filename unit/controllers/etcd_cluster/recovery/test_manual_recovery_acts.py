@@ -170,7 +170,7 @@ def test_a_member_that_is_given_up_without_a_person_is_asked_once_more(
 
 
 @pytest.mark.parametrize("is_as_seen", [True, False], ids=["as it was seen", "in another pod"])
-def test_a_member_that_is_given_up_and_follows_a_leader_forbids_a_recovery(
+def test_a_member_that_is_given_up_and_answers_forbids_a_recovery(
     made: Bench, channels: Channels, *, is_as_seen: bool
 ) -> None:
     """With a person, too: the caches may be behind, and show members that answer as silent."""
@@ -178,7 +178,7 @@ def test_a_member_that_is_given_up_and_follows_a_leader_forbids_a_recovery(
     if not is_as_seen:
         made.delete(PODS, pod_of(made, "c-0")["metadata"]["name"])
         made.world.settle()
-    with pytest.raises(Conflict, match="c-0 follows a leader: not recovering"):
+    with pytest.raises(Conflict, match="c-0 answers again: not recovering"):
         acts.act(ConfirmSilence(survivors=(), message="lost", given_up=("c-0",)))
     freeze(made, "c-0", "c-1")
     acts.act(ConfirmSilence(survivors=(), message="lost", given_up=("c-0", "c-1")))
@@ -186,20 +186,20 @@ def test_a_member_that_is_given_up_and_follows_a_leader_forbids_a_recovery(
 
 
 @pytest.mark.parametrize(
-    ("change", "is_led"),
+    ("change", "is_counted"),
     [
         pytest.param({}, True, id="a voter"),
         pytest.param({"is_learner": True}, False, id="a learner"),
-        pytest.param({"leader": 0}, False, id="without a leader"),
+        pytest.param({"leader": 0}, True, id="without a leader"),
         pytest.param({"cluster_id": 7}, False, id="of another etcd cluster"),
     ],
 )
-def test_only_a_voter_of_the_cluster_on_record_shows_that_it_has_a_quorum(
-    made: Bench, channels: Channels, change: dict[str, Any], *, is_led: bool
+def test_only_a_voter_of_the_cluster_on_record_counts_as_one_that_answers_again(
+    made: Bench, channels: Channels, change: dict[str, Any], *, is_counted: bool
 ) -> None:
     acts = Acts(made, channels)
     status = EtcdClient.status
-    ending = pytest.raises(Conflict, match="c-0 follows a leader") if is_led else nullcontext()
+    ending = pytest.raises(Conflict, match="c-0 answers again") if is_counted else nullcontext()
     with patch.object(EtcdClient, "status", lambda of: replace(status(of), **change)), ending:
         acts.act(ConfirmSilence(survivors=(), message="lost", given_up=("c-0",)))
 
@@ -261,15 +261,32 @@ def beside(made: Bench, acts: Acts, **changes: Any) -> None:
     acts.state = replace(acts.state, members=(seed, old))
 
 
-def test_a_seed_is_not_set_existing_only_when_an_old_member_follows_a_leader_again(
-    made: Bench, channels: Channels
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        pytest.param({}, "c-9 follows a leader, or has newer data", id="a leader"),
+        pytest.param(
+            {"leader": 0, "revision": 8}, "c-9 follows a leader, or has newer data", id="newer data"
+        ),
+        pytest.param(None, "c-0 answers again: c-2 may not be needed", id="one that was silent"),
+        pytest.param({"leader": 0}, "", id="all is as it was"),
+    ],
+)
+def test_a_seed_is_set_existing_only_while_the_old_cluster_is_as_it_was_seen(
+    made: Bench, channels: Channels, change: dict[str, Any] | None, match: str
 ) -> None:
-    acts = Acts(made, channels)
-    beside(made, acts)
+    acts, status = Acts(made, channels), EtcdClient.status
+    silent = replace(acts.state.by_name["c-0"], answer=None)
+    beside(made, acts, revision=7)
+    seed, old = acts.state.members
+    acts.state = replace(acts.state, members=(seed, old if change is not None else silent))
     before = made.get(CLAIMS, "c-2"), made.get(PEERS, "c-2")
-    with pytest.raises(Conflict, match="c-9 follows a leader again"):
-        acts.act(SetSeedExistingOnly(name="c-2", revision=0))
-    assert (made.get(CLAIMS, "c-2"), made.get(PEERS, "c-2")) == before
+    changes = {"revision": 7, **(change or {})}
+    with patch.object(EtcdClient, "status", lambda of: replace(status(of), **changes)):
+        ending = pytest.raises(Conflict, match=match) if match else nullcontext()
+        with ending:
+            acts.act(SetSeedExistingOnly(name="c-2", revision=0))
+    assert ((made.get(CLAIMS, "c-2"), made.get(PEERS, "c-2")) == before) is bool(match)
 
 
 def test_a_learner_that_reports_a_leader_does_not_stop_a_recovery(made: Bench, channels: Channels) -> None:

@@ -253,7 +253,7 @@ def test_a_pod_that_has_taken_the_seeds_name_is_not_edited(made: Bench, channels
 @pytest.mark.parametrize(
     ("recorded", "refusal"),
     [
-        pytest.param(OLD, "c-000[01] follows a leader", id="of the old cluster"),
+        pytest.param(OLD, "c-000[01] answers again", id="of the old cluster"),
         pytest.param("beef", None, id="of another one"),
     ],
 )

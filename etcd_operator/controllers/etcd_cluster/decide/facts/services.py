@@ -29,9 +29,11 @@ def missing_services(state: ClusterState) -> list[Action]:
 
 
 def _needs_service(state: ClusterState, member: Member) -> bool:
-    """Not one that was removed or given up, whose pod may run on where nobody can stop it."""
+    """Not one that was removed or given up, whose pod may run on where nobody can stop it; nor a seed."""
     is_going = member.pod is not None and member.pod.is_terminating
-    return belongs(state, member) and (member.entry is not None or not is_going)
+    recovery = state.persisted.recovery_under_way
+    is_seed = recovery is not None and member.name == recovery.seed
+    return belongs(state, member) and not (is_going and (member.entry is None or is_seed))
 
 
 def _gives_up(state: ClusterState) -> bool:

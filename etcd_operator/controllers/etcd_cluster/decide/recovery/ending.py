@@ -17,12 +17,18 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
     record,
     recovery_name,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import is_led, responders
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
+    is_led,
+    may_elect,
+    newer_survivor,
+    responders,
+)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
     RECHECK,
     SEED_POLL,
     held,
     reason_of,
+    source_of,
     under_way,
     way_out,
 )
@@ -38,20 +44,48 @@ CANCELLED = (
 
 
 def ending(state: ClusterState, recovery: Recovery, seed: Member | None) -> Plan | None:
-    """End an attempt before the point of no return: a quorum is back, or a restore in place is cancelled.
+    """End an attempt before the point of no return.
 
-    Where the loss is proven no quorum can come back.
+    A quorum is back, another member has more than is restored, or a restore in place is cancelled.
     """
     if recovery.is_in_place:
         return _claim_going(state, recovery, seed) or _in_place(state, recovery)
-    if state.kind.can_prove_loss and not recovery.is_automatic:
-        return None
-    if not is_led(state, responders(state)):
-        return None
+    is_proven = state.kind.can_prove_loss and not recovery.is_automatic  # no quorum can come back
+    if is_proven or not is_led(state, responders(state)):
+        return _outdated(state, recovery)
     why = f"a quorum of the members that were to be given up answers again: {recovery.seed} is not needed"
     if state.kind.can_prove_loss:
         return _without_claim(state, recovery, seed, why)
     return _end(state, recovery, "QuorumReturned", why)
+
+
+def _outdated(state: ClusterState, recovery: Recovery) -> Plan | None:
+    """Give up an attempt whose source is not the best of all that answer now.
+
+    That is recorded, because the other member may fall silent again.
+    """
+    newer = newer_survivor(state, recovery)
+    if newer is None or recovery.failure:
+        return None
+    why = (
+        f"{recovery.seed} is not used: {newer.name} answers at revision {newer.revision}, and is a better "
+        f"source than {source_of(recovery)}"
+    )
+    failed = record(state, msgspec.structs.replace(recovery, failure=why))
+    return Plan.act(failed, reason=reason_of(recovery), message=why, requeue_after=0.0)
+
+
+def await_election(state: ClusterState, recovery: Recovery) -> Plan | None:
+    """Wait for the leader of members that answer again: with one the recovery ends (`ending`)."""
+    left = responders(state)
+    if not may_elect(state, left):
+        return None
+    return held(
+        "QuorumLost",
+        f"{', '.join(member.name for member in left)} answer again, and may elect a leader: {recovery.seed} "
+        "does not take over; check that they reach each other on port 2380, or, to go on with "
+        f"{recovery.seed}, give members up with kubectl delete {state.kind.kubectl_kinds} NAME",
+    )
 
 
 def _in_place(state: ClusterState, recovery: Recovery) -> Plan | None:

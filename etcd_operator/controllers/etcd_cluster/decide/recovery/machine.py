@@ -32,7 +32,12 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     SetSeedExistingOnly,
     TrySeedExistingOnly,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import cut_off, ending, give_up
+from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import (
+    await_election,
+    cut_off,
+    ending,
+    give_up,
+)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
     claims_kept_by,
     create,
@@ -87,14 +92,18 @@ def go_on(state: ClusterState, recovery: Recovery) -> Plan | Lost:
         ended = ending(state, recovery, seed)
         if ended is not None:
             return ended
+        if recovery.failure:
+            return Lost(recovery.failure)
     is_final = phase in (Phase.SWITCHED_OVER, Phase.RETIRING)
     whole = _complete(state, recovery, seed, is_final=is_final)
     if not isinstance(whole, Member):
         return whole
     if phase in (Phase.SEEDING, Phase.SWITCHED_OVER):
         return _await(state, recovery, whole, is_final=is_final)
-    if recovery.is_in_place and phase is Phase.SERVING:
-        return _switch_over(state, recovery)
+    if phase is Phase.SERVING:
+        before = _switch_over(state, recovery) if recovery.is_in_place else await_election(state, recovery)
+        if before is not None:
+            return before
     return _hand_over(state, recovery, whole)
 
 

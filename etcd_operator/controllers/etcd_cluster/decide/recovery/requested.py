@@ -93,11 +93,10 @@ def offered_again(state: ClusterState, seed: str, why: str) -> Plan:
     """Name the next recovery after an attempt that will never serve."""
     made = read_silent(state) or offered(state)
     if made is None:
-        return held(
-            "QuorumLost",
-            f"{seed} was lost before it served, and no member from which the cluster could be recovered "
-            "answers: nothing is changed",
-        )
+        left, what = responders(state), "no member from which the cluster could be recovered answers"
+        if left:
+            what = f"{', '.join(member.name for member in left)} answer and may elect a leader"
+        return held("QuorumLost", f"{why or f'{seed} was lost before it served'}; {what}: nothing is changed")
     if not why or made.actions or made.reason not in ("QuorumLost", "RecoveryRefused"):
         return made
     return replace(made, message=f"{why}; {made.message}")

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ReadMember
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -158,6 +159,16 @@ def _newest(member: Member) -> tuple[int, int, bool, int]:
     report = member.report
     revision, committed = (report.revision, report.committed) if report is not None else (0, 0)
     return revision, committed, keeps_running(member), -member.ordinal
+
+
+def newer_survivor(state: ClusterState, recovery: Recovery) -> Member | None:
+    """A member that answers and would be recovered from rather than what a recovery restores."""
+    source = state.by_name.get(recovery.survivor)
+    restored = (source is None or not is_corrupt(state, source), recovery.revision)
+    found = best(state, (member for member in responders(state) if keeps_running(member)))
+    if found is None or (not is_corrupt(state, found), found.revision) <= restored:
+        return None
+    return found
 
 
 def answering(members: Iterable[Member]) -> tuple[tuple[str, str], ...]:
