@@ -103,10 +103,16 @@ class Client:
         *,
         namespace: str = "",
         label_selector: str = "",
+        field_selector: str = "",
         abort: Abort | None = None,
     ) -> Listing[T]:
         """Read a collection, consistent as of its `resource_version`; `""` is all namespaces."""
-        selection = Selection(resource=resource, namespace=namespace, label_selector=label_selector)
+        selection = Selection(
+            resource=resource,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+        )
         try:
             return self._list(selection, decode, {"limit": str(PAGE_SIZE)}, abort)
         except Gone:
@@ -228,6 +234,8 @@ class Client:
     def _collection(self, verb: Verb, selection: Selection, query: Mapping[str, str]) -> Request:
         if selection.label_selector:
             query = {**query, "labelSelector": selection.label_selector}
+        if selection.field_selector:
+            query = {**query, "fieldSelector": selection.field_selector}
         return self._request(verb, selection.resource, Key(selection.namespace, ""), query=query)
 
     def _request(

@@ -46,11 +46,12 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which objects of a resource: of one namespace or of all (`""`), with these labels or any."""
+    """Which objects of a resource: of one namespace or of all (`""`), with these labels or fields or any."""
 
     resource: Resource
     namespace: str = ""
     label_selector: str = ""
+    field_selector: str = ""
 
 
 def _core(plural: str, kind: str, *, namespaced: bool = True) -> Resource:

@@ -320,6 +320,15 @@ class ReplicaSet(Value, frozen=True, kw_only=True):
         return true_condition(self.status.conditions, "ReplicaFailure")
 
 
+class EventSeen(Value, frozen=True, kw_only=True):
+    """An Event that another controller wrote."""
+
+    metadata: ObjectMeta
+    reason: str = ""
+    message: str = ""
+    last_timestamp: str | None = None
+
+
 class JobSpec(Value, frozen=True, kw_only=True):
     """Whether a Job has to wait."""
 

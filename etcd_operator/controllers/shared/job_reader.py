@@ -1,5 +1,6 @@
 """The one reader of Jobs and their pods: for backups, verifications, restores and removals of old backups."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -7,17 +8,30 @@ from typing import Any
 from etcd_operator.api.backup_schedules import PRUNE_ANNOTATION
 from etcd_operator.api.restores import CLAIM_UID_ANNOTATION
 from etcd_operator.controllers.shared.decide.job_report import LONGEST_MESSAGE, read
-from etcd_operator.controllers.shared.decide.job_state import LINGER, Evictions, JobEnd, JobPod, JobState
+from etcd_operator.controllers.shared.decide.job_state import (
+    LINGER,
+    REFUSED_AFTER,
+    Evictions,
+    JobEnd,
+    JobPod,
+    JobState,
+)
 from etcd_operator.controllers.shared.jobs import JobCaches, in_order
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.waits import Waits
+from etcd_operator.errors import Forbidden
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import ContainerStatus, Job, Pod
+from etcd_operator.kube.views import ContainerStatus, EventSeen, Job, Pod
 from etcd_operator.pods.reports import Progress
 
 CONTAINERS = ("backup", "verify", "restore")
 """The names of the containers that run a command; no pod of a Job has two of them."""
+
+FAILED_CREATE = "FailedCreate"
+"""The reason of the Event with which the Job controller reports that."""
+
+_POD_NAME = re.compile(r'(Error creating: )?(pods "[^"]*" is forbidden: )?')
 
 _ENDS = {"Complete": JobEnd.SUCCEEDED, "Failed": JobEnd.FAILED}
 
@@ -56,7 +70,12 @@ class JobReader:
         if job is None or job.metadata.controller_uid != uid:
             return None
         state = self._state(key, job, self.caches.pods_of(job.metadata))
-        return self._state(key, job, _live_pods(job, objects)) if is_in_doubt(state) else state
+        state = self._state(key, job, _live_pods(job, objects)) if is_in_doubt(state) else state
+        is_pending = state.end is JobEnd.RUNS and not (state.pods or state.is_suspended)
+        if not is_pending or state.age < REFUSED_AFTER:
+            return state
+        refusal = _refusal(state.uid, objects)
+        return replace(state, refusal=refusal, waits_for=refusal or state.waits_for)
 
     def cached(self, key: Key, uid: str, name: str) -> JobState | None:
         """The same where nothing rests on its absence, nor on what it reports: from the caches alone."""
@@ -106,6 +125,26 @@ def _live_pods(job: Job, objects: Objects) -> tuple[Pod, ...]:
     """Its pods from the API server: they may have lost their label. Raises the errors of `Client`."""
     found = objects.client.list(resources.PODS, Pod, namespace=objects.namespace).whole()
     return in_order(pod for pod in found if pod.metadata.controller_uid == job.metadata.uid)
+
+
+def _refusal(uid: str, objects: Objects) -> str:
+    """Why Kubernetes could not create the pod of a Job: only its Events have that. Empty if nothing is known.
+
+    Raises the errors of `Client`, but for a missing right.
+    """
+    selector = f"involvedObject.uid={uid},reason={FAILED_CREATE}"
+    try:
+        listed = objects.client.list(
+            resources.EVENTS, EventSeen, namespace=objects.namespace, field_selector=selector
+        )
+    except Forbidden:
+        return ""
+    last = max(listed.items, key=lambda event: event.last_timestamp or "", default=None)
+    if last is None:
+        return ""
+    # The name of the pod is another one at each try.
+    why = _POD_NAME.sub("", last.message)[:LONGEST_MESSAGE]
+    return f"its pod cannot be created ({FAILED_CREATE}): {why}"
 
 
 def job_state(job: Job, pods: Sequence[Pod]) -> JobState:

@@ -5,6 +5,7 @@ with 410; a revision that lies in the future with 504, as after a restore of the
 """
 
 import base64
+from typing import Any
 
 import msgspec
 
@@ -30,6 +31,7 @@ def list_objects(store: Store, kind: Kind, namespace: str, query: dict[str, str]
             obj
             for obj in store.view(kind, namespace, revision)
             if matches_labels(query.get("labelSelector", ""), obj)
+            and matches_fields(query.get("fieldSelector", ""), obj)
         ]
     rest = [obj for obj in found if start is None or _order(obj) > start]
     limit = int(query.get("limit") or 0)
@@ -40,6 +42,19 @@ def list_objects(store: Store, kind: Kind, namespace: str, query: dict[str, str]
         meta["continue"] = base64.urlsafe_b64encode(msgspec.json.encode(position)).decode()
         meta["remainingItemCount"] = len(rest) - len(page)
     return {"kind": kind.kind + "List", "apiVersion": kind.api_version, "metadata": meta, "items": page}
+
+
+def matches_fields(selector: str, obj: Json) -> bool:
+    """Whether the fields of an object have these values."""
+    pairs = (each.split("=", 1) for each in selector.split(",") if each)
+    return all(_field(obj, path) == value for path, value in pairs)
+
+
+def _field(obj: Json, path: str) -> str:
+    found: Any = obj
+    for name in path.split("."):
+        found = found.get(name, {})
+    return str(found)
 
 
 def _where(store: Store, query: dict[str, str], newest: int | None) -> tuple[int, tuple[str, str] | None]:

@@ -136,6 +136,8 @@ def await_job(state: BackupState) -> BackupPlan | None:
     running = next((pod for pod in job.pods if pod.has_started), None)
     if running is None:
         left = max(START_PATIENCE - job.age, 1.0)
+        if not job.pods:
+            left = min(left, RECHECK)  # no event of the Job says why
         return in_progress(
             state, "PodPending", f"waiting for the pod to start: {_waits_for(job)}", requeue_after=left
         )
@@ -265,6 +267,8 @@ def _completed(state: BackupState, pod: JobPod) -> BackupPlan:
 
 def _waits_for(job: JobState) -> str:
     pod = next(iter(job.pods), None)
+    if pod is None and job.refusal:
+        return job.refusal
     if pod is None:
         return f"there is none yet, see `kubectl describe job {job.name}`"
     return pod.waits_for or f"see `kubectl describe pod {pod.name}`"

@@ -106,7 +106,8 @@ def _at_rest(state: PruneState) -> PrunePlan:
 
 
 def _in_progress(job: JobState) -> PrunePlan:
-    waits_for = next((pod.waits_for for pod in job.pods if not pod.has_started and pod.waits_for), "")
+    waits = (pod.waits_for for pod in job.pods if not pod.has_started and pod.waits_for)
+    waits_for = job.refusal or next(waits, "")
     if waits_for:
         message = f"waiting for the pod of Job {job.name} to start: {waits_for}"
         return PrunePlan(verdict="Unknown", reason=PENDING, message=message)

@@ -23,6 +23,9 @@ LONGEST_PAUSE = 600.0
 """Seconds from an eviction to the next pod of the Job at most."""
 
 
+REFUSED_AFTER = 5.0
+"""Seconds after which a Job without a pod is asked for its Events: most have a pod sooner."""
+
 LINGER = 60.0
 """Seconds within which Kubernetes notes the end of a pod; after that, another container keeps it running."""
 
@@ -87,6 +90,7 @@ class JobState:
     stopping: float = 0.0  # seconds for which passes have seen that it `is_stopping`
     lingering: float = 0.0  # seconds for which passes have seen that it `lingers`
     waits_for: str = ""  # why nothing of it runs
+    refusal: str = ""  # why Kubernetes cannot create its pod: a quota, or a policy
     report: JobReport | None = None  # of its newest pod that reported
     why: str = ""  # why it failed, as Kubernetes reports it of the newest pod or of the Job
     claim_uid: str = ""  # of the claim to which it restores; empty if it does not show that
