@@ -141,6 +141,9 @@ class BackupStatus(Value, frozen=True, kw_only=True):
     etcd_version: str = ""  #: The version of etcd that sent the snapshot.
     #: etcd's ID of the cluster, in hexadecimal.
     cluster_id: str = msgspec.field(default="", name="clusterID")
+    # Another etcd may report the ID of a cluster, so an EtcdCluster is restored only from what has this.
+    #: The UID of the EtcdCluster that was backed up; empty for another etcd.
+    cluster_uid: str = msgspec.field(default="", name="clusterUID")
     #: Whether an alarm CORRUPT was raised when the backup was taken, so that its data may be wrong.
     corrupt_alarm: bool = False
     #: How the backup is verified. The condition Verified has the result.

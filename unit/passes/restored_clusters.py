@@ -40,6 +40,7 @@ class Stored:
             "sha256": SHA256,
             "etcdVersion": "3.6.16",
             "clusterID": hex_id(etcd.cluster_id),
+            "clusterUID": self.made.get(IMPROBABLE)["metadata"]["uid"],
             "startTime": "2026-01-01T00:00:00Z",
             **changes,
         }

@@ -11,7 +11,7 @@ from etcd_operator.api.persisted import AnyCluster
 from etcd_operator.controllers.etcd_backup.decide.plan import NOT_STARTED, gives_up_source, rests_on_absence
 from etcd_operator.controllers.etcd_backup.decide.state import BackupState, SourceCluster
 from etcd_operator.controllers.etcd_backup.manifests.backup_job import job_name
-from etcd_operator.controllers.shared.decide.backup_spec import problem, rendered_url
+from etcd_operator.controllers.shared.decide.backup_spec import named_cluster, problem, rendered_url
 from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT
 from etcd_operator.controllers.shared.objects import Objects
@@ -44,10 +44,11 @@ class Sources:
         if source.cluster_name:
             key = Key(namespace, source.cluster_name)
             return self._unreadable(key) or _source(key, self._cluster(key))
-        host, address = _address(source.cluster_url)
-        found = self._cluster(Key(namespace, host))
-        endpoints = _endpoints(found) if found is not None else ()
-        return SourceCluster(endpoints=endpoints or (address,))
+        name, address = named_cluster(source, namespace), _address(source.cluster_url)
+        found = self._cluster(Key(namespace, name)) if name else None
+        if found is None:
+            return SourceCluster(endpoints=(address,))
+        return SourceCluster(endpoints=_endpoints(found) or (address,), uid=found.metadata.uid)
 
     def find_live(self, source: BackupSource, objects: Objects) -> SourceCluster:
         """The same for a source with a name, read from the API server. Raises the errors of `Client`."""
@@ -150,15 +151,15 @@ def _source(key: Key, found: Any) -> SourceCluster:
         return SourceCluster(reason="UnknownCluster", message=f"EtcdCluster {key.name} is being deleted")
     if not found.status.cluster_id or not found.status.endpoints:
         return SourceCluster(reason="SourceNotReady", message=f"EtcdCluster {key.name} has not served yet")
-    return SourceCluster(endpoints=_endpoints(found))
+    return SourceCluster(endpoints=_endpoints(found), uid=found.metadata.uid)
 
 
 def _endpoints(cluster: Any) -> tuple[str, ...]:
-    return tuple(_address(url)[1] for url in cluster.status.endpoints)
+    return tuple(_address(url) for url in cluster.status.endpoints)
 
 
-def _address(url: str) -> tuple[str, str]:
-    """The host of a valid URL, and `host:port`."""
+def _address(url: str) -> str:
+    """The `host:port` of a valid URL."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    return parts.hostname or "", host if parts.port is not None else f"{host}:{CLIENT_PORT}"
+    return host if parts.port is not None else f"{host}:{CLIENT_PORT}"

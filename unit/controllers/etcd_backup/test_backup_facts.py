@@ -27,27 +27,35 @@ def found(source: dict[str, str], cluster: dict[str, Any] | None = None) -> Sour
     """The source of a backup in the namespace `team`, where there is at most the cluster `c`."""
     stored = Store[EtcdCluster]()
     if cluster is not None:
-        document = {"metadata": {"name": "c", "namespace": "team"}, **cluster}
+        document = {"metadata": {"name": "c", "namespace": "team", "uid": "uid-c"}, **cluster}
         stored.put(msgspec.convert(document, EtcdCluster))
     caches: Any = [SimpleNamespace(store=store) for store in (Store[EtcdCluster](), stored)]
     return Sources(clusters=tuple(caches)).find(msgspec.convert(source, BackupSource), "team")
 
 
 @pytest.mark.parametrize(
-    ("source", "cluster", "endpoints"),
+    ("source", "cluster", "endpoints", "uid"),
     [
-        ({"clusterName": "c"}, {"status": SERVING}, NAMES),
-        ({"clusterURL": "http://c:2379"}, {"status": SERVING}, NAMES),
-        ({"clusterURL": "http://c"}, {}, ("c:2379",)),
-        ({"clusterURL": "http://c:1234/"}, None, ("c:1234",)),
-        ({"clusterURL": "http://c.other:2379"}, {"status": SERVING}, ("c.other:2379",)),
-        ({"clusterURL": "http://[fd00::2]"}, None, ("[fd00::2]:2379",)),
+        ({"clusterName": "c"}, {"status": SERVING}, NAMES, "uid-c"),
+        ({"clusterURL": "http://c:2379"}, {"status": SERVING}, NAMES, "uid-c"),
+        ({"clusterURL": "http://c.team.svc:2379"}, {"status": SERVING}, NAMES, "uid-c"),
+        ({"clusterURL": "http://c"}, {}, ("c:2379",), "uid-c"),
+        ({"clusterURL": "http://c:1234/"}, None, ("c:1234",), ""),
+        ({"clusterURL": "http://c.other:2379"}, {"status": SERVING}, ("c.other:2379",), ""),
+        (
+            {"clusterURL": "http://c.team.svc.attacker.example:2379"},
+            {"status": SERVING},
+            ("c.team.svc.attacker.example:2379",),
+            "",
+        ),
+        ({"clusterURL": "http://[fd00::2]"}, None, ("[fd00::2]:2379",), ""),
     ],
 )
 def test_the_endpoints_of_a_source(
-    source: dict[str, str], cluster: dict[str, Any] | None, endpoints: tuple[str, ...]
+    source: dict[str, str], cluster: dict[str, Any] | None, endpoints: tuple[str, ...], uid: str
 ) -> None:
-    assert found(source, cluster).endpoints == endpoints
+    state = found(source, cluster)
+    assert (state.endpoints, state.uid) == (endpoints, uid)
 
 
 @pytest.mark.parametrize(

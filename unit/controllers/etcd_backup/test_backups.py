@@ -31,6 +31,27 @@ def complete(world: Bench, name: str = "one") -> Json:
     return world.condition(BACKUPS, "Complete", name)
 
 
+@MAKERS
+@pytest.mark.parametrize(
+    ("source", "is_of_cluster"),
+    [
+        ({"clusterName": "c"}, True),
+        ({"clusterURL": "http://c.default.svc:2379"}, True),
+        ({"clusterURL": "http://c.default.svc.attacker.example:2379"}, False),
+    ],
+)
+def test_the_status_has_the_cluster_that_was_resolved(
+    made: Made, make: Any, source: Json, *, is_of_cluster: bool
+) -> None:
+    world, _ = made
+    kind, body = make(size=1)
+    world.create(kind, body)
+    world.settle((kind, "c"))
+    begun(made, source=source)
+    uid = world.get(kind)["metadata"]["uid"] if is_of_cluster else ""
+    assert world.status(BACKUPS, "one").get("clusterUID", "") == uid
+
+
 def test_a_backup_is_taken_by_a_job_and_reported(made: Made) -> None:
     world, jobs = made
     job = begun(made)

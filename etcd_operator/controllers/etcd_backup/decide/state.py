@@ -14,6 +14,7 @@ class SourceCluster:
     """The cluster to back up: `endpoints` to ask (host:port), or why there are none yet."""
 
     endpoints: tuple[str, ...] = ()
+    uid: str = ""  # of the EtcdCluster; empty for another etcd
     reason: str = ""
     message: str = ""
 

@@ -36,8 +36,8 @@ def status(
             previous.conditions, _conditions(state, plan, generation), now, own=CONDITIONS
         ),
     )
-    if state.job is not None:
-        written = msgspec.structs.replace(written, job_name=state.job.name)
+    if state.job is not None and not previous.job_name:
+        written = msgspec.structs.replace(written, job_name=state.job.name, cluster_uid=state.source.uid)
     if plan.phase == COMPLETED:
         due = Verification(level=state.verify, start_time=now) if state.verify else None
         written = msgspec.structs.replace(written, url=state.url, verification=due)

@@ -44,8 +44,9 @@ def named_cluster(source: BackupSource, namespace: str) -> str:
     except ValueError:  # not a URL
         return ""
     name, _, rest = host.partition(".")
-    is_own = rest in ("", namespace, f"{namespace}.svc") or rest.startswith(f"{namespace}.svc.")
-    return name if is_own and re.fullmatch(NAME_PATTERN, name) else ""
+    # Behind any other domain is somebody else's etcd; where that of Kubernetes has another name, so is this.
+    own = ("", namespace, f"{namespace}.svc", f"{namespace}.svc.cluster.local")
+    return name if rest in own and re.fullmatch(NAME_PATTERN, name) else ""
 
 
 def rendered_url(template: str, metadata: ObjectMeta) -> str:
@@ -125,7 +126,11 @@ def is_restorable(backup: EtcdBackup, cluster: Key) -> bool:
     """Whether an EtcdBackup is a completed one of this cluster, with all that a restore needs."""
     status = backup.status
     is_whole = status.phase == COMPLETED and status.url and status.sha256 and status.cluster_id
-    if not is_whole or backup.metadata.namespace != cluster.namespace or backup.metadata.is_deleting:
+    if (
+        not (is_whole and status.cluster_uid)
+        or backup.metadata.namespace != cluster.namespace
+        or backup.metadata.is_deleting
+    ):
         return False
     spec, _ = parsed(backup.spec, BackupSpec, lambda _: "")
     return spec is not None and named_cluster(spec.source, cluster.namespace) == cluster.name

@@ -6,15 +6,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.backups import BackupSource, BackupSpec
+from etcd_operator.api.backups import BackupSource, BackupSpec, BackupStatus, EtcdBackup
 from etcd_operator.api.definitions import backup_validations as rules
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.controllers.shared.decide.backup_spec import (
+    is_restorable,
     named_cluster,
     problem,
     rendered_url,
     url_in_pod,
 )
+from etcd_operator.keys import Key
 from unit.api.contract.backup_cases import BACKUP_CASES
 from unit.api.contract.case import Case, changed
 
@@ -169,6 +171,8 @@ def test_what_belongs_to_the_url(url: str, fields: dict[str, Any], expected: str
         ({"clusterURL": "http://c.team:2379"}, "c"),
         ({"clusterURL": "http://c.team.svc"}, "c"),
         ({"clusterURL": "http://c.team.svc.cluster.local:2379"}, "c"),
+        ({"clusterURL": "http://c.team.svc.attacker.example:2379"}, ""),
+        ({"clusterURL": "http://c.team.svc.cluster.local.example:2379"}, ""),
         ({"clusterURL": "http://c.other:2379"}, ""),
         ({"clusterURL": "http://c.team.example"}, ""),
         ({"clusterURL": "http://c.teams.svc"}, ""),
@@ -181,3 +185,34 @@ def test_what_belongs_to_the_url(url: str, fields: dict[str, Any], expected: str
 )
 def test_the_cluster_that_a_source_names(source: dict[str, str], expected: str) -> None:
     assert named_cluster(msgspec.convert(source, BackupSource), "team") == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_expected"),
+    [
+        ({}, True),
+        ({"cluster_uid": ""}, False),
+        ({"cluster_id": ""}, False),
+        ({"sha256": ""}, False),
+        ({"phase": "Failed"}, False),
+    ],
+)
+def test_an_etcd_cluster_is_restored_only_from_backups_of_it(
+    changes: dict[str, Any], *, is_expected: bool
+) -> None:
+    """Another etcd may report the same ID, so what the operator has resolved counts."""
+    known = {
+        "phase": "Completed",
+        "url": "s3://b/k",
+        "sha256": "ab",
+        "cluster_id": "c0de",
+        "cluster_uid": "uid-c",
+    }
+    spec = {"source": {"clusterName": "c"}, "destination": {"objectURLTemplate": "s3://b/k"}}
+    backup = EtcdBackup(
+        metadata=ObjectMeta(name="one", namespace="team"),
+        spec=spec,
+        status=BackupStatus(**{**known, **changes}),
+    )
+    assert is_restorable(backup, Key("team", "c")) is is_expected
+    assert not is_restorable(backup, Key("team", "d"))

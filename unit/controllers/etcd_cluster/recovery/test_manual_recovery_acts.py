@@ -112,7 +112,13 @@ def test_a_backup_that_only_the_api_server_shows_forbids_a_recovery(made: Bench,
     acts.state = replace(acts.state, backups=BackupFacts(is_listed=True))
     made.create(*backup("one", source={"clusterName": "c"}))
     acts.confirm("c-2")
-    stored = {"phase": "Completed", "url": "s3://b/one.db", "sha256": "ab" * 32, "clusterID": "c0de"}
+    stored = {
+        "phase": "Completed",
+        "url": "s3://b/one.db",
+        "sha256": "ab" * 32,
+        "clusterID": "c0de",
+        "clusterUID": "uid-of-c",
+    }
     made.edit(BACKUPS, "one", {"status": stored}, subresource="status")
     with pytest.raises(Conflict, match="cache does not show EtcdBackup one yet: not recovering"):
         acts.confirm("c-2")
