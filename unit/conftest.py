@@ -4,7 +4,9 @@ New examples are a command of their own, `hack/test --explore` (see `unit.explor
 """
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,6 +16,37 @@ from e2e.support import failures
 # A time limit for each example measures how busy the machine is.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+
+SLOW = ("controllers", "etcd", "storage", "process")
+"""Where a test lasts a second or more: passes of an operator, etcd processes, stores that fail."""
+PURE = frozenset({"decide", "dialects", "manifests"})
+"""Folders of SLOW whose tests last milliseconds."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a slow test with many cases, leave all but the first and the last to the exhaustive tests.
+
+    Coverage is measured in the first test of each slow file only: a pass takes twice the time if traced.
+    """
+    here = Path(__file__).parent
+    slow = [item for item in items if here in item.path.parents and _is_slow(item.path.relative_to(here))]
+    for _, tests in groupby(slow, lambda item: item.path):
+        _, *others = tests
+        _mark(others, "no_cover")
+    for _, cases in groupby(slow, lambda item: item.nodeid.partition("[")[0]):
+        _, *others = cases
+        _mark(others[:-1], "exhaustive")
+
+
+def _is_slow(path: Path) -> bool:
+    return path.parts[0] in SLOW and not PURE.intersection(path.parts)
+
+
+def _mark(items: Iterable[pytest.Item], name: str) -> None:
+    for item in items:
+        item.add_marker(name)
 
 
 @pytest.hookimpl(trylast=True)

@@ -46,6 +46,7 @@ def test_seeds_differ() -> None:
     assert len({explore.explore("Bootstraps", number, runs=5).steps for number in range(4)}) > 1
 
 
+@pytest.mark.exhaustive
 def test_a_finding_is_reported_with_what_repeats_it(
     failing: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,16 +29,16 @@ from .kubernetes import Kubernetes
 
 QUICK = ("lint", "type", "imports", "unit", "package", "quick")
 """What `hack/test` runs."""
-ALL = ("lint", "type", "imports", "unit", "faults", "package", "e2e", "exclusive")
-"""What `hack/test --all` and CI run: `e2e` and `exclusive` have all tests of `quick`."""
+ALL = ("lint", "type", "imports", "coverage", "faults", "package", "e2e", "exclusive")
+"""What `hack/test --all` and CI run: `coverage` runs `unit`, `e2e` and `exclusive` all tests of `quick`."""
 ENVIRONMENTS = tuple(dict.fromkeys((*QUICK, *ALL)))
 ON_OPERATOR = frozenset({"quick", "e2e", "exclusive"})
 """Those that need the operator deployed on a Kubernetes."""
-ON_KUBERNETES = ON_OPERATOR | {"unit"}
+ON_KUBERNETES = ON_OPERATOR | {"unit", "coverage"}
 """Those with tests that need a Kubernetes."""
-RUN_IN_UNIT = frozenset({"faults", "quick", "e2e", "exclusive"})
+RUN_IN_UNIT = frozenset({"coverage", "faults", "quick", "e2e", "exclusive"})
 """Those that run in the virtual environment of `unit`."""
-BESIDE = {"type": ("unit",), "faults": ("e2e", "exclusive"), "package": ("quick", "exclusive")}
+BESIDE = {"type": ("unit", "coverage"), "faults": ("e2e", "exclusive"), "package": ("quick", "exclusive")}
 """Checks that never wait, and those beside which they run: these wait for much of their time.
 
 Such a check begins with the first of those that are wanted, and is awaited after the last.

@@ -113,6 +113,7 @@ def test_a_learner_that_wants_a_user_does_not_serve(real: RealEtcdCluster, chann
     assert serving(probe(channels, real.endpoints)) == {endpoint}
 
 
+@pytest.mark.exhaustive
 def test_an_entry_lets_a_learner_serve_that_joins_after_many(
     real: RealEtcdCluster, channels: Channels
 ) -> None:

@@ -151,7 +151,7 @@ def test_all_tests_run_in_one_virtual_environment_which_is_made_once(
     log = tmp_path / "log"
     monkeypatch.setattr(suite, "_tox", lambda name: ["sh", "-c", f'echo "$@" >> {log}', "tox", name])
     suite._make.cache_clear()
-    tests = ("unit", "faults", "quick", "e2e", "exclusive")
+    tests = ("unit", "coverage", "faults", "quick", "e2e", "exclusive")
     assert all(suite.tox(name, os.environ) for name in tests)
     suite._make.cache_clear()
     assert log.read_text().splitlines() == [

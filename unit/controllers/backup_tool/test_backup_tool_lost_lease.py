@@ -39,6 +39,7 @@ def reconciler_of(operator: Operator, name: str) -> Any:
     return next(each.reconcile.__self__ for each in controllers if each.name == name)  # type: ignore[attr-defined]
 
 
+@pytest.mark.exhaustive
 def test_an_outdated_report_is_no_alarm_and_does_not_replace_a_newer_status() -> None:
     with backed_up() as made:
         former, other = another_leads(made)
@@ -60,6 +61,7 @@ def test_an_outdated_report_is_no_alarm_and_does_not_replace_a_newer_status() ->
         assert made.event_reasons().count(UNHEALTHY) == warnings
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("is_new_process", [True, False])
 def test_no_survivor_is_taken_that_has_less_than_a_backup_that_another_process_reported(
     is_new_process: bool,

@@ -18,6 +18,7 @@ from unit.passes.restoring import Restoring, restore
 from unit.passes.schedule_steps import FIRST, let_run
 
 
+@pytest.mark.exhaustive
 def test_what_a_restore_reads_is_kept_until_it_has_ended(made: Made) -> None:
     """Both what is stored and its EtcdBackup, however many newer ones there are."""
     world, _ = made

@@ -67,6 +67,7 @@ def test_the_documents_boot_member_is_replaced() -> None:
         assert_adopted(made, kind, theirs)
 
 
+@pytest.mark.exhaustive
 @MAKERS
 def test_no_external_member_is_asked_to_remove_another(make: Make) -> None:
     """It may accept what ours refuse: it may run with other flags."""

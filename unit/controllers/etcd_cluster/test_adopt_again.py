@@ -77,6 +77,7 @@ def test_without_spec_adopt_a_person_is_asked_to_put_it_back_and_it_goes_on() ->
         assert_adopted(made, kind, theirs)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("number", [2, 3], ids=["ours are fewer", "ours are half"])
 def test_without_spec_adopt_external_members_are_not_given_up_without_a_person(number: int) -> None:
     """Nobody answers: ours have started again without a quorum, so their data is read."""

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS, SERVICES
@@ -215,6 +216,7 @@ def let_all_refuse(made: Bench) -> None:
         member.snapshot_index = made.etcd.etcd.raft_index
 
 
+@pytest.mark.exhaustive
 def test_a_voter_gets_entries_although_it_was_silent_for_long_while_its_cluster_was_paused() -> None:
     kind, body = ephemeral()
     with bootstrapped(kind, body) as made:

@@ -58,6 +58,7 @@ def test_a_restore_that_fails_leaves_nothing_whatever_happens_at_any_write(distu
     at_each_write(disturbance, fails=True)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("fails", [False, True])
 def test_it_goes_on_after_a_crash_at_any_write(fails: bool) -> None:
     at_each_write(DISTURBANCES["it dies after the reply"], fails=fails)

@@ -95,6 +95,7 @@ def forbid(made: Bench, kind: Kind) -> None:
             stream.drop()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("make", "written"), [(ephemeral, PODS), (persistent, PEERS)])
 def test_a_kind_that_may_not_be_watched_is_reported_and_stops_no_status(
     make: Callable[..., tuple[Kind, Any]], written: Kind, monkeypatch: pytest.MonkeyPatch

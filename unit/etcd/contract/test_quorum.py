@@ -39,6 +39,7 @@ def test_a_frozen_member_accepts_connections_and_answers_nothing(subject: Subjec
     subject.until(lambda: subject.client("m0").has_quorum(deadline=1.0))
 
 
+@pytest.mark.exhaustive
 def test_a_member_that_was_away_for_many_entries_accepts_requests_at_the_next_one(subject: Subject) -> None:
     """From 3.6 on it got them as a raft snapshot, and may refuse until then (decision 036)."""
     subject.bootstrap("m0", "m1", "m2")

@@ -115,6 +115,7 @@ def refusing_to_delete(code: int, reason: str) -> Callable[[Request], Fault | No
     return hook
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("code", "reason"), [(403, "Forbidden"), (500, "InternalError"), (422, "Invalid")])
 def test_a_claim_that_cannot_be_deleted_holds_the_deletion_of_its_peer_for_minutes_and_not_for_ever(
     code: int, reason: str

@@ -56,6 +56,7 @@ def find_a_leader(made: Bench) -> None:
         made.world.end_added("default", pod_of(made, name), FOLLOWED_A_LEADER)
 
 
+@pytest.mark.exhaustive
 def test_members_that_follow_a_leader_unseen_are_not_given_up() -> None:
     """They may acknowledge writes of clients that reach them."""
     after = int(READ_MAJORITY_AFTER) + 60
@@ -76,6 +77,7 @@ def refuse_readers(request: Request) -> Fault | None:
     return Answer(code=403, reason="Forbidden", message="no readers") if is_reader else None
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("lost", [0, 2], ids=["it leads all the time", "it loses its Lease for a moment"])
 def test_a_loss_goes_on_while_the_operator_does_not_know_whether_it_does(lost: int) -> None:
     """What cannot be read for a while makes the condition Available Unknown, and then False again.

@@ -151,6 +151,7 @@ def test_members_that_follow_a_leader_are_read_once() -> None:
         assert not made.reason(COREOS)
 
 
+@pytest.mark.exhaustive
 def test_readers_that_end_again_and_again_become_rare() -> None:
     with bootstrapped(*ephemeral(size=3)) as made:
         counts = [len(added) for added in unreachable(made, 1, minutes=10)]
