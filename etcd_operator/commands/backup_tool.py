@@ -7,7 +7,7 @@ from typing import Any
 
 from etcd_operator.commands import flags, outcome
 from etcd_operator.errors import OperatorError
-from etcd_operator.pods.contract import BACKUP_TOOL_PORT
+from etcd_operator.pods.contract import BACKUP_TOOL_PORT, BACKUP_TOOL_PROBE_PORT
 
 SCRATCH = Path("/tmp")  # noqa: S108 -- an emptyDir in the pod of the tool
 
@@ -55,6 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=BACKUP_TOOL_PORT,
         help=f"port of the HTTP API (default: {BACKUP_TOOL_PORT})",
     )
+    parser.add_argument(
+        "--probe-port",
+        type=int,
+        default=BACKUP_TOOL_PROBE_PORT,
+        help=f"port of /healthz (default: {BACKUP_TOOL_PROBE_PORT})",
+    )
     flags.add_log_format(parser)
 
 
@@ -96,6 +102,7 @@ def _config(options: argparse.Namespace) -> Any:
         token_file=options.token_file,
         scratch=options.scratch_dir,
         port=options.port,
+        probe_port=options.probe_port,
     )
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any, TextIO
+from typing import TextIO
 
 from etcd_operator.commands.outcome import report
 from etcd_operator.formats import bytes_text
@@ -140,17 +140,15 @@ def served(port: int, progress: ProgressBar) -> Iterator[ProgressBar]:
 class _Server(ListeningServer):
     daemon_threads = True
     poll_seconds = 0.01  # a restore, and whoever waits for it, would wait for the end of this server
+    most_clients = 8
+    header_seconds = client_seconds = CLIENT_SECONDS
     progress: ProgressBar
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that disconnects is normal."""
 
 
 class ProgressHandler(Handler):
     """Answers one request."""
 
     server: _Server
-    timeout = CLIENT_SECONDS
 
     def do_GET(self) -> None:
         """Answer, whatever is asked."""

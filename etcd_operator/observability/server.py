@@ -5,8 +5,7 @@ What it promises:
 - `/healthz` and `/readyz` respond with 200 `ok` if all their checks pass, else with 503 and the list of
   checks; `?verbose` always lists them. A check that raises has failed.
 - `/metrics` responds to a scrape. HEAD is supported for every path; unknown paths are 404.
-- A slow or silent client blocks no other: each has its own thread and a time limit, and the oldest is
-  disconnected when there are too many.
+- A slow or silent client blocks no other (see `pods.http_server`).
 - A client that cannot be accepted, because the process has no file descriptor left, waits in the backlog and
   uses no CPU.
 - `stop` closes open connections and joins the threads. It waits for no client and does not poll.
@@ -152,17 +151,17 @@ def bind(listen: str) -> socket.socket:
 
 
 class _Server(ListeningServer):
-    """Accepts clients and keeps track of them, so that they can be disconnected."""
+    """Accepts clients as long as there are file descriptors."""
 
+    spares_answers = False  # a scrape that nobody reads must not keep the kubelet away
     timeout = 0  # `handle_request` is called when a client has connected; it must not wait if that has left
 
     def __init__(self, listener: socket.socket, page: Page, client_timeout: float) -> None:
         super().__init__(listener, _Handler)
         self.page = page
-        self.client_timeout = client_timeout
+        self.header_seconds = self.client_seconds = client_timeout
+        self.most_clients = _MAX_CLIENTS
         self.is_full = False
-        self._clients: dict[socket.socket, None] = {}
-        self._lock = threading.Lock()
 
     def get_request(self) -> Any:
         """Accept a client; `is_full` while that fails."""
@@ -171,44 +170,11 @@ class _Server(ListeningServer):
         self.is_full = False
         return accepted
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Give the client a thread; disconnect the oldest if there are too many."""
-        with self._lock:
-            if len(self._clients) >= _MAX_CLIENTS:
-                oldest = next(iter(self._clients))
-                del self._clients[oldest]
-                _cut(oldest)
-            self._clients[request] = None
-        request.settimeout(self.client_timeout)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """Forget a client that was served."""
-        with self._lock:
-            self._clients.pop(request, None)
-        super().shutdown_request(request)
-
-    def server_close(self) -> None:
-        """Stop listening, disconnect all clients and join their threads."""
-        with self._lock:
-            for client in self._clients:
-                _cut(client)
-        super().server_close()
-
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver's signature
         """A client that disconnects is normal; anything else is a bug."""
         error = sys.exc_info()[1]
-        if isinstance(error, OSError):
-            log.debug("status_client_disconnected", error=str(error))
-        else:
+        if not isinstance(error, OSError):
             log.error("status_request_failed", exc_info=error, client=str(client_address))
-
-
-def _cut(client: socket.socket) -> None:
-    try:
-        client.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        log.debug("status_client_disconnected")
 
 
 class _Handler(Handler):

@@ -22,6 +22,9 @@ AWS_FOLDER_VARIABLE = "ETCD_OPERATOR_AWS_FOLDER"
 BACKUP_TOOL_PORT = 19999
 """The HTTP API of `backup-tool`."""
 
+BACKUP_TOOL_PROBE_PORT = 19997
+"""`/healthz` of `backup-tool`, for the kubelet."""
+
 SEED_TOKEN_VARIABLE = "SEED_TOKEN"  # noqa: S105 -- the name of a variable
 """The token that `seed` sends, where no file has it."""
 

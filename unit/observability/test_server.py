@@ -114,15 +114,6 @@ def test_head_answers_as_get_without_a_body(path: str, make: Make) -> None:
     assert head_headers["Content-Length"] == headers["Content-Length"] == str(len(body))
 
 
-def test_a_client_that_disconnected_earlier_is_no_failure() -> None:
-    client, peer = socket.socketpair()
-    peer.close()
-    client.close()
-    with capture_logs() as logs:
-        module._cut(client)
-    assert [log["log_level"] for log in logs] == ["debug"]
-
-
 def test_other_methods_are_refused(make: Make) -> None:
     assert ask(make(), "/healthz", method="POST")[0] == 501
 

@@ -5,16 +5,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
+from etcd_operator.pods.http_server import ListeningServer
 from etcd_operator.process.signals import set_on_signal
 from etcd_operator.programs.backup_tool.inventory import Inventory, find
 from etcd_operator.programs.backup_tool.restorable_backups import BackupChecker, Storing
 from etcd_operator.programs.backup_tool.runner import Runner
-from etcd_operator.programs.backup_tool.server import Api, ApiServer
+from etcd_operator.programs.backup_tool.server import Api, ApiServer, ProbeServer
 from etcd_operator.programs.backup_tool.worker import Worker
 from etcd_operator.storage.protocol import Store
 from etcd_operator.storage.urls import STALL_SECONDS, open_store
@@ -39,6 +41,7 @@ class Config:
     token_file: Path
     scratch: Path
     port: int = 0
+    probe_port: int = 0
 
 
 def place(to: str, folder: str) -> tuple[Callable[[], Store], str]:
@@ -47,9 +50,19 @@ def place(to: str, folder: str) -> tuple[Callable[[], Store], str]:
     return lambda: open_store(to, stall=STALL_SECONDS)[0], f"{prefix}/{folder}" if prefix else folder
 
 
+Listening = TypeVar("Listening", bound=ListeningServer)
+
+
+def _listening(serve: Callable[[int], Listening], port: int) -> Listening:
+    try:
+        return serve(port)
+    except OSError as error:
+        raise OperatorError(f"cannot listen on port {port}: {error.strerror}") from error
+
+
 @contextmanager
 def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker, ApiServer]]:
-    """Worker and server at work. Raises `StoreError` for the URL, `OperatorError` for the port."""
+    """Worker and server at work. Raises `StoreError` for the URL, `OperatorError` for a port."""
     clock = clock or Clock()
     opened, folder = place(config.to, config.folder)
     stopping, storing = threading.Event(), Storing()
@@ -78,20 +91,23 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
         find=lambda name: find(opened(), folder, name, owner=runner.counted_owner),
         open_store=opened,
         token_file=config.token_file,
-        is_alive=thread.is_alive,
     )
+    probes = _listening(lambda port: ProbeServer(thread.is_alive, port=port), config.probe_port)
     try:
-        server = ApiServer(api, port=config.port)
-    except OSError as error:
-        raise OperatorError(f"cannot listen on port {config.port}: {error.strerror}") from error
+        server = _listening(lambda port: ApiServer(api, port=port), config.port)
+    except OperatorError:
+        probes.server_close()
+        raise
     thread.start()
     server.start()
+    probes.start()
     try:
         yield worker, server
     finally:
         stopping.set()
         worker.stop()
         server.stop()
+        probes.stop()
         checker.stop()
         thread.join()
 

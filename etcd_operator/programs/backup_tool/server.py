@@ -4,29 +4,26 @@
     GET     /v1/restorable?clusterID=ID   the newest backup that is whole, for a recovery
     GET     /v1/backup?name=NAME          this backup
     DELETE  /v1/backups                   remove all backups of this cluster, and take no more
-    GET     /healthz                      whether the thread that takes backups lives
 
-All but /healthz require `Authorization: Bearer TOKEN`: a backup has all keys of the cluster. The token is
-read at each request, so that it can be changed in the Secret.
+All require `Authorization: Bearer TOKEN`: a backup has all keys of the cluster. The token is read at each
+request, so that it can be changed in the Secret. `GET /healthz`, whether the thread that takes backups lives,
+has a port of its own, and requires nothing.
 
 Promises:
 - a download streams; unless it has the bytes that its manifest names, the connection ends before the last of
   them, so that no client takes it for a whole one;
-- a client that takes nothing for `CLIENT_SECONDS` is disconnected; as long as it does, there is no limit;
-- at most `MOST_CLIENTS` connections and `MOST_DOWNLOADS` downloads, more are answered with 503;
+- a client may take as long as it wants for a download, if it takes something again and again;
+- at most `MOST_DOWNLOADS` downloads, more are answered with 503; for connections see `pods.http_server`;
 - `stop` disconnects all clients and joins their threads.
 """
 
 import hmac
 import re
-import socket
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -53,7 +50,6 @@ class Api:
     """The complete backup of a name, looked up in the store."""
     open_store: Callable[[], Store]
     token_file: Path
-    is_alive: Callable[[], bool]
 
     def allows(self, authorization: str) -> bool:
         """Whether a request has the token; nobody has it while the file cannot be read, or is empty."""
@@ -65,9 +61,7 @@ class Api:
         return found is not None and bool(token) and hmac.compare_digest(found[1].encode(), token.encode())
 
 
-MOST_CLIENTS = 32
 MOST_DOWNLOADS = 4
-CLIENT_SECONDS = 60.0
 
 _BLOCK = 1 << 18
 
@@ -86,49 +80,26 @@ class ApiServer(ListeningServer):
     """Serves the API at `:port` of all addresses from `start` until `stop`. Raises OSError if it cannot."""
 
     def __init__(self, api: Api, *, port: int) -> None:
-        super().__init__(listening_socket(port, backlog=MOST_CLIENTS), _Handler)
+        super().__init__(listening_socket(port), _Handler)
         self.api = api
         self.downloads = threading.BoundedSemaphore(MOST_DOWNLOADS)
-        self._lock = threading.Lock()
-        self._clients: set[socket.socket] = set()
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Give the client a thread; answer at once if there are too many."""
-        with self._lock:
-            is_full = len(self._clients) >= MOST_CLIENTS
-            if not is_full:
-                self._clients.add(request)
-        if is_full:
-            self._refuse(request)
-        else:
-            request.settimeout(CLIENT_SECONDS)
-            super().process_request(request, client_address)
 
-    def shutdown_request(self, request: Any) -> None:
-        """Forget a client that was served."""
-        with self._lock:
-            self._clients.discard(request)
-        super().shutdown_request(request)
+class ProbeServer(ListeningServer):
+    """Serves /healthz at a port of its own, so that no client of the API keeps the kubelet from it."""
 
-    def server_close(self) -> None:
-        """Disconnect all clients and join their threads."""
-        with self._lock:
-            for client in self._clients:
-                with suppress(OSError):
-                    client.shutdown(socket.SHUT_RDWR)
-        super().server_close()
+    def __init__(self, is_alive: Callable[[], bool], *, port: int) -> None:
+        super().__init__(listening_socket(port), _ProbeHandler)
+        self.is_alive = is_alive
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 -- socketserver's signature
-        """A client that disconnects is normal."""
-        log.info("client_disconnected", exc_info=True)
 
-    def _refuse(self, request: Any) -> None:
-        with suppress(OSError):
-            request.settimeout(1.0)
-            request.sendall(
-                b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\n\r\n"
-            )
-        super().shutdown_request(request)
+class _ProbeHandler(Handler):
+    server: ProbeServer
+
+    def do_GET(self) -> None:
+        """Whether the thread that takes backups lives, whatever is asked."""
+        alive = self.server.is_alive()
+        self.text(HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE, "ok" if alive else "dead")
 
 
 class _Handler(Handler):
@@ -136,11 +107,7 @@ class _Handler(Handler):
 
     def do_GET(self) -> None:
         """Answer one of the paths above."""
-        if self.path == "/healthz":
-            alive = self.server.api.is_alive()
-            self._text(HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE, "ok" if alive else "dead")
-        else:
-            self._answer()
+        self._answer()
 
     def do_DELETE(self) -> None:
         """Remove all backups."""

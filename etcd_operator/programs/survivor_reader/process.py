@@ -31,7 +31,6 @@ IDLE = 300.0
 AGAIN = 1.0
 """Seconds until what could not be read is read again."""
 
-CLIENT_SECONDS = 60.0
 _BLOCK = 1 << 18
 _BEGINNING = SurvivorReport(problem="it is being read", is_passing=True)
 
@@ -98,6 +97,7 @@ class Server(ListeningServer):
     """Serves the API at `:port` of all addresses."""
 
     daemon_threads = True  # a download under way ends with the process
+    most_clients = 8
 
     def __init__(self, keeper: Keeper, token: str, *, port: int, clock: Callable[[], float]) -> None:
         super().__init__(listening_socket(port), _Handler)
@@ -112,7 +112,6 @@ class Server(ListeningServer):
 
 class _Handler(Handler):
     server: Server
-    timeout = CLIENT_SECONDS
 
     def do_GET(self) -> None:
         """Answer."""

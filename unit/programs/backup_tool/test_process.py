@@ -48,7 +48,7 @@ def process(
     """The command with a folder in `tmp_path`, and its port."""
     (tmp_path / "backups").mkdir(exist_ok=True)
     (tmp_path / "token").write_text(TOKEN)
-    port = int(free_address().rpartition(":")[2])
+    port, probe_port = (int(free_address().rpartition(":")[2]) for _ in range(2))
     flags = words(
         endpoint=endpoint,
         interval=str(interval),
@@ -56,11 +56,12 @@ def process(
         token_file=f"{tmp_path}/token",
         scratch_dir=str(tmp_path),
         port=str(port),
+        probe_port=str(probe_port),
     )
     command = [sys.executable, "-m", "etcd_operator", *flags]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        eventually(lambda: port_answers(port))
+        eventually(lambda: port_answers(probe_port))
         yield running, port
     finally:
         running.kill()

@@ -10,7 +10,7 @@ import pytest
 from etcd_operator.archive.manifest import manifest_name
 from etcd_operator.pods import client
 from etcd_operator.programs.backup_tool import server
-from etcd_operator.programs.backup_tool.server import ApiServer
+from etcd_operator.programs.backup_tool.server import ApiServer, ProbeServer
 from etcd_operator.programs.backup_tool.worker import Worker
 from etcd_operator.storage.directory import Directory
 from unit.archive.samples import flip, snapshot
@@ -107,15 +107,32 @@ def test_more_downloads_than_allowed_are_sent_away(parts: tuple[Worker, ApiServe
     assert request(port, f"/v1/backup?name={NAME}").status == 200
 
 
-def test_more_clients_than_allowed_are_sent_away(port: int) -> None:
-    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(server.MOST_CLIENTS)]
+def test_silent_clients_keep_nobody_from_the_api_or_from_the_probe(port: int) -> None:
+    probes = ProbeServer(lambda: True, port=0)
+    probes.start()
+    silent = [
+        socket.create_connection(("127.0.0.1", each))
+        for each in (port, probes.port)
+        for _ in range(2 * ApiServer.most_clients)
+    ]
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as late:
-            assert late.recv(100).startswith(b"HTTP/1.0 503 ")
+        assert request(port, "/v1/status").status == 200
+        assert request(probes.port, "/healthz", token=None).status == 200
     finally:
         for each in silent:
             each.close()
-    eventually(lambda: request(port, "/healthz", token=None).status == 200)
+        probes.stop()
+
+
+@pytest.mark.parametrize(("is_alive", "status", "body"), [(True, 200, b"ok\n"), (False, 503, b"dead\n")])
+def test_the_probe_reports_whether_backups_are_taken(is_alive: bool, status: int, body: bytes) -> None:
+    probes = ProbeServer(lambda: is_alive, port=0)
+    probes.start()
+    try:
+        answer = request(probes.port, "/healthz", token=None)
+    finally:
+        probes.stop()
+    assert (answer.status, answer.body) == (status, body)
 
 
 def test_paths_and_methods(port: int) -> None:
@@ -124,7 +141,6 @@ def test_paths_and_methods(port: int) -> None:
     assert request(port, "/v1/backup", method="DELETE").status == 404
     assert request(port, "/v1/backups").status == 404
     assert request(port, "/v1/backup", method="POST").status == 501
-    assert request(port, "/healthz", token=None).body == b"ok\n"
 
 
 def test_all_backups_are_removed_on_request(port: int, root: Path) -> None:

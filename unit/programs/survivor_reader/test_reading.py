@@ -1,7 +1,10 @@
 """When the data of an etcd without a leader counts, and how it is served."""
 
+import contextlib
 import hashlib
 import http.client
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -251,3 +254,12 @@ def test_it_knows_for_how_long_nobody_has_asked(served: Served) -> None:
     assert served.server.idle == 100.0, "an unauthorized request does not count"
     served.report()
     assert served.server.idle == 0.0
+
+
+def test_silent_clients_occupy_few_threads_and_keep_nobody_away(served: Served) -> None:
+    before = threading.active_count()
+    with contextlib.ExitStack() as stack:
+        for _ in range(3 * Server.most_clients):
+            stack.enter_context(socket.create_connection(served.address))
+        served.report()
+        assert threading.active_count() <= before + Server.most_clients + 1

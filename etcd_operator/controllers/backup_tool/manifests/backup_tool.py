@@ -20,7 +20,7 @@ from etcd_operator.controllers.shared.manifests.digest import digest
 from etcd_operator.controllers.shared.manifests.security import security
 from etcd_operator.controllers.shared.manifests.service import service
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
-from etcd_operator.pods.contract import BACKUP_TOOL_PORT
+from etcd_operator.pods.contract import BACKUP_TOOL_PORT, BACKUP_TOOL_PROBE_PORT
 
 CONTAINER = "backup"
 PORT_NAME = "backup-service"
@@ -135,7 +135,7 @@ def _pod(tool: ToolSettings) -> RawObject:
 
 
 def _container(tool: ToolSettings, context: RawObject) -> RawObject:
-    probe: RawObject = {"httpGet": {"path": "/healthz", "port": PORT_NAME}}
+    probe: RawObject = {"httpGet": {"path": "/healthz", "port": BACKUP_TOOL_PROBE_PORT}}
     return {
         **command.container(CONTAINER, tool.image, _arguments(tool), command.store_env(), _volumes(tool)),
         "ports": [{"name": PORT_NAME, "containerPort": BACKUP_TOOL_PORT}],
