@@ -45,7 +45,7 @@ from etcd_operator.controllers.shared.failures import (
     reason_of,
 )
 from etcd_operator.controllers.shared.objects import NameConflict, Overridden
-from etcd_operator.controllers.shared.passes import WARNINGS, ReportEvent
+from etcd_operator.controllers.shared.passes import WARNINGS, ReportEvent, is_going
 from etcd_operator.controllers.shared.unreadable import UNREADABLE, Unreadables
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
@@ -220,6 +220,8 @@ class _Pass(Generic[Cluster]):
         return self._of.resync * (0.9 + 0.2 * self._of.jitter())
 
     def _report(self, reason: str, message: str) -> None:
+        if reason in WARNINGS and self._is_going():
+            return
         self._of.report(self._cluster, reason, message, reason in WARNINGS)
 
     def _write_status(self) -> None:
@@ -232,21 +234,25 @@ class _Pass(Generic[Cluster]):
         now = timestamp(self._of.clock.now())
         status = self._of.dialect.status(self._cluster, self._state, self._plan, now=now)
         before: RawObject = msgspec.to_builtins(self._cluster.status)
-        if status == before:
+        if status == before or (self._begins_to_hold(before) and self._is_going()):
             return
-        self._warn(before)
+        if self._begins_to_hold(before):
+            self._of.report(self._cluster, self._plan.reason, self._plan.message, True)  # noqa: FBT003
         self._report_quorum()
         objects, resource = self._of.writes.of(self._key), self._of.caches.resource
         written = objects.write_status(resource, self._cluster.metadata, status, type(self._cluster))
         self._cluster = written or self._cluster  # deleted meanwhile: the watch will report it
 
-    def _warn(self, before: RawObject) -> None:
-        """An Event when something begins to hold the cluster, not at every pass."""
+    def _begins_to_hold(self, before: RawObject) -> bool:
+        """Whether something begins to hold the cluster, which an Event reports; not at every pass."""
         if self._plan.stage is not Stage.HELD or self._plan.reason in QUIET_HOLDS:
-            return
+            return False
         known = [c for c in before.get("conditions", ()) if c["type"] == "Degraded" and c["status"] == "True"]
-        if not any(c["reason"] == self._plan.reason for c in known):
-            self._of.report(self._cluster, self._plan.reason, self._plan.message, True)  # noqa: FBT003
+        return not any(c["reason"] == self._plan.reason for c in known)
+
+    def _is_going(self) -> bool:
+        objects = self._of.writes.of(self._key)
+        return is_going(self._of.caches.resource, self._cluster.metadata, objects)
 
     def _report_quorum(self) -> None:
         """An Event when a quorum answers that was missing as far as the status says."""

@@ -6,7 +6,7 @@ from typing import Any, Generic
 
 import msgspec
 
-from etcd_operator.api.meta import Condition
+from etcd_operator.api.meta import Condition, ObjectMeta
 from etcd_operator.controllers.shared.caches import Caches, Cluster, Object
 from etcd_operator.controllers.shared.decide.backup_health import change, merged
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
@@ -17,8 +17,10 @@ from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
+from etcd_operator.kube import resources
 from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
 
 WARNINGS = frozenset(
@@ -85,11 +87,30 @@ def write_health(
     """
     before, resource = cluster.status, passes.objects.resource
     status = msgspec.structs.replace(before, conditions=merged(before.conditions, wanted, now), **fields)
-    if status == before or not objects.write_status(resource, cluster.metadata, status, Written):
+    if status == before:
         return
     event = change(before.conditions, wanted)
+    if event is not None and is_going(resource, cluster.metadata, objects):
+        return
+    if not objects.write_status(resource, cluster.metadata, status, Written):
+        return
     if wanted is not None and event is not None:
         passes.event(cluster, *event, wanted.message)
+
+
+def is_going(resource: Resource, metadata: ObjectMeta, objects: Objects) -> bool:
+    """Whether an object, or its namespace, is being deleted: what is missing then is no loss to report.
+
+    Live, because objects of a namespace that goes are deleted in any order. Not known counts as no.
+    """
+    try:
+        found = objects.find(resource, metadata.name, Written)
+        if found is None or found.metadata.uid != metadata.uid or found.metadata.is_deleting:
+            return True
+        namespace = objects.find(resources.NAMESPACES, metadata.namespace, Written)
+    except OperatorError:
+        return False
+    return namespace is None or namespace.metadata.is_deleting
 
 
 def cluster_reporter(recorder: Recorder, caches: Caches[Cluster]) -> ReportEvent:
