@@ -265,9 +265,10 @@ class ClaimResources(Value, frozen=True, kw_only=True):
 
 
 class ClaimSpec(Value, frozen=True, kw_only=True):
-    """The size of a claim."""
+    """The size of a claim, and which volumes it takes."""
 
     resources: ClaimResources = ClaimResources()
+    storage_class_name: str | None = None
 
 
 class Claim(_Lean, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from etcd_operator.controllers.etcd_cluster.members.claim_facts import (
     claim_facts,
     peer_facts,
     replica_set_problem,
+    with_claim,
 )
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
 from etcd_operator.controllers.shared.caches import Caches, Cluster, cached
@@ -66,7 +67,9 @@ class CachedMembers(Generic[Cluster]):
                 peer=peers.get(name),
                 claim=in_use.get(name),
                 pod=pods.get(name),
-                problem=self._problem(Key(desired.namespace, name), pods.get(name)),
+                problem=with_claim(
+                    self._problem(Key(desired.namespace, name), pods.get(name)), in_use.get(name)
+                ),
             )
             for name in names
         }

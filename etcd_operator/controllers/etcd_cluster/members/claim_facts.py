@@ -1,5 +1,7 @@
 """The objects that only persistent members have, turned into the facts that rules read. Pure."""
 
+from dataclasses import replace
+
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION, INITIAL_MEMBERS_ANNOTATION, TOKEN_ANNOTATION
@@ -40,7 +42,20 @@ def claim_facts(claim: Claim) -> ClaimFacts:
         version=annotations.get(improbable.VERSION_ANNOTATION, ""),
         is_restored=improbable.RESTORED_ANNOTATION in annotations,
         is_for_non_root=annotations.get(improbable.NON_ROOT_ANNOTATION) == "true",
+        storage_class=claim.spec.storage_class_name or "",
     )
+
+
+def with_claim(problem: PodProblem | None, claim: ClaimFacts | None) -> PodProblem | None:
+    """The problem of a pod, with the claim that keeps it from a node: the scheduler does not name that."""
+    if problem is None or claim is None or claim.is_bound or "PersistentVolumeClaim" not in problem.message:
+        return problem
+    of_class = f"of StorageClass {claim.storage_class}" if claim.storage_class else "without a StorageClass"
+    message = (
+        f"{problem.message}: PersistentVolumeClaim {claim.name} {of_class} has no volume: check that the "
+        f"class exists (kubectl get storageclass) and the claim's Events (kubectl describe pvc {claim.name})"
+    )
+    return replace(problem, message=message)
 
 
 def _list(annotations: dict[str, str], name: str) -> tuple[str, ...]:

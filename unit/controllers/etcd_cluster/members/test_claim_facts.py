@@ -21,6 +21,7 @@ from etcd_operator.controllers.etcd_cluster.members.claim_facts import (
     claim_facts,
     peer_facts,
     replica_set_problem,
+    with_claim,
 )
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Claim, ReplicaSet
@@ -56,6 +57,35 @@ def test_what_keeps_a_replica_set_from_making_its_pod(
 def _claim(annotations: dict[str, str], **body: Any) -> Claim:
     metadata = {"name": "db-0", "uid": "u", "annotations": annotations, **body.pop("metadata", {})}
     return msgspec.convert({"metadata": metadata, **body}, Claim)
+
+
+NO_VOLUME = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        ({"storageClassName": "fast"}, "PersistentVolumeClaim c-0 of StorageClass fast has no volume"),
+        ({}, "PersistentVolumeClaim c-0 without a StorageClass has no volume"),
+    ],
+)
+def test_a_pod_without_a_node_for_lack_of_a_volume_names_the_claim_and_its_class(
+    spec: dict[str, Any], named: str
+) -> None:
+    claim = claim_facts(msgspec.convert({"metadata": {"name": "c-0"}, "spec": spec}, Claim))
+    made = with_claim(PodProblem(reason="Unschedulable", message=NO_VOLUME), claim)
+    assert made is not None
+    assert (made.reason, made.message.startswith(f"{NO_VOLUME}: {named}")) == ("Unschedulable", True)
+
+
+def test_a_claim_is_not_named_where_it_is_not_the_reason() -> None:
+    lacking = PodProblem(reason="Unschedulable", message=NO_VOLUME)
+    busy = PodProblem(reason="Unschedulable", message="0/1 nodes are available: 1 Insufficient cpu.")
+    claim = claim_facts(msgspec.convert({"metadata": {"name": "c-0"}}, Claim))
+    assert with_claim(busy, claim) is busy
+    assert with_claim(lacking, replace(claim, is_bound=True)) is lacking
+    assert with_claim(lacking, None) is lacking
+    assert with_claim(None, claim) is None
 
 
 def test_a_bare_claim_reports_nothing_of_a_bootstrap() -> None:
