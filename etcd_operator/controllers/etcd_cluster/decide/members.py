@@ -70,7 +70,8 @@ class PodFacts:
     # where it runs, if it was made so long ago that its node may have been silent for too long
     node: str = ""
     is_assigned: bool = True  # the scheduler has chosen its node; before that nothing of it has ever run
-    # seconds since its node was chosen, while no container was started and no reason is known; else 0
+    # seconds since its node was chosen, or since none was found for it, while no container was started and
+    # the kubelet reports no reason; else 0
     creating_for: float = 0.0
     is_terminating: bool = False
     is_gated: bool = False  # it has the readiness gate

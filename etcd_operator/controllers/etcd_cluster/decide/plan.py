@@ -43,6 +43,7 @@ PRELIMINARY: tuple[Rule, ...] = (
     guard.unseen,  # what exists and cannot be read would look absent to all that follows
     guard.conflicting,  # nothing can be created under names that are somebody else's
     guard.other_operator,  # all that follows takes the members for ours
+    recovery.record_stable,  # one write of the status, which nothing that waits may hold up
     # What is needed before anything is concluded from an absence or from silence.
     objects.restore_labels,  # a pod without its labels is in no cache: to all later rules it would be lost
     guard.split,  # with members of two clusters, no later act is right for both
@@ -88,7 +89,6 @@ RULES: tuple[Rule, ...] = (
     # Reports: nothing above could act.
     recovery.offer,  # any rule above may still bring a quorum back
     unhealthy.watch,  # what is unhealthy now is reported before what was refused
-    recovery.record_stable,  # all members are healthy
     upgrade.refused,  # the cluster serves, at another version
     recovery.refused,  # the cluster serves, and needs no recovery
     in_place.refused,  # the same, and is not restored

@@ -256,10 +256,11 @@ def _problem(pod: Pod, now: datetime) -> PodProblem | None:
 def _creating_for(pod: Pod, now: datetime) -> float:
     """For how long the kubelet has prepared a pod: volumes, Secrets, its network, the first image.
 
-    While it tries, it gives the reasons in Events only. By a clock that is ahead of ours no time has passed.
+    Or for how long no node has been found for it. While the kubelet tries, it gives the reasons in Events
+    only. By a clock that is ahead of ours no time has passed.
     """
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
-    if not pod.spec.node_name or pod.is_finished or not all(_is_created(each) for each in statuses):
+    if pod.is_finished or not all(_is_created(each) for each in statuses):
         return 0.0
     scheduled = condition_of(pod.status.conditions, "PodScheduled")
     since = scheduled.last_transition_time if scheduled is not None else ""

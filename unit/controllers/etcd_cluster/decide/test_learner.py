@@ -15,7 +15,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
-from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.polling import LONGEST, STEP
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import SEED_POLL
@@ -107,6 +107,37 @@ def test_a_learner_that_cannot_start_reports_why() -> None:
     made = plan(with_learner(sized(persistent(), 5), "db-3", answer=None, problem=IMAGE_PROBLEM))
 
     assert (made.stage, made.reason, made.message) == (Stage.HELD, "ErrImagePull", "db-3: no such image")
+
+
+def _without_node(seconds: float) -> PodFacts:
+    return pod("db-3", is_running=False, has_run=False, is_assigned=False, creating_for=seconds)
+
+
+@pytest.mark.parametrize(
+    "listed", [entry("db-3", is_learner=True), unstarted("db-3")], ids=["was up", "never"]
+)
+def test_a_learner_for_whose_volume_there_is_no_node_is_removed_after_a_while(listed: EtcdMember) -> None:
+    """The only nodes of its zone are gone, and a new volume is provisioned where its pod can run."""
+    problem = PodProblem(reason="Unschedulable", message="3 node(s) had volume node affinity conflict")
+    state = with_learner(sized(persistent(), 5), "db-3", answer=None, problem=problem, entry=listed)
+
+    for found in (
+        changed(state, "db-3", pod=_without_node(TOO_LONG - 1.0)),
+        changed(state, "db-3", pod=_without_node(TOO_LONG), claim=old_claim("db-3", is_bound=False)),
+        changed(state, "db-3", pod=_without_node(TOO_LONG), claim=None),
+    ):
+        assert (plan(found).reason, plan(found).actions) == ("Unschedulable", ())
+    stuck = changed(state, "db-3", pod=_without_node(TOO_LONG), claim=old_claim("db-3", is_bound=True))
+    assert kinds(plan(stuck)) == ["RemoveMember", "DeleteMember"]
+
+
+def test_a_learner_whose_volume_is_not_attached_is_reported_with_a_way_out() -> None:
+    made = plan(with_learner(sized(persistent(), 5), "db-3", **_creating(LONG_SILENCE)))
+
+    assert (made.stage, made.reason, made.actions) == (Stage.HELD, "ContainerCreating", ())
+    assert made.message.endswith("to begin again with another volume: kubectl delete pvc db-3")
+    ephemerals = with_learner(sized(ephemeral(), 5), "db-0003", **_creating(LONG_SILENCE))
+    assert "pvc" not in plan(ephemerals).message
 
 
 @pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])

@@ -270,7 +270,7 @@ def assigned(*, created: str = OLD, **status: Any) -> Pod:
             id="it ran before its node did",
         ),
         pytest.param(assigned(phase="Failed"), 0.0, id="it will never run"),
-        pytest.param(pod(), 0.0, id="it has no node"),
+        pytest.param(pod(conditions=[SCHEDULED], containerStatuses=[]), 150.0, id="no node was found"),
         pytest.param(assigned(created="2026-01-01T00:11:00Z"), 0.0, id="by a clock ahead of ours"),
     ],
 )

@@ -119,8 +119,8 @@ def when_due(state: ClusterState) -> str:
         return ""
     if is_recent(state.persisted.recovery):
         return (
-            "; no recovery begins by itself, because an earlier recovery did, and the cluster has not served "
-            f"for {duration_text(int(STABLE_AFTER))} since then"
+            "; no recovery begins by itself, because an earlier recovery did, and this operator has not seen "
+            f"the cluster serve for {duration_text(int(STABLE_AFTER))} without a break since then"
         )
     followers = ", ".join(_followers(state))
     if followers and not state.absence.since:

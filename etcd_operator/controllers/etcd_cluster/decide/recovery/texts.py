@@ -15,7 +15,7 @@ ONLY_LOST = "writes that only lost members had are missing"
 SINCE_BACKUP = "writes after the backup are missing"
 
 CREATING = (120, 300, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400)
-"""Seconds for which the pod of a seed has been ContainerCreating when that is reported, and reported again.
+"""Seconds for which a pod has been ContainerCreating when that is reported, and reported again.
 
 Kubernetes reports the reason in Events only: a volume that cannot be attached, a Secret that is missing.
 Steps, because each other message is a write of the status. A large image may take the first of them.
@@ -86,11 +86,11 @@ def origin(recovery: Recovery) -> str:
     return "; started automatically (spec.recovery: Automatic)" if recovery.is_automatic else ""
 
 
-def creating(seed: Member) -> str:
-    """That the pod of a seed does not get started, as the end of a message; empty if it is not late."""
-    pod = seed.pod
+def creating(member: Member) -> str:
+    """That the pod of a new member does not get started, as the end of a message; empty if it is not late."""
+    pod = member.pod
     reached = [seconds for seconds in CREATING if pod is not None and pod.creating_for >= seconds]
-    if pod is None or not reached:
+    if pod is None or not pod.is_assigned or not reached:
         return ""
     return (
         f"; the pod {pod.name} has been ContainerCreating for more than {duration_text(reached[-1])}: "

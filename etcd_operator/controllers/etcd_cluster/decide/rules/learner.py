@@ -12,6 +12,7 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.voters import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP, pause
+from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import creating
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import start_again
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.state_machine import grows_first
@@ -54,6 +55,9 @@ def finish(state: ClusterState) -> Plan | None:
         return remove(state, name, entry.id, why)
     if not has_objects:
         return join(state, name, ())
+    if _has_useless_volume(learner):
+        why = f"{name} cannot be scheduled with its volume: removing it, and its claim, to begin again"
+        return remove(state, name, entry.id, why)
     if not entry.name and learner.pod is not None and learner.pod.can_never_join:
         return remove(state, name, entry.id, f"{name} can never start as it is: removing it to begin again")
     if learner.problem is not None:
@@ -71,6 +75,16 @@ def finish(state: ClusterState) -> Plan | None:
     )
 
 
+def _has_useless_volume(learner: Member) -> bool:
+    """Whether its pod has had no node for too long, as where no node of the volume's zone is left.
+
+    Without a volume another member would wait for the same node.
+    """
+    claim, pod = learner.claim, learner.pod
+    is_unscheduled = pod is not None and not pod.is_assigned and pod.creating_for >= TOO_LONG
+    return is_unscheduled and claim is not None and claim.is_bound
+
+
 def _await_answer(state: ClusterState, learner: Member) -> Plan:
     """Wait for a learner that runs; report when that takes long, and begin again when it takes too long.
 
@@ -79,6 +93,10 @@ def _await_answer(state: ClusterState, learner: Member) -> Plan:
     member or an upgrade. The second bound is long enough to be the only back-off that attempts need.
     """
     name = learner.name
+    late = creating(learner)
+    if late:
+        step = f"; to begin again with another volume: kubectl delete pvc {name}" if learner.claim else ""
+        return Plan.hold("ContainerCreating", f"{name} is joining{late}{step}", requeue_after=RECHECK)
     if learner.silent_for < LONG_SILENCE:
         return Plan.wait("ScalingUp", f"waiting for {name} to start", requeue_after=pause(learner, STEP))
     if learner.silent_for >= TOO_LONG or _is_wanted_otherwise(state):

@@ -42,6 +42,7 @@ from unit.controllers.etcd_cluster.decide.recovery.automatics import (
     with_desired,
 )
 from unit.controllers.etcd_cluster.decide.recovery.entries import recorded
+from unit.controllers.etcd_cluster.decide.sizes import with_learner
 
 # what is counted
 
@@ -277,6 +278,15 @@ def test_a_cluster_that_serves_for_an_hour_may_be_recovered_again() -> None:
     )
     for recovery in (former(authority="Automatic", is_unstable=False), None):
         assert record_stable(with_record(state, recovery=recovery)) is None
+
+
+def test_a_learner_that_waits_for_a_node_does_not_keep_that_from_being_recorded() -> None:
+    """It holds every rule for members: the next loss would wait for a person for ever."""
+    problem = PodProblem(reason="Unschedulable", message="no node has room")
+    whole = with_learner(bootstrapped(persistent(size=4), voters=3), "db-3", answer=None, problem=problem)
+    unstable = former(authority="Automatic", is_unstable=True)
+    waiting = replace(with_record(whole, recovery=unstable), served_for=STABLE_AFTER)
+    assert recorded(plan(waiting)).is_unstable is False
 
 
 def test_what_may_be_lost_reports_that_no_person_decided() -> None:
