@@ -89,7 +89,8 @@ def _own_claims(world: World) -> list[str]:
 def _lacks_a_quorum(world: World, state: ClusterState) -> bool:
     """No quorum serves, and too little is left of those that would have to form it, or too few can run.
 
-    Where no person has to be asked, one that is left cannot report what it has, or takes itself as electable.
+    Where no person has to be asked, one that is left cannot report what it has, or takes itself as electable,
+    or an alarm names all that are left.
     """
     serving = [group for group in world.groups(led=True) if group.cluster_id not in world.replaced]
     if serving or _can_serve_again(world, state):
@@ -97,6 +98,8 @@ def _lacks_a_quorum(world: World, state: ClusterState) -> bool:
     if world.is_persistent or not set(_by_member(world)) <= _responding(world):
         return True
     disks = list(_by_member(world).values())
+    if all(disk.corrupt & {disk.member_id, ANYBODY} for disk in disks):
+        return True
     return any(_left(disk.voters, disks) >= quorum(len(disk.voters)) for disk in disks)
 
 
