@@ -252,10 +252,18 @@ def quorum_event(before: Sequence[Condition], state: ClusterState, plan: Plan) -
     if not state.has_quorum or _LOST in (reason, plan.reason) or plan.reason in MILESTONES:
         return None
     if _was_lost(before):
+        if _is_ending(state):
+            return None
         return QUORUM_RETURNED, "a quorum answers again"
     if serves and is_resumed(state) and _reason_of("Available", "False", before) == CREATING:
         return RESUMED, f"a quorum serves on the data of the claims, cluster ID {state.persisted.cluster_id}"
     return None
+
+
+def _is_ending(state: ClusterState) -> bool:
+    """Whether most voters have no pod any more: after a deletion by force they run on for a moment."""
+    gone = [voter for voter in state.all_voters if voter.pod is None and not voter.endpoint]
+    return bool(gone) and 2 * len(gone) >= len(state.all_voters)
 
 
 def _was_lost(before: Sequence[Condition]) -> bool:

@@ -29,6 +29,7 @@ from unit.controllers.etcd_cluster.decide.builders import (
     changed,
     down,
     entry,
+    ephemeral,
     persistent,
     with_record,
 )
@@ -168,6 +169,15 @@ def test_an_event_says_that_a_quorum_answers(
     found: tuple[Condition, ...], state: ClusterState, expected: tuple[str, str] | None
 ) -> None:
     assert quorum_event(found, state, SETTLED) == expected
+
+
+@pytest.mark.parametrize(("gone", "expected"), [((0,), RETURNED), ((0, 1), None), ((0, 1, 2), None)])
+def test_members_whose_pods_were_deleted_by_force_do_not_return(gone: tuple[int, ...], expected: Any) -> None:
+    """Their processes run on for a moment, and answer through the last one that the operator reaches."""
+    state = bootstrapped(ephemeral())
+    for number in gone:
+        state = changed(state, f"db-{number:04}", pod=None, answer=None)
+    assert quorum_event(before("QuorumLost", "BackupPending"), state, SETTLED) == expected
 
 
 @pytest.mark.parametrize("reason", ["Recovered", "QuorumReturned", "QuorumLost"])
