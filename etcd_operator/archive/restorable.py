@@ -138,10 +138,27 @@ def _scanned(
     for chunk in counted(chunks, on_progress):
         if len(begin) < len(frames.MAGIC):
             begin += chunk[: len(frames.MAGIC)]
-            if begin.startswith(frames.MAGIC):
-                raise NotABackup(
-                    f"{name} is a compressed or encrypted backup without its manifest: it was interrupted, "
-                    "or the manifest was not copied"
-                )
+            _refuse_other_formats(name, begin)
         scan.feed(chunk)
         yield chunk
+
+
+_ARCHIVES = {
+    "gzip": b"\x1f\x8b\x08",
+    "zip": b"PK\x03\x04",
+    "zstd": b"\x28\xb5\x2f\xfd",
+    "xz": b"\xfd7zXZ\0",
+    "bzip2": b"BZh",
+}
+"""What files of other tools begin with; a database begins with the number 0."""
+
+
+def _refuse_other_formats(name: str, begin: bytes) -> None:
+    if begin.startswith(frames.MAGIC):
+        raise NotABackup(
+            f"{name} is a compressed or encrypted backup without its manifest: it was interrupted, or the "
+            "manifest was not copied"
+        )
+    for form, magic in _ARCHIVES.items():
+        if begin.startswith(magic):
+            raise NotABackup(f"{name} is packed ({form}), not by this operator: unpack it first")

@@ -103,6 +103,11 @@ def _rarer_refusal(code: str, status: int, subject: str, answer: str) -> StoreEr
         return errors.full(subject, answer)
     if status == 400 and "Content-MD5" in answer:
         return DigestRequired(f"The store wants a digest for {subject}: {errors.one_line(answer)}.")
+    if status == 400 and code in ("400", "BadRequest"):  # answers to HEAD have no text
+        return StoreError(
+            f"The store refused the request for {subject}, and gives no reason ({errors.one_line(answer)}). "
+            "The bucket may be in another region: set region= in the URL."
+        )
     if status == 416:
         return BehindEnd(f"{subject} has fewer bytes.")
     if status == 501:

@@ -12,6 +12,7 @@ A URL never contains credentials: each SDK finds them where it always does, in t
 mounted files.
 """
 
+import os
 import re
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -22,6 +23,7 @@ from etcd_operator.storage.protocol import Store
 STALL_SECONDS = 60.0
 """How long a store or etcd may make no progress."""
 
+_OF_PROVIDERS = ("AWS_", "AZURE_", "GOOGLE_")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]")
 
 
@@ -79,6 +81,7 @@ def _directory(parts: SplitResult) -> tuple[Store, str]:
 
 
 def _service(bucket: str, parts: SplitResult, stall: float) -> Store:
+    _strip_variables()
     if parts.scheme == "s3":
         from etcd_operator.storage.s3 import S3
         from etcd_operator.storage.s3_client import parse_options
@@ -91,6 +94,16 @@ def _service(bucket: str, parts: SplitResult, stall: float) -> Store:
     from etcd_operator.storage.azure import Azure
 
     return Azure(bucket, stall=stall)
+
+
+def _strip_variables() -> None:
+    """Remove the line break that a Secret made from a file has at its end, and that no credential has.
+
+    With it, the SDKs send requests that a store refuses, or none at all.
+    """
+    for name, value in os.environ.items():
+        if name.startswith(_OF_PROVIDERS) and value != value.strip():
+            os.environ[name] = value.strip()
 
 
 def _bucket(parts: SplitResult) -> tuple[str, str]:

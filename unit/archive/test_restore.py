@@ -1,5 +1,8 @@
 """A restored data directory is whole or not there; the programs here are scripts, test_real has real ones."""
 
+import bz2
+import gzip
+import lzma
 from pathlib import Path
 
 import pytest
@@ -50,6 +53,18 @@ def test_a_snapshot_of_anybody(setting: Setting) -> None:
 def test_a_copy_of_a_database_has_no_hash(setting: Setting) -> None:
     setting.plain(snapshot()[:-32])
     assert setting.restore().check is Check.NONE
+
+
+@pytest.mark.parametrize(
+    "data",
+    [gzip.compress(snapshot()), bz2.compress(snapshot()), lzma.compress(snapshot()), b"PK\x03\x04" * 9000],
+    ids=["gzip", "bzip2", "xz", "zip"],
+)
+def test_a_snapshot_that_another_tool_has_packed_has_to_be_unpacked(setting: Setting, data: bytes) -> None:
+    setting.plain(data)
+    with pytest.raises(NotABackup, match=r"one is packed \(.*\), not by this operator: unpack it first"):
+        setting.restore()
+    assert setting.has_nothing()
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,13 @@ def test_an_answer_is_a_sentence(case: Case, server: Server, status: int, code: 
         list(case.store.list(""))
 
 
+def test_a_refusal_without_a_reason_names_the_region(case: Case, server: Server) -> None:
+    """The answer to HEAD has no text, and not every store sends the region of the bucket in a header."""
+    server.faults = [answers_with(400, b"")]
+    with pytest.raises(StoreError, match=r"gives no reason \(400, Bad Request\).*set region= in the URL"):
+        case.store.stat("a")
+
+
 def test_a_server_that_is_not_s3_is_reported(case: Case, server: Server) -> None:
     server.app = lambda _: Response(status=200, body=b"")
     with pytest.raises(StoreError, match="has no LastModified, which S3 always sends"):

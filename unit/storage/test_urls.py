@@ -1,5 +1,6 @@
 """URLs of stores: what each part means, and what is refused before anything is sent."""
 
+import os
 import re
 import sys
 from dataclasses import replace
@@ -103,6 +104,22 @@ def test_a_profile_that_is_missing_is_a_sentence(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("AWS_PROFILE", "nope")
     with pytest.raises(InvalidURL, match=r"\(nope\) could not be found\. Correct the URL"):
         open_store("s3://bucket/a?region=a")[0].stat("a")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", " "])
+def test_a_line_break_at_the_end_of_a_credential_is_removed(
+    monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT"):
+        monkeypatch.setenv(name, f"planted{end}")
+    monkeypatch.setenv("UNRELATED", f"kept{end}")
+    store, _ = open_store("s3://bucket/a?region=a")
+    found = store._client._request_signer._credentials  # type: ignore[attr-defined]
+    assert (found.access_key, found.secret_key) == ("planted", "planted")
+    store, _ = open_store("azblob://bucket/a")
+    assert store._client.credential.account_name == "planted"  # type: ignore[attr-defined]
+    assert os.environ["AZURE_STORAGE_KEY"] == "planted"
+    assert os.environ["UNRELATED"] == f"kept{end}"
 
 
 def test_the_options_of_a_url() -> None:
