@@ -128,6 +128,7 @@ def test_a_backup_that_only_the_api_server_shows_is_not_joined_by_another() -> N
                 "metadata": {
                     "name": "s-20260101-0000",
                     "labels": labels,
+                    "annotations": {"etcd.improbable.io/scheduled-time": "2026-01-01T00:00:00Z"},
                     "ownerReferences": [{**owner, "uid": stored["uid"], "controller": True}],
                 },
                 "spec": schedule()[1]["spec"]["backupTemplate"],
