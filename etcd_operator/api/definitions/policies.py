@@ -128,8 +128,8 @@ def _fill_resource_version() -> tuple[Manifest, Manifest]:
 
 
 _MAY_OPERATE = (
-    f"authorizer.group('{improbable.GROUP}').resource('etcdpeers')"
-    f".namespace(request.namespace).check('{OPERATE}').allowed()"
+    f"authorizer.group('{improbable.GROUP}').resource('etcdpeers').subresource('{OPERATE}')"
+    ".namespace(request.namespace).check('update').allowed()"
 )
 
 
@@ -151,7 +151,8 @@ def _operator_only() -> tuple[Manifest, Manifest]:
     )
     check = {
         "expression": f"({' && '.join(harmless)}) || {_MAY_OPERATE}",
-        "message": f"{OPERATOR_CREATES_PEERS} (writing them requires the verb '{OPERATE}' on etcdpeers)",
+        "message": f"{OPERATOR_CREATES_PEERS} "
+        f"(writing them requires the permission to update etcdpeers/{OPERATE})",
         "reason": "Forbidden",
     }
     return _validating("peers", "Deny", [_improbable(_WRITES, "etcdpeers")], check, fails_open=False)
@@ -164,7 +165,7 @@ def _of_schedules() -> tuple[Manifest, Manifest]:
     check = {
         "expression": f"object.{owners}.all(x, x.kind != '{SCHEDULE}' || ({is_old})) || {_MAY_OPERATE}",
         "message": f"metadata.ownerReferences: only the operator creates EtcdBackups that an {SCHEDULE} owns "
-        f"(that requires the verb '{OPERATE}' on etcdpeers)",
+        f"(that requires the permission to update etcdpeers/{OPERATE})",
         "reason": "Forbidden",
     }
     return _validating("schedules", "Deny", [_improbable(_WRITES, "etcdbackups")], check)

@@ -63,7 +63,7 @@ def changed(base: Manifest, changes: Changes) -> Manifest:
 class Case:
     """`base` with `changes` is refused with this message; `edits` means that `base` exists already.
 
-    user: the author; empty for an administrator. Others have all permissions on EtcdPeers except `operate`.
+    user: the author; empty for an administrator. Others have all verbs on EtcdPeers.
     """
 
     typed: str

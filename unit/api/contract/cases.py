@@ -98,8 +98,8 @@ Admission policies refuse a wrong annotation and an EtcdPeer; `kubectl` prints t
 the policies are not installed, a wrong annotation is accepted, and the condition `Degraded` has the message.
 
 Only the operator, and administrators with all permissions, can create or change EtcdPeers: this requires the
-RBAC verb `operate` on `etcdpeers` ([decision 017](decisions/017-who-may-write-etcdpeers.md)). Deleting them
-requires only the ordinary permission.
+permission to update `etcdpeers/operate` ([decision 017](decisions/017-who-may-write-etcdpeers.md)).
+Deleting them requires only the ordinary permission.
 
 An EtcdBackupSchedule refuses in `spec.backupTemplate` what an EtcdBackup refuses in `spec`, with the same
 messages.

@@ -113,7 +113,7 @@ def kubectl() -> Iterator[Requests]:
     kubectl = Requests(Kubectl(program=path, kubeconfig=Path(config), namespace=namespace))
     install(kubectl)
     assert kubectl("create", "namespace", kubectl.namespace).code == 0
-    rights = ["--verb=get,list,watch,create,update,patch,delete", "--resource=etcdpeers.etcd.improbable.io"]
+    rights = ["--verb=*", "--resource=etcdpeers.etcd.improbable.io"]
     assert kubectl("create", "role", "peers", *rights).code == 0
     assert kubectl("create", "rolebinding", "peers", "--role=peers", "--user=somebody").code == 0
     eventually(lambda: "denied request" in kubectl.by("somebody").try_out(PEER).err, "peers are denied")

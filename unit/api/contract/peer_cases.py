@@ -14,7 +14,8 @@ from unit.api.contract.case import (
 OPERATOR_CREATES_PEERS = "the operator creates EtcdPeers: create an EtcdCluster instead"
 NO_HOST = "each with its own host, like my-cluster-0.my-cluster.my-namespace.svc"
 ONLY_OPERATOR = (
-    f"denied request: {OPERATOR_CREATES_PEERS} (writing them requires the verb 'operate' on etcdpeers)"
+    f"denied request: {OPERATOR_CREATES_PEERS} "
+    "(writing them requires the permission to update etcdpeers/operate)"
 )
 PEER_CASES = (
     Case(

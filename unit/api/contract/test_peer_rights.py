@@ -26,9 +26,10 @@ def test_users_may_annotate_and_delete_etcdpeers(kubectl: Requests) -> None:
 
 def test_the_permission_operate_allows_to_create_etcdpeers(kubectl: Requests) -> None:
     operator = kubectl.by("an-operator")
-    rights = ["--verb=get,create,operate", f"--resource={KIND}"]
-    assert kubectl("create", "role", "operators", *rights).code == 0
-    assert kubectl("create", "rolebinding", "operators", "--role=operators", "--user=an-operator").code == 0
+    for role, *rights in (("writers", "get,create", KIND), ("operators", "update", f"{KIND}/operate")):
+        verbs, resource = rights
+        assert kubectl("create", "role", role, f"--verb={verbs}", f"--resource={resource}").code == 0
+        assert kubectl("create", "rolebinding", role, f"--role={role}", "--user=an-operator").code == 0
     made = named(PEER, "made-by-an-operator")
     eventually(lambda: operator.try_out(made).code == 0, "the API server knows the role")
     answer = operator.create(made)

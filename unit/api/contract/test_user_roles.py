@@ -55,8 +55,9 @@ def test_edit_creates_changes_scales_and_deletes_clusters(bound: Requests, user:
 
 @pytest.mark.parametrize("user", ["viewer", "editor", "owner"])
 def test_no_role_writes_peers_or_the_persisted_state(bound: Requests, user: str) -> None:
-    refused = [(verb, PEERS) for verb in ("create", "update", "patch", "operate")]
+    refused = [(verb, PEERS) for verb in ("create", "update", "patch")]
     assert [each for each in refused if may(bound, user, *each)] == []
+    assert not may(bound, user, "update", PEERS, "--subresource=operate")
     kinds = (COREOS, IMPROBABLE, BACKUPS, SCHEDULES)
     assert not any(may(bound, user, "patch", kind, "--subresource=status") for kind in kinds)
 
