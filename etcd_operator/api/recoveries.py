@@ -91,6 +91,8 @@ class Recovery(Value, frozen=True, kw_only=True):
     replaces: str
     #: etcd's IDs of the clusters that earlier recoveries gave up, in hexadecimal.
     former: tuple[str, ...] = ()
+    #: How many attempts there have been since the cluster served, including this one.
+    attempt: int = 1
     #: The number that was added to revisions by this recovery. Default: 1000000000.
     bump: int = REVISION_BUMP
     #: Whether this recovery, or one before it, started automatically, and the cluster has not served for an

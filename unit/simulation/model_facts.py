@@ -16,6 +16,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     ReaderFacts,
     ToolBackups,
 )
+from etcd_operator.controllers.etcd_cluster.decide.recovery.proven import LONGEST_PAUSE
 from etcd_operator.controllers.etcd_cluster.decide.recovery.source import Inquiry, inquire, known_backups
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, extended
 from etcd_operator.etcd.values import EtcdMember
@@ -133,7 +134,10 @@ class Memory:
         now, later = (Moment(epoch=0, monotonic=self.passes * gap, time="then") for gap in (PASS, SERVED))
         self.missing, absence = count_missed(self.missing, state, now, may_count=True)
         self.serving, served_for = count_served(self.serving, state, later)
-        return extended(state, missed, absence=absence, served_for=served_for)
+        # No time passes here: that it is waited for is shown by tests of the rule.
+        return extended(
+            state, missed, absence=absence, served_for=served_for, attempted_for=float(LONGEST_PAUSE)
+        )
 
     def tool_backups(self, state: ClusterState, resource: Resource) -> ToolBackups:
         """As `recovery.tool_backups` does."""

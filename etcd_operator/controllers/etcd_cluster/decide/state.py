@@ -78,6 +78,8 @@ class ClusterState:
     awaited_for: float = 0.0
     # seconds for which this process has seen a quorum, after a recovery without a person
     served_for: float = 0.0
+    # seconds for which this process has known the attempt to recover that is under way
+    attempted_for: float = 0.0
     # whether clients may still be sent to the member that is to be stopped next (see `facts.departing`)
     is_departing_reached: bool = False
     backups: BackupFacts = NO_BACKUPS  # its EtcdBackups; known only where one may be restored

@@ -134,6 +134,7 @@ class Observer(Generic[Cluster]):
             missed,
             absence=self.absences.missed_for(key, state),
             served_for=self.absences.served_for(key, state),
+            attempted_for=self.absences.attempted_for(key, state),
             awaited_for=self.awaited.seconds(key, state),
             is_departing_reached=self.departures.is_reached(key, state),
         )

@@ -1,4 +1,5 @@
-"""For how long members have been missed, and a quorum has served, as this process has seen it.
+"""For how long members have been missed, a quorum has served, and an attempt to recover has been under way,
+as this process has seen it.
 
 What is counted is decided in `recovery.authority`.
 """
@@ -37,6 +38,7 @@ class Absences:
     may_act: Callable[[], bool]
     _missing: dict[Key, Missing | None] = field(default_factory=dict)
     _serving: dict[Key, Serving | None] = field(default_factory=dict)
+    _attempts: dict[Key, tuple[str, float]] = field(default_factory=dict)
 
     def missed_for(self, key: Key, state: ClusterState) -> Absence:
         """For how long those have been missed that are missed now."""
@@ -51,10 +53,22 @@ class Absences:
         self._serving[key], seconds = count_served(self._serving.get(key), state, self._now())
         return seconds
 
+    def attempted_for(self, key: Key, state: ClusterState) -> float:
+        """Seconds for which the attempt to recover that is under way is known; 0 without one."""
+        attempt, now = state.persisted.recovery_under_way, self.clock.monotonic()
+        if attempt is None:
+            self._attempts.pop(key, None)
+            return 0.0
+        token, since = self._attempts.get(key, ("", now))
+        since = since if token == attempt.token else now
+        self._attempts[key] = attempt.token, since
+        return now - since
+
     def forget(self, key: Key) -> None:
         """The cluster is deleted."""
         self._missing.pop(key, None)
         self._serving.pop(key, None)
+        self._attempts.pop(key, None)
 
     def _now(self) -> Moment:
         now = timestamp(self.clock.now())

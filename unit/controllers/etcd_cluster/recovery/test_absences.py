@@ -14,7 +14,14 @@ from etcd_operator.errors import NotFound, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.resources import IMPROBABLE_CLUSTERS
 from etcd_operator.kube.views import Written
-from unit.controllers.etcd_cluster.decide.builders import answer, answering, bootstrapped, persistent, silent
+from unit.controllers.etcd_cluster.decide.builders import (
+    answer,
+    answering,
+    bootstrapped,
+    persistent,
+    silent,
+    with_record,
+)
 from unit.controllers.etcd_cluster.decide.recovery.manual_recoveries import RECOVERY, lost
 from unit.fakes.clock import FakeClock
 
@@ -210,6 +217,27 @@ def test_what_serves_since_a_recovery_is_counted_until_it_does_not() -> None:
     assert [served(recovered("uid-1-2")), served(recovered("uid-1-2"))] == [0.0, STEP]
     assert served(bootstrapped(persistent())) == 0.0
     counting.absences.forget(KEY)
+
+
+def test_how_long_an_attempt_to_recover_is_known() -> None:
+    counting = Counting()
+
+    def known(state: ClusterState) -> float:
+        counting.clock.advance(STEP)
+        return counting.absences.attempted_for(KEY, state)
+
+    def attempt(token: str) -> ClusterState:
+        state = recovered(token)
+        return with_record(
+            state,
+            recovery=msgspec.structs.replace(RECOVERY, token=token, replaces=state.persisted.cluster_id),
+        )
+
+    assert [known(attempt("uid-1-1")) for _ in range(3)] == [0.0, STEP, 2 * STEP]
+    assert [known(attempt("uid-1-2")), known(attempt("uid-1-2"))] == [0.0, STEP]
+    assert [known(recovered()), known(attempt("uid-1-2"))] == [0.0, 0.0]
+    counting.absences.forget(KEY)
+    assert known(attempt("uid-1-2")) == 0.0
 
 
 def test_nothing_is_read_where_nothing_is_counted() -> None:

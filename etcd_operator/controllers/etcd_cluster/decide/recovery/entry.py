@@ -145,6 +145,7 @@ def _next(
     state: ClusterState, source: Source, authority: Authority, *, revision: int, version: str
 ) -> Recovery:
     persisted, former = state.persisted, state.persisted.recovery
+    failed = persisted.recovery_under_way
     ids = former.given_up_ids if former is not None else ()
     kept = (generation_in(claim.given_up_by) for claim in state.kept)
     # Kept claims may be of a deleted EtcdCluster of this name.
@@ -161,6 +162,7 @@ def _next(
         token=recovery_token(state.desired.uid, generation),
         replaces=state.persisted.cluster_id,
         former=tuple(each for each in ids if each != persisted.cluster_id),
+        attempt=failed.attempt + 1 if failed is not None else 1,
         bump=bump_at(state.desired.created) if authority == "Creation" else _bump(state, source, revision),
         is_unstable=authority == "Automatic",
         given_up=_reported(state) if authority == "InPlace" else 0,

@@ -46,8 +46,12 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.clusters import ordinal_of
+from etcd_operator.formats import duration_text
 from etcd_operator.pods.reports import BackupReport
 from etcd_operator.versions import can_restore
+
+FIRST_PAUSE, LONGEST_PAUSE = 10, 600
+"""Seconds: each pause between two attempts is twice as long as the one before."""
 
 
 def begin(state: ClusterState, left: Left) -> Plan:
@@ -170,6 +174,10 @@ def begin_at_creation(state: ClusterState, source: Source, version: str) -> Plan
 
 def _start(state: ClusterState, recovery: Recovery, proof: ConfirmLoss | ConfirmNothingLeft) -> Plan:
     """Record the recovery after a proof, then create its seed."""
+    failed = state.persisted.recovery_under_way
+    is_better = failed is not None and bool(failed.failure)  # than the source of that attempt
+    if failed is not None and not is_better and state.attempted_for < pause_after(failed.attempt):
+        return _pause(state, failed, recovery)
     if is_recent(state.persisted.recovery):
         recovery = msgspec.structs.replace(recovery, is_unstable=True)
     persisted = replace(state.persisted, recovery=recovery, next_ordinal=ordinal_of(recovery.seed))
@@ -180,6 +188,25 @@ def _start(state: ClusterState, recovery: Recovery, proof: ConfirmLoss | Confirm
         reason=reason_of(recovery),
         message=proof.message,
         requeue_after=SEED_POLL,
+    )
+
+
+def pause_after(attempt: int) -> int:
+    """Seconds between the begin of this attempt, if it fails, and that of the next one.
+
+    The first failure proves nothing: the survivor may have been lost as well.
+    """
+    return min(FIRST_PAUSE << min(attempt - 2, 16), LONGEST_PAUSE) if attempt > 1 else 0
+
+
+def _pause(state: ClusterState, failed: Recovery, following: Recovery) -> Plan:
+    """Pods of seeds that fail at once, like those that a kubelet rejects, must not follow one another."""
+    seconds = pause_after(failed.attempt)
+    return Plan.wait(
+        reason_of(following),
+        f"{failed.attempt} attempts in a row have failed, the last one as {failed.seed}; the next one begins "
+        f"{duration_text(seconds)} after that one began",
+        requeue_after=seconds - state.attempted_for,
     )
 
 

@@ -69,6 +69,36 @@ def test_a_seed_that_was_lost_is_followed_by_the_next_number_with_a_token_of_its
     for state in (recovering(pod=None), recovering(pod=pod("db-0003", is_finished=True))):
         recovery = recorded(plan(state))
         assert (recovery.generation, recovery.seed, recovery.token) == (2, "db-0004", f"{TOKEN}-2")
+        assert recovery.attempt == 2
+
+
+@pytest.mark.parametrize(
+    ("attempt", "pause", "text"),
+    [(2, 10, "10 s"), (3, 20, "20 s"), (7, 320, "5 min 20 s"), (8, 600, "10 min"), (9999, 600, "10 min")],
+)
+def test_seeds_that_keep_failing_follow_one_another_more_and_more_slowly(
+    attempt: int, pause: int, text: str
+) -> None:
+    """As where a kubelet rejects each of their pods at once."""
+    failed = msgspec.structs.replace(RECOVERY, attempt=attempt)
+    state = with_record(recovering(pod=None), recovery=failed, next_ordinal=4)
+    made = plan(replace(state, attempted_for=pause - 0.5))
+    assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "Recovering")
+    assert made.requeue_after == 0.5
+    assert made.message == (
+        f"{attempt} attempts in a row have failed, the last one as db-0003; the next one begins {text} after "
+        "that one began"
+    )
+    assert recorded(plan(replace(state, attempted_for=float(pause)))).attempt == attempt + 1
+    outdated = msgspec.structs.replace(failed, failure="another member has more")
+    assert plan(with_record(state, recovery=outdated, next_ordinal=4)).actions, (
+        "a better source is used at once"
+    )
+
+
+def test_attempts_are_counted_until_one_has_served() -> None:
+    served = msgspec.structs.replace(RECOVERY, attempt=5, replaces="feed")
+    assert recorded(plan(with_record(lost(3, 0, 1), recovery=served))).attempt == 1
 
 
 WAITING = [
