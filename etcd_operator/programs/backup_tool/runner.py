@@ -2,6 +2,8 @@
 
 Promises:
 - nothing is stored if etcd's revision has not grown since the newest backup of this etcd cluster;
+- a backup with a revision that its etcd cluster has not reached is reported: what is stored then would count
+  as older, and a recovery would restore that one;
 - a backup is removed only right after another one was stored, only in the folder of this cluster, only what a
   manifest names, and in a bucket only what this very resource has stored by its manifest; the object goes
   first, so that a manifest is left to name what remains to be done;
@@ -45,6 +47,10 @@ log = structlog.get_logger()
 
 class Stopped(OperatorError):
     """The tool is being stopped."""
+
+
+class RevisionBehind(OperatorError):
+    """A backup of the etcd cluster that runs has a revision which that cluster has not reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +99,9 @@ class Runner:
             before = self._listed(store, running)
             self._remove_leftovers(store, before.incomplete)
             newest = before.newest_of(running)
-            if newest is not None and newest.name.revision >= chosen.status.revision:
+            if newest is not None and newest.name.revision > chosen.status.revision:
+                raise RevisionBehind(_behind(newest, chosen.status.revision))
+            if newest is not None and newest.name.revision == chosen.status.revision:
                 return Turn(inventory=before, is_new=False)
             is_new = self._store(store, channels, chosen, before)
             after = self._listed(store, running)
@@ -190,6 +198,15 @@ class Runner:
                 self._seen[path] = since
             elif _is_removed(store, path):
                 log.warning("leftover_removed", name=path)
+
+
+def _behind(newest: ToolBackup, revision: int) -> str:
+    return (
+        f"the newest backup of this etcd cluster, {newest.name}, has revision {newest.name.revision}, and "
+        f"etcd has only {revision}: somebody has put that backup there, or has restored older data by hand "
+        "without a new cluster ID. Nothing is backed up until all such backups are moved away with their "
+        "manifests"
+    )
 
 
 def _is_removed(store: Store, path: str) -> bool:

@@ -7,10 +7,11 @@ import pytest
 
 from etcd_operator.archive.errors import NoQuorum, NotReachable, SnapshotDamaged
 from etcd_operator.archive.manifest import manifest_name
+from etcd_operator.archive.prune import remove
 from etcd_operator.formats import hex_id
-from etcd_operator.programs.backup_tool.inventory import Inventory
+from etcd_operator.programs.backup_tool.inventory import Inventory, Name
 from etcd_operator.programs.backup_tool.restorable_backups import Storing
-from etcd_operator.programs.backup_tool.runner import LEFTOVER_SECONDS, Runner, Stopped
+from etcd_operator.programs.backup_tool.runner import LEFTOVER_SECONDS, RevisionBehind, Runner, Stopped
 from etcd_operator.programs.backup_tool.spool import ScratchFailed
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import NameTaken, StoreFull, Unreachable
@@ -101,6 +102,20 @@ def test_nothing_is_stored_while_the_revision_does_not_grow(bed: Bed, etcd: Fake
     assert (again.is_new, revisions(again.inventory)) == (False, [6])
     assert bed.files == before
     grow(etcd, runner, 7)
+
+
+def test_a_backup_that_is_ahead_of_its_cluster_is_reported(bed: Bed, etcd: FakeEtcdCluster) -> None:
+    """Somebody has planted it, or has restored older data by hand: nothing would ever be stored again."""
+    runner = bed.runner()
+    grow(etcd, runner, 9)
+    put(bed.store, 1 << 40, cluster=THIS)
+    etcd.revision = 10
+    before = bed.files
+    with pytest.raises(RevisionBehind, match=f"has revision {1 << 40}, and etcd has only 10: somebody"):
+        runner.turn()
+    assert bed.files == before
+    remove(bed.store, f"{FOLDER}/{Name('3.6.16', 1 << 40)}")
+    assert runner.turn().is_new
 
 
 def test_the_newest_are_kept(bed: Bed, etcd: FakeEtcdCluster) -> None:

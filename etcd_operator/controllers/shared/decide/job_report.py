@@ -65,6 +65,7 @@ BACKUP_REASONS: Mapping[str, str] = {
     "SourceError": "SourceFailed",
     "SnapshotDamaged": "SnapshotDamaged",
     "SnapshotOld": "SnapshotOld",
+    "RevisionBehind": "RevisionBehind",
     "Damaged": "SnapshotDamaged",
     "ManifestMissing": "ManifestMissing",
     "BadKey": "BadKey",
