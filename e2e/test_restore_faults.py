@@ -68,8 +68,8 @@ def url(name: str) -> Document:
     return {"objectURL": f"file:///{name}.db", "persistentVolumeClaim": {"claimName": "my-backups"}}
 
 
-def sealed(name: str, keys: str = "") -> Document:
-    document = restore(name, url("sealed"), name)
+def sealed(name: str, keys: str = "", *, stored_as: str = "sealed") -> Document:
+    document = restore(name, url(stored_as), name)
     if keys:
         document["spec"]["encryption"] = {"secretName": keys}
     return document
@@ -92,6 +92,7 @@ REFUSED: dict[str, tuple[str, Document]] = {
     "other-key": ("WrongKey", sealed("other-key", "other-keys")),
     "same-name": ("WrongKey", sealed("same-name", "wrong-keys")),
     "no-key": ("BadKey", sealed("no-key", "bad-keys")),
+    "not-sealed": ("NotEncrypted", sealed("not-sealed", "keys", stored_as="one")),
 }
 KEYS = {
     "keys": ("key-1", KEY),
