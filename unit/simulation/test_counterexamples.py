@@ -344,3 +344,20 @@ def test_members_that_answer_again_and_may_elect_a_leader_are_not_given_up() -> 
     ) as machine:
         machine.the_silent_ones_come_back(but=set(), elections=4)
         machine.everything_goes_on(times=6)
+
+
+def test_an_unmounted_volume_is_looked_for_although_an_attempt_was_given_up() -> None:
+    """The seed of the attempt is lost and another source is better, so a person is asked again."""
+    started = {"is_slow": True, "recovers_after": None, "is_silent": True, "restarts": True, "passes": 2}
+    with run(ManualRecoveries, asked=7, size=5, left={0, 1}, **started) as machine:
+        machine.authentication_is_switched(is_on=True)
+        machine.members_elect()
+        machine.everything_goes_on(times=2)
+        machine.the_seed_is_lost(how="its claim")
+        machine.clients_write(preferred=[5])
+        machine.a_pod_is_lost(how="at once", which=2)
+        machine.everything_goes_on(times=4)
+        machine.a_claim_is_deleted(how="with its peer", which=5)
+        machine.a_volume_is_wiped(which=3)
+        machine.a_volume_is_not_mounted(which=1)
+        machine.the_annotation_is_removed()

@@ -65,9 +65,9 @@ RULES: tuple[Rule, ...] = (
     adopt_again.known_again,  # the external members are not unknown ones
     guard.unknown_members,  # from here on rules count members, and an unknown one makes the count wrong
     adopt_again.hold,  # no recovery below knows of external members
+    replace.remount,  # loses nothing: it comes before a loss is believed
     recovery.recover,  # without a quorum no rule below can change the members
     in_place.restore,  # what a person requests comes before repairs of what it gives up
-    replace.remount,  # loses nothing: it comes before a loss is believed
     learner.remove_outdated,  # can never start once a voter is removed, which comes next
     replace.lost_member,  # another failure may cost the quorum: it comes before planned changes
     budget.budget,  # after a voter is removed and before a learner joins: evictions leave a quorum

@@ -61,7 +61,8 @@ def remounting(state: ClusterState) -> Plan | None:
 
     That loses nothing, so it needs no quorum, and may bring one back.
     """
-    if not state.persisted.is_bootstrapped or state.persisted.is_recovering:
+    recovery = state.persisted.recovery_under_way
+    if not state.persisted.is_bootstrapped or (recovery is not None and not recovery.failure):
         return None
     empty = next((member for member in state.members if _must_be_remade(state, member)), None)
     if empty is None:
