@@ -12,6 +12,7 @@ from e2e.support.status import condition
 from e2e.support.volumes import claim_folder
 from e2e.support.waiting import LONG, wait_until
 from e2e.test_backups import KEY, ON_CLAIM, VERSION, backup, verified, wait_phase, with_a_key
+from etcd_operator.api.backup_schedules import SCHEDULED_ANNOTATION
 from etcd_operator.formats import instant
 from etcd_operator.kube import resources
 
@@ -83,7 +84,7 @@ def test_a_schedule_from_its_creation_to_its_deletion(space: Space, operator: Op
     edit(space, '{"suspend": true}')
     stored = wait_phase(space, name, "Completed")
     annotations = space.kubectl.json("get", "etcdbackup", name)["metadata"]["annotations"]
-    due = instant(annotations["etcd.improbable.io/scheduled-time"])
+    due = instant(annotations[SCHEDULED_ANNOTATION])
     assert name == f"my-schedule-{due:%Y%m%d-%H%M}"
     assert edited < due < datetime.now(UTC)
     wait_until(
@@ -160,10 +161,11 @@ def test_only_the_newest_stored_backups_of_a_schedule_are_kept(space: Space) -> 
     uid = space.kubectl.json("get", "etcdbackupschedule", "my-schedule")["metadata"]["uid"]
     owner = {"apiVersion": VERSION, "kind": "EtcdBackupSchedule", "name": "my-schedule", "uid": uid}
     names = [f"my-schedule-2025010{day}-0000" for day in range(1, 4)]
-    for name in names:
+    for day, name in enumerate(names, 1):
         document = backup(name, ON_CLAIM)
         if name != names[1]:
             document["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+            document["metadata"]["annotations"] = {SCHEDULED_ANNOTATION: f"2025-01-0{day}T00:00:00Z"}
         space.kubectl.create(document)
         wait_phase(space, name, "Completed")
     wait_until(

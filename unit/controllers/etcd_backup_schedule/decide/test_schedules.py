@@ -9,6 +9,7 @@ import pytest
 from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import plan
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import PruneAct, PruneState
+from etcd_operator.controllers.etcd_backup_schedule.decide.spec import is_of_schedule
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduleState, due_of
 from etcd_operator.formats import timestamp
 from unit.controllers.etcd_backup_schedule.decide.schedules import at, planned, state, taken
@@ -146,6 +147,14 @@ def test_a_time_that_no_schedule_gave_ends_no_pass(forged: str) -> None:
     backup = taken("22 12:00", "BackingUp", known_for=forged)
     assert planned(state("22 14:00", backups=(backup,))).is_ready
     assert planned(state("22 14:00", backups=(backup, RUNS))).reason == "Waiting"
+
+
+@pytest.mark.parametrize(
+    ("known_for", "is_its"),
+    [("2026-11-22T12:00:00Z", True), ("2026-11-22T12:01:00Z", False), ("0001-01-01T00:00:00+14:00", False)],
+)
+def test_a_backup_of_a_schedule_is_named_after_its_time(known_for: str, is_its: bool) -> None:
+    assert is_of_schedule(taken("22 12:00", known_for=known_for), "s") is is_its
 
 
 def test_nothing_is_done_for_a_schedule_that_is_being_deleted() -> None:

@@ -10,7 +10,12 @@ from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.observation import is_own_quorum, listed, observed
+from etcd_operator.controllers.etcd_cluster.decide.observation import (
+    conflict,
+    is_own_quorum,
+    listed,
+    observed,
+)
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.etcd.values import EtcdMember, Refused
@@ -310,3 +315,9 @@ def test_a_voter_is_one_when_two_members_report_it_or_all(
     answers: list[Answer], expected: tuple[EtcdMember, ...]
 ) -> None:
     assert listed(answers) == expected
+
+
+def test_a_conflict_names_the_cluster_and_what_to_do() -> None:
+    assert conflict(persistent()).startswith(
+        "the EtcdCluster db of the other API group has precedence: delete"
+    )

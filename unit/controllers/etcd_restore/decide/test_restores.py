@@ -18,7 +18,7 @@ from etcd_operator.controllers.etcd_restore.decide.state import (
 from etcd_operator.controllers.etcd_restore.decide.status import status
 from etcd_operator.controllers.etcd_restore.manifests.restored import identity
 from etcd_operator.controllers.shared.decide.job_report import JobReport, restore_failure
-from etcd_operator.controllers.shared.decide.job_state import JobEnd
+from etcd_operator.controllers.shared.decide.job_state import JobEnd, JobState
 from unit.controllers.etcd_restore.decide.restore_states import (
     ANNOTATED,
     BEGUN,
@@ -52,6 +52,30 @@ def test_an_accepted_restore_of_another_version_may_be_invalid() -> None:
     assert "use that version, or delete this EtcdRestore" in made.message
     why = RestoreFailure(reason="BackupDamaged", message="it is damaged")
     assert planned(replace(BEGUN, problem="spec.x: wrong", members=(), failure=why)).phase == "Pending"
+
+
+def test_a_restore_with_a_wrong_spec_fails_before_anything_is_made() -> None:
+    made = planned(replace(BEGUN, phase="", problem="spec.x: wrong"))
+    assert (made.phase, made.reason, made.act) == ("Failed", "InvalidSpec", Act.NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        pytest.param(
+            replace(BEGUN, cluster=TargetCluster.FOREIGN), "ClusterExists", id="a cluster of that name"
+        ),
+        pytest.param(replace(BEGUN, in_the_way=("c-0",)), "ClaimsExist", id="claims of such a cluster"),
+        pytest.param(
+            replace(VERIFIED, template_version="3.5.1"), "VersionNotPossible", id="too old a version"
+        ),
+        pytest.param(
+            replace(BEGUN, check=JobState(name="j", waited=9999.0)), "NotStarted", id="no pod for the Job"
+        ),
+    ],
+)
+def test_what_makes_a_restore_impossible(state: RestoreState, reason: str) -> None:
+    assert failure(state) == reason
 
 
 @pytest.mark.parametrize(
