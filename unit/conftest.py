@@ -26,7 +26,7 @@ PURE = frozenset({"decide", "dialects", "manifests"})
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a slow test with many cases, leave all but the first and the last to the exhaustive tests.
+    """Of a slow test with many cases, run all but the first and the last on request only.
 
     Coverage is measured in the first test of each slow file only: a pass takes twice the time if traced.
     """
@@ -37,7 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         _mark(others, "no_cover")
     for _, cases in groupby(slow, lambda item: item.nodeid.partition("[")[0]):
         _, *others = cases
-        _mark(others[:-1], "exhaustive")
+        for name in ("exhaustive", "long"):
+            _mark(others[:-1], name)
 
 
 def _is_slow(path: Path) -> bool:
