@@ -58,6 +58,17 @@ def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     return known if known is not None else _build(kind)
 
 
+def from_json(raw: bytes | str | msgspec.Raw, kind: type[T]) -> T:
+    """JSON that anybody may have written.
+
+    Raises `msgspec.DecodeError`, also if it is not UTF-8, or is nested deeper than Python allows.
+    """
+    try:
+        return decoder(kind).decode(raw)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from error
+
+
 def read(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
     """JSON that a program in Go wrote: as in Go, a field that is null is one that is not there.
 
@@ -96,8 +107,8 @@ def _without_nulls(value: dict[str, Any]) -> dict[str, Any]:
 def reported(message: str, kind: type[T]) -> T | None:
     """The document that a command left in the termination message of its container; None if that is none."""
     try:
-        return decoder(kind).decode(message)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return from_json(message, kind)
+    except msgspec.DecodeError:
         return None
 
 

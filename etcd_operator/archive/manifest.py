@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from etcd_operator.archive.errors import DamagedManifest, UnknownFormat
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import from_json
 from etcd_operator.formats import without_padding
 
 SUFFIX = ".manifest.json"
@@ -134,6 +134,6 @@ def _in_utc(manifest: Manifest) -> datetime:
 
 def _read(data: bytes, kind: type[Any]) -> Any:
     try:
-        return decoder(kind).decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return from_json(data, kind)
+    except msgspec.DecodeError as error:
         raise DamagedManifest(f"this is not the manifest of a backup: {error}") from error

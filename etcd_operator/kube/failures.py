@@ -21,7 +21,7 @@ import msgspec
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import from_json
 from etcd_operator.errors import (
     AlreadyExists,
     Conflict,
@@ -60,8 +60,8 @@ class Status(msgspec.Struct):
 def parse_status(body: bytes | msgspec.Raw) -> Status:
     """The `Status` in `body`; its text as the message if it holds none."""
     try:
-        return decoder(Status).decode(body)
-    except (msgspec.DecodeError, RecursionError):
+        return from_json(body, Status)
+    except msgspec.DecodeError:
         return Status(message=bytes(body).decode("utf-8", "replace"))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import from_json
 from etcd_operator.kube.own_pod import OwnPod
 from etcd_operator.kube.resources import LEASES
 
@@ -50,8 +50,8 @@ class Lease(msgspec.Struct, frozen=True):
         if not text:
             return None
         try:
-            holder = decoder(_Holder).decode(text)
-        except (msgspec.DecodeError, RecursionError):
+            holder = from_json(text, _Holder)
+        except msgspec.DecodeError:
             return None
         return holder.pod if holder.identity == self.spec.holder_identity else None
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import from_json
 from etcd_operator.pods.http_client import call
 from etcd_operator.pods.reports import Progress, RestorableBackups, SurvivorReport, ToolReport
 
@@ -70,6 +70,6 @@ def _call(what: str, address: tuple[str, int], token: str, deadline: float, kind
         quote = body[:LONGEST_QUOTE].decode("utf-8", "replace").strip()
         raise NoReport(f"it answered with {status} ({quote})" if quote else f"it answered with {status}")
     try:
-        return decoder(kind).decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return from_json(body, kind)
+    except msgspec.DecodeError as error:
         raise NoReport("its report cannot be read") from error

@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError
 
 from etcd_operator.archive import bbolt
 from etcd_operator.archive.errors import Damaged
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import from_json
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.formats import hex_id
 from etcd_operator.pods.reports import ListedVoter
@@ -113,9 +113,8 @@ def read_database(file: Path) -> Stored:
         tree = _Tree(source.fileno())
         buckets = dict(tree.elements(tree.root))
         try:
-            decode = decoder(_StoredMember).decode
-            found = [decode(text) for _, text in tree.bucket(buckets.get(b"members", b""))]
-        except (msgspec.DecodeError, RecursionError) as error:
+            found = [from_json(text, _StoredMember) for _, text in tree.bucket(buckets.get(b"members", b""))]
+        except msgspec.DecodeError as error:
             raise Damaged("the list of members in the database cannot be read") from error
         corrupt = _corrupt(tree, buckets.get(b"alarm", b""))
         auth = buckets.get(b"auth", b"")

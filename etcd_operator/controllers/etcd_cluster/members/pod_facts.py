@@ -13,7 +13,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Read
 from etcd_operator.controllers.etcd_cluster.manifests.steps import FETCH, SKIP_STEPS
 from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import READER
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
-from etcd_operator.decoding import decoder, reported
+from etcd_operator.decoding import from_json, reported
 from etcd_operator.formats import instant
 from etcd_operator.kube.views import BACK_OFF, OOM_KILLED, ContainerState, ContainerStatus, Pod, StateReason
 from etcd_operator.pods.contract import READER_TOKEN_VARIABLE
@@ -293,8 +293,8 @@ def _last_failure(pod: Pod) -> str:
 def _failure(line: str) -> str:
     """The message of one line of etcd's log, if it is one of failure."""
     try:
-        entry = decoder(dict[str, Any]).decode(line)
-    except (msgspec.MsgspecError, RecursionError):
+        entry = from_json(line, dict[str, Any])
+    except msgspec.DecodeError:
         return ""
     if entry.get("level") not in ("error", "fatal", "panic"):
         return ""
