@@ -160,14 +160,15 @@ def surplus(
         return Stamp(backup.manifest.cluster_id, backup.manifest.revision, backup.manifest.time)
 
     placed = newest_first(backups, stamp, latest=now + AHEAD)
-    written = sorted((backup for _, backup in placed), key=lambda backup: backup.modified, reverse=True)
-    if not placed or placed[0][1].manifest.corrupt_alarm or written[0].manifest.corrupt_alarm:
+    ordered = [backup for _, backup in placed]
+    written = sorted(ordered, key=lambda backup: backup.modified, reverse=True)
+    if not ordered or ordered[0].manifest.corrupt_alarm or written[0].manifest.corrupt_alarm:
         return ()
-    newest = placed[0][1]
+    newest = ordered[0]
     places = dict(zip((backup.name for backup in written), newer(written), strict=True))
     reference = min(now, newest.manifest.time, newest.modified)
-    spared = {*keep, *(backup.name for backup in former([each for _, each in placed]))}
-    numbered = zip(placed, newer([each for _, each in placed]), strict=True)
+    spared = {*keep, *(backup.name for backup in former(ordered))}
+    numbered = zip(placed, newer(ordered), strict=True)
     old = [
         backup
         for (time, backup), number in numbered

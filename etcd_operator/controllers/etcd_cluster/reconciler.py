@@ -234,9 +234,11 @@ class _Pass(Generic[Cluster]):
         now = timestamp(self._of.clock.now())
         status = self._of.dialect.status(self._cluster, self._state, self._plan, now=now)
         before: RawObject = msgspec.to_builtins(self._cluster.status)
-        if status == before or (self._begins_to_hold(before) and self._is_going()):
+        if status == before:
             return
         if self._begins_to_hold(before):
+            if self._is_going():
+                return
             self._of.report(self._cluster, self._plan.reason, self._plan.message, True)  # noqa: FBT003
         self._report_quorum()
         objects, resource = self._of.writes.of(self._key), self._of.caches.resource

@@ -177,8 +177,6 @@ def hold(state: ClusterState) -> Plan | None:
     """
     if not state.persisted.is_adopting:
         return None
-    if state.unconsented and state.desired.adopt is not None and state.desired.adopt.mode != "Leave":
-        return Plan.hold("AdoptionRefused", state.unconsented, requeue_after=RECHECK)
     if state.desired.adopt is None:
         return Plan.hold(
             "AdoptionStopped",
@@ -186,6 +184,8 @@ def hold(state: ClusterState) -> Plan | None:
             "mode Leave",
             requeue_after=RETRY_HELD,
         )
+    if state.unconsented and state.desired.adopt.mode != "Leave":
+        return Plan.hold("AdoptionRefused", state.unconsented, requeue_after=RECHECK)
     if not state.has_quorum or not state.all_healthy_voters:
         message = f"no quorum answers: {_why_no_quorum(state)}{_disowned(state) or way_out(state)}"
         return remounting(state) or Plan.hold("QuorumLost", message, requeue_after=RECHECK)
