@@ -154,7 +154,29 @@ def dead_clusters(stack: ExitStack, survivor: str) -> list[frozenset[str]]:
     return found
 
 
-@pytest.mark.exhaustive
+def test_quorum_checks_that_hang_pile_up_no_others() -> None:
+    """At most one per cluster, and none while its last one has not ended."""
+    calls: list[str] = []
+    woken = threading.Semaphore(0)
+    with ExitStack() as stack:
+        channels = Channels()
+        stack.callback(channels.close)
+        voters = (stack.enter_context(silent_endpoint()),)
+        settled = [Settled(Key("ns", f"{n}"), channels, voters) for n in range(20)]
+        checks = QuorumCheck(
+            lambda: settled,
+            wake=lambda _: woken.release(),
+            on_call=lambda name, _code, _seconds: calls.append(name),
+        )
+        stack.callback(checks.stop)
+        for _ in range(100):
+            checks.check()
+        assert checks._pool._work_queue.qsize() <= len(settled)
+        for _ in settled:
+            assert woken.acquire(timeout=60)
+        assert calls == ["Range"] * len(settled)
+
+
 def test_a_change_is_acted_on_as_soon_beside_three_hundred_dead_clusters(
     operators: tuple[Operator, Operator], etcd: FakeEtcdCluster
 ) -> None:
@@ -186,26 +208,3 @@ def test_a_change_is_acted_on_as_soon_beside_three_hundred_dead_clusters(
 def quantiles(seconds: list[float]) -> list[float]:
     """Quartiles and the longest, in ms."""
     return [round(1000 * q, 1) for q in (*statistics.quantiles(seconds, n=4), max(seconds))]
-
-
-def test_quorum_checks_that_hang_pile_up_no_others() -> None:
-    """At most one per cluster, and none while its last one has not ended."""
-    calls: list[str] = []
-    woken = threading.Semaphore(0)
-    with ExitStack() as stack:
-        channels = Channels()
-        stack.callback(channels.close)
-        voters = (stack.enter_context(silent_endpoint()),)
-        settled = [Settled(Key("ns", f"{n}"), channels, voters) for n in range(20)]
-        checks = QuorumCheck(
-            lambda: settled,
-            wake=lambda _: woken.release(),
-            on_call=lambda name, _code, _seconds: calls.append(name),
-        )
-        stack.callback(checks.stop)
-        for _ in range(100):
-            checks.check()
-        assert checks._pool._work_queue.qsize() <= len(settled)
-        for _ in settled:
-            assert woken.acquire(timeout=60)
-        assert calls == ["Range"] * len(settled)
