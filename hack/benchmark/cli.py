@@ -63,7 +63,7 @@ with the same upgrade by hand, in which the leader is killed
   minor   a cluster bootstrapped at 3.5.35 -> 3.6.16 -> 3.7.3
           budgets: no acknowledged write lost; no cluster ID, member ID or UID changed; with 3 and 5 members
           no failed put, at most 0.25 s without an acknowledged put, at most 1 s without a leader; three
-          members and a patch in 10 s
+          members and a patch in 10 s (no budget with --watches: etcd's stop waits up to 7 s for open streams)
 
 parts of `restore`, an EtcdRestore to three members, alternating with the same restore by hand: three pods
 that run etcdutl, one for each member, then the three pods of the members. Five runs of small and lost take
@@ -90,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.what != "upgrade" and (options.sizes or options.groups):
         parser.error(f"{options.what} has no --sizes and no --groups")
+    if options.what != "upgrade" and options.watches:
+        parser.error(f"{options.what} has no --watches")
     if options.what != "restore" and options.mib:
         parser.error(f"{options.what} has no --mib")
     known: Container[str] = backups.SIZES if options.what == BACKUP else PARTS[options.what]
@@ -116,7 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _on_cluster(options: argparse.Namespace) -> Iterator[Verdict]:
     parts = PARTS[options.what]
     if options.what == "upgrade":
-        parts = upgrade.parts(options.sizes or upgrade.SIZES, options.groups or tuple(upgrade.GROUPS))
+        groups = options.groups or tuple(upgrade.GROUPS)
+        parts = upgrade.parts(options.sizes or upgrade.SIZES, groups, options.watches)
     if options.what == "restore":
         parts = restoring.parts(options.mib or restoring.LARGE_MIB)
     testbed = find_testbed()
@@ -143,6 +146,8 @@ def _parser() -> argparse.ArgumentParser:
     sizes, groups = only.format("number of members"), only.format("API group")
     parser.add_argument("--sizes", action="append", type=int, choices=upgrade.SIZES, help=sizes)
     parser.add_argument("--groups", action="append", choices=upgrade.GROUPS, help=groups)
+    watches = "for upgrade: so many watch streams on each member (default: none)"
+    parser.add_argument("--watches", type=_count, default=0, metavar="N", help=watches)
     parser.add_argument("--mib", type=_count, metavar="MIB", help="for restore: the size of the large backup")
     parser.add_argument(
         "--json", action="store_true", help="print the figures as JSON; progress is on stderr"

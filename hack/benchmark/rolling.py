@@ -12,6 +12,7 @@ from e2e.support.intervals import Interval
 from e2e.support.leaders import LeaderWatch
 from e2e.support.members import Members
 from e2e.support.steady import SteadyWriter
+from e2e.support.streams import Streams
 from e2e.support.waiting import hold_for, wait_until
 from etcd_operator.kube import resources
 
@@ -50,8 +51,13 @@ class Roll:
     """Why the members are no longer one consistent cluster; empty if they are."""
 
 
-def measured(bed: Bed, document: Document, namespace: str, roll: Callable[[], float]) -> Roll:
-    """Run `roll`, which returns its seconds, on a serving cluster under a writing client."""
+def measured(
+    bed: Bed, document: Document, namespace: str, roll: Callable[[], float], *, watches: int = 0
+) -> Roll:
+    """Run `roll`, which returns its seconds, on a serving cluster under a writing client.
+
+    watches: streams of watching clients on each member.
+    """
 
     def addresses() -> list[str]:
         pods = bed.api.member_pods(document, namespace)
@@ -62,9 +68,11 @@ def measured(bed: Bed, document: Document, namespace: str, roll: Callable[[], fl
     prefix = f"roll-{time.monotonic_ns()}"
     with (
         LeaderWatch(addresses, voters=size) as leaders,
+        Streams(addresses, per_member=watches) as streams,
         SteadyWriter(addresses, per_second=PUTS_PER_SECOND, prefix=prefix) as writer,
     ):
         wait_until(lambda: writer.acknowledged() > 0, "the first put is acknowledged", within=30)
+        wait_until(lambda: streams.confirmed() == size * watches, "each member is watched", within=30)
         rest = _rest(REST_BEFORE)
         began = time.monotonic()
         seconds = roll()

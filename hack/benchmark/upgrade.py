@@ -33,22 +33,26 @@ LIMIT_PER_MEMBER = 60.0
 """Seconds after which a roll of the operator counts as blocked; on a busy machine, too."""
 
 
-def parts(sizes: Sequence[int], groups: Sequence[str]) -> dict[str, Part]:
-    """The parts of `upgrade` by name."""
-    return {name: partial(_along, path, sizes, groups) for name, path in PATHS.items()}
+def parts(sizes: Sequence[int], groups: Sequence[str], watches: int = 0) -> dict[str, Part]:
+    """The parts of `upgrade` by name; watches: streams of watching clients on each member."""
+    return {name: partial(_along, path, sizes, groups, watches) for name, path in PATHS.items()}
 
 
 def _along(
     path: tuple[str, ...],
     sizes: Sequence[int],
     groups: Sequence[str],
+    watches: int,
     bed: Bed,
     runs: int,
     progress: Progress,
 ) -> Iterator[Verdict]:
     for group in groups:
         for size in sizes:
-            hops = [Hop(group=group, size=size, before=old, after=new) for old, new in pairwise(path)]
+            hops = [
+                Hop(group=group, size=size, before=old, after=new, watches=watches)
+                for old, new in pairwise(path)
+            ]
             ours: dict[Hop, list[Roll]] = {hop: [] for hop in hops}
             bare: dict[Hop, list[Roll]] = {hop: [] for hop in hops}
             failed: dict[Hop, list[str]] = {hop: [] for hop in hops}
@@ -76,7 +80,8 @@ def _roll_by_hand(bed: Bed, hop: Hop) -> Roll:
         before, after = _document(hop, hop.before), _document(hop, hop.after)
         floor.create(bed.api, floor.objects_of(before, namespace), namespace)
         bed.until_serving(before, namespace, since=time.monotonic())
-        return measured(bed, after, namespace, lambda: roll_by_hand.roll(bed, after, namespace))
+        by_hand = partial(roll_by_hand.roll, bed, after, namespace)
+        return measured(bed, after, namespace, by_hand, watches=hop.watches)
 
 
 def _rolls_by_operator(bed: Bed, hops: Sequence[Hop]) -> Iterator[tuple[Hop, Roll | str]]:
@@ -89,7 +94,8 @@ def _rolls_by_operator(bed: Bed, hops: Sequence[Hop]) -> Iterator[tuple[Hop, Rol
         for hop in hops:
             document = _document(hop, hop.after)
             try:
-                yield hop, measured(bed, document, namespace, partial(_edit, bed, hop, document, namespace))
+                edit = partial(_edit, bed, hop, document, namespace)
+                yield hop, measured(bed, document, namespace, edit, watches=hop.watches)
             except (AssertionError, OperatorError) as error:
                 folder = dump(bed.space(namespace), "upgrade")
                 yield hop, f"{str(error).splitlines()[0]} (see {folder})"
