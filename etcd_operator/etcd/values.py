@@ -70,6 +70,11 @@ class Status:
         return tuple(Alarm(member_id=hex_id(int(match[1] or 0)), kind=AlarmKind(match[2])) for match in found)
 
     @property
+    def corrupt(self) -> frozenset[str]:
+        """IDs of the members that active alarms CORRUPT name; `ANYBODY` where etcd does not know."""
+        return frozenset(alarm.member_id for alarm in self.alarms if alarm.kind is AlarmKind.CORRUPT)
+
+    @property
     def other_errors(self) -> tuple[str, ...]:
         """The errors that are no alarm, or one of a kind that is not known."""
         return tuple(error for error in self.errors if _ALARM.search(error) is None)

@@ -237,7 +237,6 @@ def reply_of(reply: Answered | Refused | NoAnswer, silent_for: float) -> Reply:
 
 
 def _answer(status: Status, members: tuple[EtcdMember, ...]) -> Answer:
-    alarms = status.alarms
     return Answer(
         member_id=status.member_id,
         cluster_id=status.cluster_id,
@@ -248,8 +247,8 @@ def _answer(status: Status, members: tuple[EtcdMember, ...]) -> Answer:
         revision=status.revision,
         is_learner=status.is_learner,
         errors=status.errors,
-        is_out_of_space=any(alarm.kind is AlarmKind.NOSPACE for alarm in alarms),
-        corrupt=frozenset(alarm.member_id for alarm in alarms if alarm.kind is AlarmKind.CORRUPT),
+        is_out_of_space=any(alarm.kind is AlarmKind.NOSPACE for alarm in status.alarms),
+        corrupt=status.corrupt,
         has_other_errors=bool(status.other_errors),
         members=members,
         db_size=status.db_size,

@@ -18,6 +18,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmSilence,
     ReadMember,
 )
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import corrupt_ids
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoint
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.controllers.etcd_cluster.membership import DEADLINE
@@ -53,10 +54,12 @@ class RecoveryProofs:
             at = self._endpoint_of(name, uid)
             self._assert_cannot_elect(name, at, (*action.gone, *action.silent))
             # It may have applied more of its log since it was observed.
+            status = self._etcd(at).status()
             if action.below and name not in action.corrupt:
-                _assert_behind(name, self._etcd(at).status().revision, action.below)
-            if action.silent and self._etcd(at).status().leader:
+                _assert_behind(name, status.revision, action.below)
+            if action.silent and status.leader:
                 raise Conflict(f"{name} follows a leader: not recovering")
+            self._assert_alarms_known(name, status)
         for member in action.read:
             self._confirm_read(member, action)
         self._assert_silent(action.silent, {uid for _, uid in action.survivors})
@@ -87,6 +90,7 @@ class RecoveryProofs:
             status = self._etcd(self._endpoint_of(name, uid, may_leave=True)).status()
             if status.leader or status.cluster_id != self.scope.state.persisted.cluster_id:
                 raise Conflict(f"{name} follows a leader: not recovering")
+            self._assert_alarms_known(name, status)
         self._assert_silent(action.silent, {uid for _, uid in action.survivors})
         self._assert_no_voter(action.given_up, "not recovering")
         for member in action.read:
@@ -109,6 +113,12 @@ class RecoveryProofs:
             if backup.metadata.uid not in uids and is_restorable(backup, desired.key):
                 name = backup.metadata.name
                 raise Conflict(f"the operator's cache does not show EtcdBackup {name} yet: not recovering")
+
+    def _assert_alarms_known(self, name: str, status: Status) -> None:
+        """The plan knew every alarm CORRUPT: one that was committed before the loss may be applied late."""
+        unknown = status.corrupt - corrupt_ids(self.scope.state)
+        if unknown:
+            raise Conflict(f"{name} reports a new alarm CORRUPT for {', '.join(unknown)}: not recovering")
 
     def _assert_cannot_elect(self, name: str, at: str, gone: tuple[str, ...]) -> None:
         """Whatever the caches show: by this member's own list, too few voters are left."""
@@ -180,6 +190,7 @@ class RecoveryProofs:
             status, seen = self._etcd(client_endpoint(member)).status(), member.revision
             if status.leader or status.revision > seen:
                 raise Conflict(f"{member.name} follows a leader, or has newer data: {seed} may not be needed")
+            self._assert_alarms_known(member.name, status)
         silent = (m.name for m in self.scope.state.members if m.name != seed and m.answer is None)
         self._assert_no_voter(silent, f"{seed} may not be needed")
         self.assert_as_read()

@@ -3,6 +3,7 @@
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS
+from unit.fakes.apiserver.faults import Request
 from unit.fakes.apiserver.kinds import PODS, SERVICES
 from unit.fakes.apiserver.store import copied
 from unit.fakes.containers import rendered
@@ -107,6 +108,24 @@ def test_a_survivor_whose_process_hangs_is_left_alone_with_its_data() -> None:
         message = made.condition(COREOS, "Degraded")["message"]
         assert "c-0002 may still have the data" in message
         assert "the data of c-0002 cannot be read: its etcd does not run" in message
+
+
+def test_an_alarm_that_a_survivor_applies_after_the_plan_keeps_its_data_from_being_the_source() -> None:
+    """The alarm was committed before the loss; the survivor lagged."""
+    with bootstrapped(*ephemeral(size=3)) as made:
+        etcd = made.etcd.etcd
+
+        def apply(request: Request) -> None:
+            if request.method == "GET" and request.path.endswith("/pods/c-0000"):
+                etcd.alarms.add((etcd.member("c-0002").id, "CORRUPT"))
+
+        made.api.before = apply
+        lose(made, 0, 1)
+        made.run_until(is_reason(made, "QuorumLost"))
+        made.wait(120.0)
+        assert etcd.alarms, "the live reads have not begun"
+        assert "recovery" not in made.status(COREOS)
+        assert "alarm CORRUPT" in made.condition(COREOS, "Degraded")["message"]
 
 
 def test_a_seed_that_is_lost_is_followed_by_another() -> None:
