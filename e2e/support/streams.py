@@ -24,7 +24,8 @@ FOLLOW_SECONDS = 0.2
 class Streams:
     """`per_member` watches of all keys on each member, in a `with`; one that ends is opened again.
 
-    addresses: the members' addresses now; read again and again.
+    A watch goes on until its member ends it, also when the address is no member's any more: clients learn of
+    a stop from etcd alone. addresses: the members' addresses now; read again and again.
     """
 
     def __init__(self, addresses: Callable[[], list[str]], *, per_member: int) -> None:
@@ -53,7 +54,7 @@ class Streams:
             return  # the API server is away: the streams that are open stay
         wanted = {(address, number) for address in now for number in range(self._per_member)}
         for place, stream in list(self._open.items()):
-            if place not in wanted or stream.has_ended:
+            if stream.has_ended:
                 self._open.pop(place).close()
         for address, number in wanted - self._open.keys():
             self._open[address, number] = _Stream(address)

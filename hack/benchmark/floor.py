@@ -13,10 +13,10 @@ from e2e.support.clusters import COREOS
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.shared_keys import PEER_LABEL
 from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping, Start
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
-from etcd_operator.controllers.etcd_cluster.manifests import persistent
+from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
 from etcd_operator.controllers.shared.decide.clusters import Defaults
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
@@ -51,9 +51,11 @@ class Blueprint:
     def __init__(self, document: Document, namespace: str, *, is_restored: bool = False) -> None:
         self._is_restored = is_restored
         self._is_persistent = document["apiVersion"] != COREOS
-        self._dialect: Any = (ImprobableDialect if self._is_persistent else CoreosDialect)(DEFAULTS)
+        self._dialect: Dialect[Any] = (
+            ImprobableDialect(DEFAULTS) if self._is_persistent else CoreosDialect(DEFAULTS)
+        )
         kind = improbable.EtcdCluster if self._is_persistent else coreos.EtcdCluster
-        self._desired: DesiredCluster = self._dialect.desired(_stored(document, namespace, kind))
+        self._desired = self._dialect.desired(_stored(document, namespace, kind))
         self.initial_members = self._desired.initial_member_names
 
     def name_of(self, number: int) -> str:
@@ -62,8 +64,7 @@ class Blueprint:
 
     def host_of(self, name: str) -> str:
         """The host of its peer URL."""
-        host: str = self._dialect.member_host(self._desired, name)
-        return host
+        return self._dialect.member_host(self._desired, name)
 
     def member_of(self, pod: Document) -> str:
         """The member that a pod runs."""
@@ -83,7 +84,7 @@ class Blueprint:
     def member(self, name: str, start: Start, *, with_replica_sets: bool = False) -> Objects:
         """The objects of one member."""
         if not self._is_persistent:
-            service = self._dialect.member_service(self._desired, name)
+            service = ephemeral.member_service(self._desired, name)
             pod = self._dialect.member(self._desired, name, start)
             return [(resources.SERVICES, _free(service)), (resources.PODS, _free(pod))]
         peer = msgspec.convert(persistent.peer(self._desired, name, start), improbable.EtcdPeer)
