@@ -147,13 +147,6 @@ class ExternalMember(Value, frozen=True, kw_only=True):
     url: str  #: A peer URL of the member.
 
 
-class SurvivorReader(Value, frozen=True, kw_only=True):
-    """The container that reads the database of a survivor which restarted without a quorum."""
-
-    token: str  #: The token that this container requires of its clients.
-    sha256: str  #: The SHA-256 of the data that is fetched.
-
-
 class PeerBootstrap(Value, frozen=True, kw_only=True):
     """How the etcd of a member starts.
 
@@ -169,8 +162,9 @@ class PeerBootstrap(Value, frozen=True, kw_only=True):
     #: The host of the member whose data is fetched and restored before the start; only for the seed of a
     #: recovery.
     survivor: str = ""
-    #: The container that serves the data of the survivor, if the survivor restarted without a quorum.
-    reader: SurvivorReader | None = None
+    #: The SHA-256 of the data that is fetched, if the survivor restarted without a quorum: then a container
+    #: in its pod serves it.
+    sha256: str = ""
     #: The external members of the adopted cluster when this member joined.
     external: tuple[ExternalMember, ...] = ()
 

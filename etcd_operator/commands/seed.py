@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from etcd_operator.commands import outcome
 from etcd_operator.commands.outcome import Outcome
-from etcd_operator.pods.contract import SEED_COMMAND_SKIP, SEED_COMMAND_VARIABLE, SEED_TOKEN_VARIABLE
+from etcd_operator.pods.contract import SEED_COMMAND_SKIP, SEED_COMMAND_VARIABLE
 
 if TYPE_CHECKING:
     from etcd_operator.programs.backup_tool.seed import Fetched
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--token-file",
         type=Path,
         metavar="FILE",
-        help=f"file with the token of the tool (default: the variable {SEED_TOKEN_VARIABLE})",
+        help="file with the token that it requires",
     )
     parser.add_argument(
         "--from",
@@ -70,8 +70,7 @@ def _from_tool(options: argparse.Namespace) -> "Fetched":
     token = _token(options.token_file)
     if not port.isdecimal() or not token:
         raise outcome.UsageError(
-            f"--tool is HOST:PORT, like db-backup-tool:19999, and needs --token-file "
-            f"or the variable {SEED_TOKEN_VARIABLE}"
+            "--tool is HOST:PORT, like db-backup-tool:19999, and needs a --token-file that is not empty"
         )
     host = host.removeprefix("[").removesuffix("]")
     tool = FromTool(address=(host, int(port)), token=token, clock=Clock(), wait=time.sleep)
@@ -81,7 +80,7 @@ def _from_tool(options: argparse.Namespace) -> "Fetched":
 
 def _token(file: Path | None) -> str:
     if file is None:
-        return os.environ.get(SEED_TOKEN_VARIABLE, "")
+        return ""
     try:
         return file.read_text(encoding="utf-8").strip()
     except OSError as error:

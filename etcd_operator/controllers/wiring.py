@@ -10,7 +10,7 @@ from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.api.restores import EtcdRestore
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.backup_tool.group import tool_group
-from etcd_operator.controllers.backup_tool.tokens import Tokens
+from etcd_operator.controllers.backup_tool.manifests.backup_tool import tool_name
 from etcd_operator.controllers.etcd_backup.group import backup_caches, backup_group
 from etcd_operator.controllers.etcd_backup_schedule.groups import schedule_groups
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
@@ -32,6 +32,7 @@ from etcd_operator.controllers.shared.groups import Group, Later, Wiring
 from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.jobs import JobCaches
 from etcd_operator.controllers.shared.passes import cluster_reporter
+from etcd_operator.controllers.shared.tokens import Tokens
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.keys import Key
@@ -71,7 +72,7 @@ def _improbable(
     writes, memory = wiring.writes(caches.all()), PeerMemory(clock=wiring.clock, epoch=wiring.epoch)
     to_cluster, answered = Later(), Later()
     peer_reconciler = _peer_reconciler(wiring, caches, memory, to_cluster)
-    readings = readings_of(wiring, to_cluster)
+    readings = readings_of(wiring, writes, to_cluster)
     parts = Parts(
         caches=caches,
         dialect=ImprobableDialect(wiring.defaults),
@@ -139,7 +140,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
     tool_backups = KnownToolBackups(
         caches=caches,
         writes=writes,
-        tokens=Tokens(clock=wiring.clock),
+        tokens=Tokens(clock=wiring.clock, name_of=tool_name),
         inquiries=wiring.inquiries(
             "restorable-backups",
             on_answer=to_cluster,
@@ -147,7 +148,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         ),
         waits=wiring.waits(),
     )
-    readings = readings_of(wiring, to_cluster)
+    readings = readings_of(wiring, writes, to_cluster)
     parts = Parts(
         caches=caches,
         dialect=CoreosDialect(wiring.defaults, wiring.own_image),

@@ -107,7 +107,6 @@ class EphemeralContainer(Value, frozen=True, kw_only=True):
     """A container that was added to a running pod."""
 
     name: str
-    env: tuple[dict[str, Any], ...] = ()
 
 
 class Resources(Value, frozen=True, kw_only=True):

@@ -25,9 +25,6 @@ BACKUP_TOOL_PORT = 19999
 BACKUP_TOOL_PROBE_PORT = 19997
 """`/healthz` of `backup-tool`, for the kubelet."""
 
-SEED_TOKEN_VARIABLE = "SEED_TOKEN"  # noqa: S105 -- the name of a variable
-"""The token that `seed` sends, where no file has it."""
-
 SEED_COMMAND_VARIABLE = "SEED_COMMAND"
 SEED_COMMAND_SKIP = "version"
 """With this value of the variable, `seed` does nothing. etcdctl and etcdutl get it as their first word, and

@@ -4,6 +4,7 @@ Promises: data is bound to a claim, or to a pod without one; a second process on
 A start that etcd refuses leaves the container in a crash loop.
 """
 
+import base64
 import hashlib
 import json
 
@@ -11,11 +12,11 @@ from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.observe.slots import answering
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.etcd.values import Answered
-from etcd_operator.pods.client import NoReport
+from etcd_operator.pods.client import NoReport, TokenRefused
 from etcd_operator.pods.contract import METRICS_PORT, READER_PORT
 from etcd_operator.pods.reports import SURVIVOR, ListedVoter, SurvivorReport
-from unit.fakes.apiserver import ApiServer
-from unit.fakes.apiserver.kinds import CLAIMS, PODS
+from unit.fakes.apiserver import ApiServer, Json
+from unit.fakes.apiserver.kinds import CLAIMS, PODS, SECRETS
 from unit.fakes.containers import Running
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.fakes.etcd.launcher import REMOVED, Bootstrapped, Launcher, Saved
@@ -121,8 +122,10 @@ class Etcds(Launcher):
         if self.readers_fail:
             raise NoReport(self.readers_fail)
         found = [(c, m) for r, c, m in self._where.values() if (r.ip, READER_PORT) == address]
-        if not found or not token:
+        if not found:
             raise NoReport("no answer in time")
+        if token not in map(_token_in, self._api.objects.select(SECRETS)):
+            raise TokenRefused("it refuses the token of its Secret")
         ((cluster, member),) = found
         if not member.is_alive:
             return SurvivorReport(problem="its etcd does not run: timed out")
@@ -233,6 +236,10 @@ class Etcds(Launcher):
             return f"{running.uid}{directory}"
         claim = self._api.objects.get(CLAIMS, running.namespace, running.claims[0])
         return f"{claim['metadata']['uid']}{directory}"
+
+
+def _token_in(secret: Json) -> str:
+    return base64.b64decode(secret["data"].get("token", "")).decode()
 
 
 def sha256_of(etcd: FakeEtcdCluster) -> str:

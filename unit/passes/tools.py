@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts
+from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import secret_name
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers
 from etcd_operator.controllers.shared.inquiries import AskSurvivor
 from etcd_operator.controllers.shared.own_image import ImageUnknown
+from etcd_operator.controllers.shared.tokens import Tokens
 from etcd_operator.keys import Key
 from etcd_operator.pods.client import NoReport, TokenRefused
 from etcd_operator.pods.reports import (
@@ -32,7 +35,13 @@ def readers_of(
     note_failure: Callable[[Key, PodFacts], bool] = lambda *_: False,
 ) -> Readers:
     """Readers. etcds: asks one. refused, note_failure: see `Readers`."""
-    return Readers(own_image=lambda: OWN_IMAGE, ask=etcds, refused=refused, note_failure=note_failure)
+    return Readers(
+        own_image=lambda: OWN_IMAGE,
+        ask=etcds,
+        refused=refused,
+        note_failure=note_failure,
+        tokens=Tokens(clock=Clock(), name_of=secret_name),
+    )
 
 
 def stored(

@@ -25,7 +25,7 @@ from unit.simulation.model_backups import Questions
 from unit.simulation.model_disks import Disk
 from unit.simulation.model_pods import Claim, Pod
 
-READER = ReaderFacts(name="survivor-reader-1", token="token", is_running=True)
+READER = ReaderFacts(name="survivor-reader-1", is_running=True)
 
 
 def is_existing_only(start: object) -> bool:

@@ -12,8 +12,8 @@ from etcd_operator.controllers.backup_tool.decide.plan import Act, ToolAction
 from etcd_operator.controllers.backup_tool.manifests import backup_tool as render
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import ToolSettings
 from etcd_operator.controllers.backup_tool.observe import ObservedTool
-from etcd_operator.controllers.backup_tool.tokens import Tokens, new_token
 from etcd_operator.controllers.shared.objects import NameConflict, Objects
+from etcd_operator.controllers.shared.tokens import Tokens, new_token
 from etcd_operator.errors import AlreadyExists, NotFound
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources

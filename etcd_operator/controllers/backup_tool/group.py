@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 from etcd_operator.api import coreos
 from etcd_operator.controllers.backup_tool.caches import tool_caches
+from etcd_operator.controllers.backup_tool.manifests.backup_tool import tool_name
 from etcd_operator.controllers.backup_tool.observe import ToolObserver
 from etcd_operator.controllers.backup_tool.reconciler import ToolReconciler
-from etcd_operator.controllers.backup_tool.tokens import Tokens
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.shared.caches import Caches, CacheSource
 from etcd_operator.controllers.shared.groups import Group, Later, Wiring
 from etcd_operator.controllers.shared.inquiries import Ask, PodServer
+from etcd_operator.controllers.shared.tokens import Tokens
 from etcd_operator.pods.reports import ToolReport
 
 
@@ -31,7 +32,7 @@ def tool_group(wiring: Wiring, source: CacheSource, of_clusters: Caches[coreos.E
         observer=ToolObserver(
             caches=caches,
             dialect=CoreosDialect(wiring.defaults),
-            tokens=Tokens(clock=wiring.clock),
+            tokens=Tokens(clock=wiring.clock, name_of=tool_name),
             image=wiring.own_image,
         ),
         inquiries=inquiries,

@@ -20,10 +20,10 @@ from etcd_operator.controllers.backup_tool.manifests.backup_tool import (
     replica_set,
     tool_name,
 )
-from etcd_operator.controllers.backup_tool.tokens import Tokens
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.controllers.shared.tokens import Tokens
 from etcd_operator.errors import InvalidSpec, OperatorError
 from etcd_operator.formats import MIB, bytes_of
 from etcd_operator.keys import Key

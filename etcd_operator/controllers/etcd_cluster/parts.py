@@ -10,6 +10,7 @@ from etcd_operator.controllers.etcd_cluster.act import Actor
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts, ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import secret_name
 from etcd_operator.controllers.etcd_cluster.members.cached import CachedMembers, PeerProblem
 from etcd_operator.controllers.etcd_cluster.members.protocol import NewMembers, OwnsPod
 from etcd_operator.controllers.etcd_cluster.observe.consents import Consents
@@ -33,6 +34,7 @@ from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.decide.clusters import cluster_of_member
 from etcd_operator.controllers.shared.groups import Group, Wiring
 from etcd_operator.controllers.shared.passes import cluster_reporter
+from etcd_operator.controllers.shared.tokens import Tokens
 from etcd_operator.controllers.shared.unreadable import Unreadables
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.keys import Key
@@ -139,12 +141,13 @@ class Parts(Generic[Cluster]):
                 ask=wiring.ask_survivor,
                 refused=self.readings.refuse,
                 note_failure=self.readings.note_failure,
+                tokens=self.readings.tokens,
             ),
             leads_for=wiring.leads_for,
         )
 
 
-def readings_of(wiring: Wiring, wake: Callable[[Key], None]) -> Readings:
+def readings_of(wiring: Wiring, writes: Writes, wake: Callable[[Key], None]) -> Readings:
     """What is read of members that answer nobody; each report wakes their cluster."""
     return Readings(
         inquiries=wiring.inquiries(
@@ -154,6 +157,8 @@ def readings_of(wiring: Wiring, wake: Callable[[Key], None]) -> Readings:
         ),
         clock=wiring.clock,
         waits=wiring.waits(),
+        tokens=Tokens(clock=wiring.clock, name_of=secret_name),
+        writes=writes,
     )
 
 

@@ -72,7 +72,7 @@ class PeerObserver:
             image_of(self.repository, version),
             is_restored=state.is_restored,
             is_root_owned=state.is_root_owned,
-            own_image=self.own_image() if bootstrap.reader is not None else "",
+            own_image=self.own_image() if bootstrap.sha256 else "",
         )
         annotations = {TEMPLATE_ANNOTATION: digest(body["spec"]["template"])}
         return {**body, "metadata": {**body["metadata"], "annotations": annotations}}

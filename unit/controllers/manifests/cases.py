@@ -6,11 +6,10 @@ import msgspec
 
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.recoveries import Survivor
+from etcd_operator.api.recoveries import OfflineSurvivor, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Bootstrapping,
     Joining,
-    Reader,
     Resuming,
     Seeding,
     Start,
@@ -65,9 +64,10 @@ RESUMING: Start = Resuming(token="uid-1")
 JOINING = Joining(members=(*INITIAL_MEMBERS, "db-3"), token="uid-1")
 EPHEMERAL_SEEDING = Seeding(source=Survivor(name="db-0002"), token="uid-1-1")
 PERSISTENT_SEEDING = Seeding(source=Survivor(name="db-2"), token="uid-1-1")
-OFFLINE = Reader(sha256="ab" * 32, host="survivor", token="secret")
-EPHEMERAL_OFFLINE = Seeding(source=Survivor(name="db-0002"), token="uid-1-1", reader=OFFLINE)
-PERSISTENT_OFFLINE = Seeding(source=Survivor(name="db-2"), token="uid-1-1", reader=OFFLINE)
+EPHEMERAL_OFFLINE = Seeding(
+    source=OfflineSurvivor(name="db-0002", sha256="ab" * 32), token="uid-1-1", reader="survivor"
+)
+PERSISTENT_OFFLINE = Seeding(source=OfflineSurvivor(name="db-2", sha256="ab" * 32), token="uid-1-1")
 EPHEMERAL_BOOTSTRAPPING = Bootstrapping(members=("db-0000", "db-0001", "db-0002"), token="uid-1")
 
 

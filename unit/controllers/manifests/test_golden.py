@@ -135,8 +135,9 @@ MANIFESTS = {
         is_restored=True,
         own_image="etcd-operator:1",
     ),
+    "survivor-reader-secret": survivor_reader.secret(PLAIN_EPHEMERAL, "secret"),
     "survivor-reader": survivor_reader.reader(
-        number=2, image="etcd-operator:1", folder="restored", token="secret", security=RESTRICTED.container
+        number=2, image="etcd-operator:1", folder="restored", cluster="db", security=RESTRICTED.container
     ),
     "persistent-peer-seed": persistent.peer(PLAIN_PERSISTENT, "db-3", PERSISTENT_SEEDING),
     "persistent-claim-seed": persistent.claim(peer_of(PLAIN_PERSISTENT, "db-3", PERSISTENT_SEEDING)),

@@ -4,7 +4,6 @@ The cluster owns all but the claim, which outlives it. The tool's pod has no rig
 the Pod Security Standard `restricted` unless `spec.pod.securityContext` requests otherwise, a read-only root.
 """
 
-import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -16,6 +15,7 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.shared.manifests import command
+from etcd_operator.controllers.shared.manifests import token as tokens
 from etcd_operator.controllers.shared.manifests.digest import digest
 from etcd_operator.controllers.shared.manifests.security import security
 from etcd_operator.controllers.shared.manifests.service import service
@@ -25,8 +25,6 @@ from etcd_operator.pods.contract import BACKUP_TOOL_PORT, BACKUP_TOOL_PROBE_PORT
 CONTAINER = "backup"
 PORT_NAME = "backup-service"
 FOLDER = "/var/etcd-backup"
-TOKEN_FOLDER = f"{command.SECRETS}/token"
-TOKEN_KEY = "token"  # noqa: S105 -- the key in the Secret
 TEMPLATE_ANNOTATION = f"{coreos.GROUP}/backup-template"
 """On the ReplicaSet and its pods: the digest of the template that they were made from."""
 
@@ -63,13 +61,8 @@ def tool_labels(cluster: str) -> dict[str, str]:
 
 def secret(cluster: DesiredCluster, token: str) -> RawObject:
     """The Secret with the token that the tool's HTTP API requires."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": metadata_of(cluster, tool_name(cluster.name), tool_labels(cluster.name)),
-        "type": "Opaque",
-        "data": {TOKEN_KEY: base64.b64encode(token.encode()).decode()},
-    }
+    metadata = metadata_of(cluster, tool_name(cluster.name), tool_labels(cluster.name))
+    return tokens.secret(metadata, token)
 
 
 def tool_service(cluster: DesiredCluster) -> RawObject:
@@ -158,7 +151,7 @@ def _arguments(tool: ToolSettings) -> list[str]:
         *(["--exclusive"] if policy.s3 is None else []),
         f"--interval={policy.backup_interval_in_second}",
         f"--max-backups={policy.max_backups}",
-        f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}",
+        f"--token-file={tokens.FILE}",
         f"--scratch-dir={command.SCRATCH}",
     ]
 
@@ -183,11 +176,7 @@ def _options(target: S3Target) -> Iterator[str]:
 
 def _volumes(tool: ToolSettings) -> Iterator[command.PodVolume]:
     yield command.SCRATCH_VOLUME
-    yield (
-        "token",
-        command.secret_volume(tool_name(tool.cluster.name)),
-        {"mountPath": TOKEN_FOLDER, "readOnly": True},
-    )
+    yield tokens.volume(tool_name(tool.cluster.name))
     target = tool.policy.s3
     if target is None:
         source = {"persistentVolumeClaim": {"claimName": claim_name(tool.cluster.name)}}

@@ -87,23 +87,13 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
-    """Where the data of a survivor that answers nobody is read."""
-
-    host: str
-    token: str
-    sha256: str
-    """Of the database, as it was read when the recovery was decided."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Seeding:
     """Start as the only member of a new cluster, from the data of a survivor or a backup."""
 
     token: str
     source: Source
-    reader: Reader | None = None
-    """Beside a survivor that answers nobody; known when the seed is created."""
+    reader: str = ""
+    """The host at which a survivor that answers nobody is read; known when the seed is created."""
     bump: int = REVISION_BUMP
     """How much higher revisions are in the new cluster."""
 

@@ -13,14 +13,13 @@ from etcd_operator.api.improbable import (
     InitialMember,
     PeerBootstrap,
     StaticBootstrap,
-    SurvivorReader,
 )
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION, PEER_LABEL, TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Bootstrapping,
     Joining,
-    Reader,
     Resuming,
     Seeding,
     Start,
@@ -113,7 +112,7 @@ def peer(cluster: DesiredCluster, name: str, start: Start) -> RawObject:
 
 def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBootstrap:
     """How etcd of the member starts: see `api.improbable.PeerBootstrap`."""
-    survivor, reader = "", None
+    survivor, sha256 = "", ""
     external = start.external if isinstance(start, Joining) else ()
     match start:
         case Bootstrapping() | Joining():
@@ -123,8 +122,8 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
         case Seeding():
             members = (name,)
             survivor = member_host(cluster.name, cluster.namespace, start.source.name)
-            if start.reader is not None:
-                reader = SurvivorReader(token=start.reader.token, sha256=start.reader.sha256)
+            if isinstance(start.source, OfflineSurvivor):
+                sha256 = start.source.sha256
     hosts = tuple(
         InitialMember(name=member, host=member_host(cluster.name, cluster.namespace, member))
         for member in members
@@ -134,7 +133,7 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
         initial_cluster_token=start.token,
         static=StaticBootstrap(initial_cluster=hosts),
         survivor=survivor,
-        reader=reader,
+        sha256=sha256,
         external=tuple(ExternalMember(id=member, url=at) for member, at in external),
     )
 
@@ -262,11 +261,16 @@ def _pod_template(
 def _fetch(spec: RawObject, peer: EtcdPeer, own_image: str) -> RawObject | None:
     """The first step of a seed whose survivor answers nobody; None for all others."""
     bootstrap = peer.spec.bootstrap
-    if bootstrap.reader is None:
+    if not bootstrap.sha256:
         return None
-    found = bootstrap.reader
-    reader = Reader(sha256=found.sha256, host=bootstrap.survivor, token=found.token)
-    return survivor_reader.fetch(spec, reader, version=peer.spec.version, image=own_image)
+    return survivor_reader.fetch(
+        spec,
+        host=bootstrap.survivor,
+        sha256=bootstrap.sha256,
+        cluster=peer.spec.cluster_name,
+        version=peer.spec.version,
+        image=own_image,
+    )
 
 
 def _options(peer: EtcdPeer, host: str, data_dir: str) -> Options:

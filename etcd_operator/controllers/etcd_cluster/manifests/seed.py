@@ -14,11 +14,9 @@ from dataclasses import dataclass, field
 
 from etcd_operator.api.definitions.coreos_backup_validations import RESTORE_S3
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.recoveries import Backup, BucketBackup, ClaimBackup
+from etcd_operator.api.recoveries import Backup, BucketBackup, ClaimBackup, OfflineSurvivor
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import (
     FOLDER,
-    TOKEN_FOLDER,
-    TOKEN_KEY,
     claim_name,
     folder_of,
     s3_url,
@@ -30,7 +28,8 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, survivor_reader
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR
 from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS, add_steps, fetch_step
-from etcd_operator.controllers.shared.manifests.command import PodVolume, secret_volume, store_env
+from etcd_operator.controllers.shared.manifests import token
+from etcd_operator.controllers.shared.manifests.command import PodVolume, store_env
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, url
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
@@ -47,8 +46,15 @@ def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[
     fetch = None
     if isinstance(start.source, Backup):
         fetch = add_source(spec, cluster, start.source, image=image())
-    elif start.reader is not None:
-        fetch = survivor_reader.fetch(spec, start.reader, version=cluster.version, image=image())
+    elif isinstance(start.source, OfflineSurvivor):
+        fetch = survivor_reader.fetch(
+            spec,
+            host=start.reader,
+            sha256=start.source.sha256,
+            cluster=cluster.name,
+            version=cluster.version,
+            image=image(),
+        )
     add_steps(
         spec,
         survivor=url("" if isinstance(start.source, Backup) else start.source.name, CLIENT_PORT),
@@ -104,8 +110,7 @@ def _source(cluster: DesiredCluster, backup: Backup) -> _Source:
             env=store_env(),
         )
     name = tool_name(backup.cluster)
-    token: PodVolume = ("backup-token", secret_volume(name), {"mountPath": TOKEN_FOLDER, "readOnly": True})
     return _Source(
-        arguments=[f"--tool={name}:{BACKUP_TOOL_PORT}", f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}"],
-        volumes=[token],
+        arguments=[f"--tool={name}:{BACKUP_TOOL_PORT}", f"--token-file={token.FILE}"],
+        volumes=[token.volume(name)],
     )

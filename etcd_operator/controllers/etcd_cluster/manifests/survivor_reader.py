@@ -6,12 +6,14 @@ security context of etcd. It is not removed: Kubernetes allows no removal, so it
 """
 
 from etcd_operator.api.meta import RawObject
-from etcd_operator.controllers.etcd_cluster.decide.actions import Reader
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.etcd_cluster.manifests.steps import fetch_step
+from etcd_operator.controllers.shared.manifests import token as tokens
 from etcd_operator.controllers.shared.manifests.command import PodVolume, container
 from etcd_operator.controllers.shared.manifests.pod import DATA_VOLUME
 from etcd_operator.controllers.shared.manifests.urls import endpoint
-from etcd_operator.pods.contract import METRICS_PORT, READER_PORT, READER_TOKEN_VARIABLE, SEED_TOKEN_VARIABLE
+from etcd_operator.pods.contract import METRICS_PORT, READER_PORT, READER_TOKEN_VARIABLE
 from etcd_operator.pods.reports import SURVIVOR
 
 READER = "survivor-reader"
@@ -20,7 +22,17 @@ READER = "survivor-reader"
 MOUNT_PATH = "/var/survivor"
 
 
-def reader(*, number: int, image: str, folder: str, token: str, security: RawObject) -> RawObject:
+def secret_name(cluster: str) -> str:
+    """The name of the Secret with the token that the readers of a cluster require."""
+    return f"{cluster}-{READER}"
+
+
+def secret(cluster: DesiredCluster, token: str) -> RawObject:
+    """That Secret."""
+    return tokens.secret(metadata_of(cluster, secret_name(cluster.name), {}), token)
+
+
+def reader(*, number: int, image: str, folder: str, cluster: str, security: RawObject) -> RawObject:
     """The container. folder: etcd's data directory, on its volume; empty for the top."""
     arguments = [
         "read-survivor",
@@ -28,7 +40,7 @@ def reader(*, number: int, image: str, folder: str, token: str, security: RawObj
         f"--metrics-port={METRICS_PORT}",
         f"--port={READER_PORT}",
     ]
-    env = [{"name": READER_TOKEN_VARIABLE, "value": token}]
+    env = [tokens.variable(READER_TOKEN_VARIABLE, secret_name(cluster))]
     data: PodVolume = (DATA_VOLUME, {}, {"mountPath": MOUNT_PATH, "readOnly": True})
     return {
         **container(f"{READER}-{number}", image, arguments, env, [data]),
@@ -36,13 +48,15 @@ def reader(*, number: int, image: str, folder: str, token: str, security: RawObj
     }
 
 
-def fetch(spec: RawObject, survivor: Reader, *, version: str, image: str) -> RawObject:
-    """The first step of a seed; host and token of `survivor` are known. spec: of its pod."""
+def fetch(spec: RawObject, *, host: str, sha256: str, cluster: str, version: str, image: str) -> RawObject:
+    """The first step of a seed. spec: of its pod, which gets a volume. host: where the survivor is read."""
+    name, source, mount = tokens.volume(secret_name(cluster))
+    spec["volumes"].append({"name": name, **source})
     arguments = [
-        f"--tool={endpoint(survivor.host, READER_PORT)}",
+        f"--tool={endpoint(host, READER_PORT)}",
+        f"--token-file={tokens.FILE}",
         f"--etcd-version={version}",
         f"--name={SURVIVOR}",
-        f"--sha256={survivor.sha256}",
+        f"--sha256={sha256}",
     ]
-    token = {"name": SEED_TOKEN_VARIABLE, "value": survivor.token}
-    return fetch_step(spec, arguments, image=image, env=[token])
+    return fetch_step(spec, arguments, image=image, volumes=[(name, source, mount)])

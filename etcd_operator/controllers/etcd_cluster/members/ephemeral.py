@@ -79,13 +79,14 @@ class EphemeralMembers:
         if self.scope.recovery.is_automatic and pod is not None and pod.is_routed:
             self.scope.objects.label(resources.PODS, pod, {coreos.APP_LABEL: None})
 
-    def reader(self, name: str, *, number: int, image: str, token: str) -> RawObject:
+    def reader(self, name: str, *, number: int, image: str) -> RawObject:
         """With the security context of etcd."""
         del name
         folder = posixpath.relpath(DATA_DIR, MOUNT_PATH)
-        contexts = security(self.scope.desired.pod_template)
+        desired = self.scope.desired
+        context = security(desired.pod_template).container
         return survivor_reader.reader(
-            number=number, image=image, folder=folder, token=token, security=contexts.container
+            number=number, image=image, folder=folder, cluster=desired.name, security=context
         )
 
     def act(self, action: OwnAction) -> None:

@@ -144,7 +144,7 @@ class PersistentMembers:
     def keep_clients_from(self, name: str) -> None:
         """Nothing to do: the Service selects all members of one etcd cluster, or none."""
 
-    def reader(self, name: str, *, number: int, image: str, token: str) -> RawObject:
+    def reader(self, name: str, *, number: int, image: str) -> RawObject:
         """As the user that etcd is on this volume: the image of the operator has another default."""
         claim, template = self.scope.member(name).claim, self.scope.desired.pod_template
         is_root_owned = claim is not None and not claim.is_for_non_root
@@ -155,7 +155,7 @@ class PersistentMembers:
             number=number,
             image=image,
             folder=posixpath.basename(RESTORED_DIR) if is_restored else "",
-            token=token,
+            cluster=self.scope.desired.name,
             security={**contexts.container, **as_root},
         )
 
@@ -208,7 +208,7 @@ class PersistentMembers:
             raise Unavailable(f"{name} has no EtcdPeer")
         bootstrap = persistent.peer_bootstrap(desired, name, Resuming(token=desired.token))
         # A merge keeps what is left out of it, and with either a peer does not count as existing-only.
-        outdated = {"survivor": None, "external": None}
+        outdated = {"survivor": None, "sha256": None, "external": None}
         spec = {"bootstrap": {**outdated, **msgspec.to_builtins(bootstrap)}}
         self.scope.objects.merge(resources.PEERS, peer, {"spec": spec})
 

@@ -16,7 +16,6 @@ from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
 from etcd_operator.decoding import from_json, reported
 from etcd_operator.formats import instant
 from etcd_operator.kube.views import BACK_OFF, OOM_KILLED, ContainerState, ContainerStatus, Pod, StateReason
-from etcd_operator.pods.contract import READER_TOKEN_VARIABLE
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
 
 QUOTED = 300
@@ -159,7 +158,6 @@ def reader_of(pod: Pod) -> ReaderFacts | None:
     return ReaderFacts(
         name=last.name,
         number=len(added),
-        token=next((str(e.get("value", "")) for e in last.env if e.get("name") == READER_TOKEN_VARIABLE), ""),
         is_running=state.running is not None,
         has_ended=state.terminated is not None,
         found_leader=state.terminated is not None and _found_leader(pod, state.terminated),

@@ -99,7 +99,7 @@ class Members(Protocol):
     def keep_clients_from(self, name: str) -> None:
         """Let no client reach a member that a recovery without a person gives up, and that may still run."""
 
-    def reader(self, name: str, *, number: int, image: str, token: str) -> RawObject:
+    def reader(self, name: str, *, number: int, image: str) -> RawObject:
         """The container that reads the data of a member in its pod."""
 
     def act(self, action: OwnAction) -> None:

@@ -4,14 +4,13 @@ In passes they are asked on threads of their own; right before an irreversible a
 `recovery.offline`, `manifests.survivor_reader` and `programs.survivor_reader`.
 """
 
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.decide.actions import Reader, Seeding, Start
+from etcd_operator.controllers.etcd_cluster.decide.actions import Seeding, Start
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ReadMember
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
@@ -20,11 +19,15 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import (
     reading_of,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import secret
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import reader_of
 from etcd_operator.controllers.etcd_cluster.members.protocol import Members, Scope
 from etcd_operator.controllers.shared.inquiries import AskSurvivor, Inquiries, PodServer
+from etcd_operator.controllers.shared.objects import NameConflict
+from etcd_operator.controllers.shared.tokens import Tokens, new_token
 from etcd_operator.controllers.shared.waits import Waits
-from etcd_operator.errors import Conflict, NotLeading, TerminalError, Unavailable
+from etcd_operator.controllers.shared.writes import Writes
+from etcd_operator.errors import Conflict, NotLeading, OperatorError, TerminalError, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod, Written
@@ -52,27 +55,41 @@ class Readers:
     refused: Callable[[PodFacts, str], None]  # called where the API server refuses one, and why
     # called where the API server does not answer, or fails; whether that counts as a refusal by now
     note_failure: Callable[[Key, PodFacts], bool]
+    tokens: Tokens
 
     def add(self, scope: Scope, members: Members, name: str, found: Pod) -> None:
         """Add one to the pod of a member, unless there is one that has not ended. found: the pod, live.
+
+        First the Secret with its token, also where one waits for it.
 
         A refusal is noted and is no failure: other members may be recovered from. So is a failure that lasts:
         the webhook of a policy that does not run would keep all of them from that. Raises Conflict if the pod
         has changed, and the retryable errors of `Objects`.
         """
-        last = reader_of(found)
-        if last is not None and not last.has_ended:
-            return
-        number, token = len(found.spec.ephemeral_containers) + 1, secrets.token_urlsafe(32)
+        last, number = reader_of(found), len(found.spec.ephemeral_containers) + 1
         try:
-            container = members.reader(name, number=number, image=self.own_image(), token=token)
+            self._create_secret(scope)
+            if last is not None and not last.has_ended:
+                return
+            container = members.reader(name, number=number, image=self.own_image())
             _add(scope, found, container)
+        except NameConflict as error:
+            if error.is_passing:
+                raise
+            self.refused(scope.pod(name), str(error))
+            return
         except (TerminalError, Unavailable) as error:
             if isinstance(error, Unavailable) and not self._note_failure(scope, name, error):
                 raise
             self.refused(scope.pod(name), str(error))
             return
         scope.report("ReaderAdded", f"added container {container['name']} to Pod {found.metadata.name}")
+
+    def _create_secret(self, scope: Scope) -> None:
+        desired = scope.desired
+        self.tokens.forget(desired.key)
+        if not self.tokens.get(desired.key, desired.uid, scope.objects):
+            scope.create(resources.SECRETS, secret(desired, new_token()), "SecretCreated")
 
     def _note_failure(self, scope: Scope, name: str, error: Unavailable) -> bool:
         if isinstance(error, NotLeading):
@@ -88,7 +105,8 @@ class Readers:
         if reader is None or not reader.is_running:
             raise Conflict(f"the data of {member.name} is not read any more: not recovering")
         try:
-            report = self.ask((found.status.pod_ip, READER_PORT), reader.token)
+            token = self.tokens.get(scope.desired.key, scope.desired.uid, scope.objects)
+            report = self.ask((found.status.pod_ip, READER_PORT), token)
         except NoReport as error:
             raise Conflict(f"the reader of {member.name} gives no report ({error})") from error
         is_other = report.cluster_id != scope.state.persisted.cluster_id
@@ -101,11 +119,11 @@ def located(scope: Scope, start: Start) -> Start:
     """With where the data of a survivor that answers nobody is read now. Raises Conflict if it is not."""
     if not isinstance(start, Seeding) or not isinstance(start.source, OfflineSurvivor):
         return start
-    name, sha256 = start.source.name, start.source.sha256
+    name = start.source.name
     pod = scope.pod(name)
     if pod.reader is None or not pod.reader.is_running:
         raise Conflict(f"the data of {name} is not read any more: trying again")
-    return replace(start, reader=Reader(host=pod.ip, token=pod.reader.token, sha256=sha256))
+    return replace(start, reader=pod.ip)
 
 
 def _add(scope: Scope, found: Pod, container: RawObject) -> None:
@@ -145,6 +163,8 @@ class Readings:
     inquiries: Inquiries[SurvivorReport]
     clock: Clock
     waits: Waits
+    tokens: Tokens
+    writes: Writes
     # Of each cluster, by the UID of the pod and the number of the reader.
     _ended: dict[Key, dict[tuple[str, int], _Ended]] = field(default_factory=dict)
     _refused: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -162,6 +182,7 @@ class Readings:
     def forget(self, key: Key) -> None:
         """There is no such cluster any more."""
         self._ended.pop(key, None)
+        self.tokens.forget(key)
         self._stop_asking(key)
 
     def _stop_asking(self, key: Key) -> None:
@@ -220,13 +241,22 @@ class Readings:
     def _asked_about(
         self, key: Key, state: ClusterState, member: Member, pod: PodFacts, reader: ReaderFacts
     ) -> Member:
+        try:
+            token = self.tokens.get(key, state.desired.uid, self.writes.of(key))
+            problem = ""
+        except OperatorError as error:
+            token, problem = "", f"its token cannot be read: {error}"
+        if not (token or problem):
+            # `Readers.add` creates the Secret anew; this reader may still wait for it.
+            return replace(member, pod=replace(pod, reader=None))
         name = Key(key.namespace, member.name)
         self._asked.setdefault(key, set()).add(member.name)
         self.waits.end(name, pod.uid)
         waited = self.waits.seconds(name, pod.uid + reader.name)
-        problem, is_wrong = reader.problem or "its reader does not run yet", bool(reader.problem)
-        if reader.is_running and pod.ip:
-            report = self._report(name, state, pod, reader)
+        is_wrong = bool(reader.problem)
+        problem = problem or reader.problem or "its reader does not run yet"
+        if reader.is_running and pod.ip and token:
+            report = self._report(name, state, pod, reader, token)
             if not report.problem:
                 self.waits.end(name, pod.uid + reader.name)
                 return replace(member, reading=reading_of(report, member))
@@ -234,16 +264,20 @@ class Readings:
         is_wrong = is_wrong or waited >= PATIENCE
         return replace(member, unreadable=problem if is_wrong else "")
 
-    def _report(self, name: Key, state: ClusterState, pod: PodFacts, reader: ReaderFacts) -> SurvivorReport:
+    def _report(
+        self, name: Key, state: ClusterState, pod: PodFacts, reader: ReaderFacts, token: str
+    ) -> SurvivorReport:
         """What the reader reports; as its problem, why it reports nothing."""
         server = PodServer(
             uid=pod.uid + reader.name,
             owner=state.desired.uid,
             address=(pod.ip, READER_PORT),
-            token=reader.token,
+            token=token,
         )
         self.inquiries.renew(name, server, ASK_AGAIN)
         answer = self.inquiries.last_answer(name, state.desired.uid)
+        if answer.is_token_refused:
+            self.tokens.forget(state.desired.key)
         if answer.report is None or answer.problem or answer.uid != server.uid:
             return SurvivorReport(
                 problem=answer.problem or "its reader has not answered yet", is_passing=True

@@ -10,7 +10,6 @@ from etcd_operator.api.coreos import EtcdCluster
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.controllers.backup_tool.caches import is_of_tool
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
-from etcd_operator.controllers.backup_tool.tokens import Tokens
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import NO_TOOL_BACKUPS, ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.source import (
     ASK_AGAIN,
@@ -21,6 +20,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.source import (
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.caches import Caches
 from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
+from etcd_operator.controllers.shared.tokens import Tokens
 from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.errors import Invalid, OperatorError

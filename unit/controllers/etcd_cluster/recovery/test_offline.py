@@ -1,5 +1,6 @@
 """Survivors that restarted without a quorum: their data is read beside them, and recovered from."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -7,10 +8,11 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import READ_MAJORITY_AFTER
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readings
+from etcd_operator.controllers.shared.tokens import KEPT_SECONDS
 from etcd_operator.keys import Key
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
 from unit.fakes.apiserver import Kind
-from unit.fakes.apiserver.kinds import PODS
+from unit.fakes.apiserver.kinds import PODS, SECRETS
 from unit.passes import quorum_losses as ephemerals
 from unit.passes.bench import Bench, bootstrapped
 from unit.passes.bodies import COREOS, IMPROBABLE, ephemeral, persistent
@@ -77,6 +79,36 @@ def test_an_ephemeral_survivor_that_restarted_is_recovered_from() -> None:
         ephemerals.assert_recovered(made, 3, 4, 5)
         assert made.status(COREOS)["recovery"]["source"]["name"] == "c-0002"
         assert "ReaderAdded" in made.event_reasons()
+
+
+@pytest.mark.parametrize("kind", [COREOS, IMPROBABLE], ids=["ephemeral", "persistent"])
+def test_only_a_secret_has_the_token_of_a_reader(kind: Kind) -> None:
+    """Who may read pods and EtcdPeers, but no Secrets, must not get at the data of the cluster."""
+    is_persistent = kind == IMPROBABLE
+    with bootstrapped(*(persistent if is_persistent else ephemeral)(size=3)) as made:
+        made.etcds.holds_seeds = "restore"
+        (lose if is_persistent else ephemerals.lose)(made, 0, 1)
+        restart(made, "c-2" if is_persistent else "c-0002")
+        if is_persistent:
+            made.run_until(lambda: is_offered(made))
+            ask(made)
+        made.run_until(lambda: "crash" in json.dumps(made.api.objects.select(PODS)).lower())
+        (token,) = {token for _, token in made.etcds.readers_asked}
+        stored = [json.dumps(body) for _, body in made.api.objects.store.everything()]
+        assert any("--name=survivor" in body for body in stored), "there is a seed"
+        assert token
+        assert not any(token in body for body in stored)
+
+
+def test_a_secret_that_is_deleted_is_made_again() -> None:
+    """The reader that runs refuses the new token, and ends; the next one requires it."""
+    with bootstrapped(*persistent(size=3)) as made:
+        lose_power(made)
+        made.run_until(lambda: is_offered(made))
+        made.delete(SECRETS, "c-survivor-reader")
+        made.wait(KEPT_SECONDS)
+        made.run_until(lambda: made.names(SECRETS) == ["c-survivor-reader"])
+        made.run_until(lambda: is_offered(made))
 
 
 def test_a_quorum_that_returns_ends_what_was_begun() -> None:

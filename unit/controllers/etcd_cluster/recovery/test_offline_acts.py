@@ -14,7 +14,7 @@ from unit.controllers.etcd_cluster.decide.recovery.quorum_losses import RECOVERY
 from unit.controllers.etcd_cluster.recovery.test_recovery_acts import Acts, made
 from unit.etcd.conftest import channels
 from unit.fakes.apiserver.faults import Answer, Request
-from unit.fakes.apiserver.kinds import PODS
+from unit.fakes.apiserver.kinds import PODS, SECRETS
 from unit.passes.bench import Bench
 from unit.passes.etcds import sha256_of
 from unit.passes.quorum_losses import lose
@@ -119,10 +119,20 @@ def test_a_reader_that_is_refused_is_no_failure_of_the_pass(made: Bench, channel
     refusing(made, 403, "Forbidden")
     acts = Acts(made, channels)
     acts.act(AddReader(name=NAME))
-    assert acts.reported == []
+    assert acts.reported == ["SecretCreated"]
     ((uid, problem),) = acts.refused
     assert uid == acts.uids[NAME]
     assert "a policy forbids it" in problem
+
+
+def test_a_secret_of_somebody_else_refuses_the_reader(made: Bench, channels: Channels) -> None:
+    restarted(made)
+    made.create(SECRETS, {"metadata": {"name": "c-survivor-reader"}})
+    acts = Acts(made, channels)
+    acts.act(AddReader(name=NAME))
+    ((_, problem),) = acts.refused
+    assert "Secret c-survivor-reader belongs to somebody else" in problem
+    assert "ephemeralContainers" not in made.get(PODS, NAME)["spec"]
 
 
 def test_a_webhook_that_fails_counts_as_a_refusal_once_that_has_lasted(

@@ -22,7 +22,9 @@ class Leading:
 
     def __init__(self) -> None:
         self.clock, self.epoch = FakeClock(), 0
-        self.readings = Readings(inquiries=Mock(), clock=self.clock, waits=self._waits())
+        self.readings = Readings(
+            inquiries=Mock(), clock=self.clock, waits=self._waits(), tokens=Mock(), writes=Mock()
+        )
 
     def _waits(self) -> Waits:
         return Waits(clock=self.clock, epoch=lambda: self.epoch)

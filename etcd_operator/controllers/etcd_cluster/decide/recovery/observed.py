@@ -25,7 +25,6 @@ class ReaderFacts:
 
     name: str
     number: int = 1  # of how many in its pod it is the last
-    token: str = ""  # the token that it requires of a client
     is_running: bool = False
     has_ended: bool = False
     # whether it ended because its member followed a leader; the member has not been restarted since

@@ -46,7 +46,7 @@ from unit.controllers.etcd_cluster.decide.recovery.entries import recorded
 from unit.controllers.etcd_cluster.decide.recovery.manual_recoveries import NAME, RECOVERY, lost, recovering
 from unit.controllers.etcd_cluster.decide.recovery.quorum_losses import name_of
 
-READER = ReaderFacts(name="survivor-reader-1", token="t", is_running=True)
+READER = ReaderFacts(name="survivor-reader-1", is_running=True)
 SHA = "ab" * 32
 RUNS = "db-2"
 

@@ -1,4 +1,4 @@
-"""The tokens of backup tools, each in a Secret that the operator creates.
+"""Tokens that servers in pods require, each in a Secret of its cluster that the operator creates.
 
 A Secret is read when it is needed, not watched: a watch would be sent all Secrets of all namespaces.
 """
@@ -6,10 +6,11 @@ A Secret is read when it is needed, not watched: a watch would be sent all Secre
 import base64
 import binascii
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.backup_tool.manifests.backup_tool import TOKEN_KEY, tool_name
+from etcd_operator.controllers.shared.manifests.token import TOKEN_KEY
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.errors import TerminalError
 from etcd_operator.keys import Key
@@ -41,6 +42,7 @@ class Tokens:
     """The tokens that were read, by cluster."""
 
     clock: Clock
+    name_of: Callable[[str], str]  # the name of the Secret of a cluster
     _known: dict[Key, _Known] = field(default_factory=dict)
 
     def get(self, key: Key, owner: str, objects: Objects) -> str:
@@ -53,7 +55,7 @@ class Tokens:
         if known is not None and known.owner == owner and now - known.at < KEPT_SECONDS:
             return known.token
         self.forget(key)
-        found = objects.find(resources.SECRETS, tool_name(key.name), Secret)
+        found = objects.find(resources.SECRETS, self.name_of(key.name), Secret)
         if found is None or found.metadata.controller_uid != owner:
             return ""
         token = _token(found)
