@@ -14,20 +14,18 @@ FROM ${BASE} AS builder
 # Two environments: the tools that build stay behind.
 RUN python3 -m venv /build && python3 -m venv --without-pip /opt/etcd-operator
 WORKDIR /src
-COPY setup.cfg constraints.txt ./
+COPY requirements.txt requirements-build.txt ./
 # Dependencies before the source: this layer lasts until a pin changes. What is never imported goes
 # (an asynchronous twin of the Kubernetes client, tests); what is imported on demand is not compiled.
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     --mount=type=secret,id=ca.crt,target=/run/ca.crt \
-    python3 -c 'from configparser import ConfigParser as C; c = C(); c.read("setup.cfg"); \
-print(c["options"]["install_requires"])' > requirements.txt \
-    && /build/bin/pip install --no-cache-dir --constraint constraints.txt setuptools \
+    /build/bin/pip install --no-cache-dir --require-hashes --requirement requirements-build.txt \
     && /build/bin/pip --python /opt/etcd-operator/bin/python3 install --no-cache-dir --no-compile \
-       --constraint constraints.txt --requirement requirements.txt \
+       --require-hashes --requirement requirements.txt \
     && rm -rf /opt/etcd-operator/lib/python3*/site-packages/kubernetes/aio \
     && find /opt/etcd-operator -depth -type d -name tests -exec rm -rf {} + \
     && python3 -m compileall -q -x '/kubernetes/client/(api|models)/' /opt/etcd-operator/lib
-COPY pyproject.toml README.md ./
+COPY pyproject.toml setup.cfg README.md ./
 COPY etcd_operator etcd_operator
 RUN /build/bin/pip wheel --no-cache-dir --no-index --no-deps --no-build-isolation --wheel-dir dist . \
     && /build/bin/pip --python /opt/etcd-operator/bin/python3 install --no-cache-dir --no-index --no-deps \
