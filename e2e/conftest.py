@@ -1,6 +1,6 @@
 """Fixtures of the system tests: the test bed, the operator under test, a namespace for each test.
 
-$ETCD_OPERATOR_E2E_OPERATOR   deployment (default): the Deployment etcd-operator in namespace default
+$ETCD_OPERATOR_E2E_OPERATOR   deployment (default): the Deployment etcd-operator in its namespace
                               process: one is started here for the run
 $ETCD_OPERATOR_KUBECONFIG     a cluster to use; without it that of hack/cluster ($ETCD_OPERATOR_CLUSTER)
 Tests marked `exclusive` break what all tests depend on. Two runs:

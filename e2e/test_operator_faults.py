@@ -5,22 +5,24 @@ cluster, so it is tested on a Kubernetes of `hack/cluster` only.
 """
 
 import itertools
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from uuid import uuid4
 
 import pytest
 
+from e2e.support.backups import OF_ONE_CLUSTER
 from e2e.support.checks import assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import ephemeral, persistent
 from e2e.support.measuring import assert_at_most, seconds_until_made
 from e2e.support.operators import DeployedOperator, Operator
 from e2e.support.resizing import RATE, assert_claims_are_their_members, members_of, scale, settle, written_to
 from e2e.support.space import Space
+from e2e.support.status import condition
 from e2e.support.waiting import LONG, hold_for, wait_until
 from e2e.support.writer import Writer
 from etcd_operator.kube import resources
-from localcluster.kubectl import Kubectl
+from localcluster.kubectl import Kubectl, KubectlError
 
 pytestmark = pytest.mark.exclusive
 
@@ -131,20 +133,54 @@ def test_without_its_rights_the_operator_stays_up_and_goes_on_when_they_return(
         pytest.skip("a process has the rights of an administrator")
     steady = space.created(ephemeral("steady", size=1))
     before = operator.incarnation()
-    binding = kubectl.json("get", "clusterrolebinding", "etcd-operator")
-    for field in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
-        binding["metadata"].pop(field, None)
-    kubectl("delete", "clusterrolebinding", "etcd-operator")
-    try:
+    with without_binding(kubectl, "etcd-operator"):
         document = space.create(ephemeral("late", size=1))
         wait_until(lambda: "orbidden" in operator.log(), "the log has Forbidden", every=1.0)
         wait_until(lambda: operator.metric("rest_client_requests_total") > 0, "its metrics answer")
-    finally:
-        kubectl.apply(binding)
     space.wait_serving(document)
     assert operator.incarnation() == before, "the operator restarted"
     assert_consistent(space, steady)
     assert_consistent(space, document)
+
+
+def test_the_right_on_secrets_is_given_in_one_namespace_by_the_command_in_the_condition(
+    space: Space, operator: Operator, kubectl: Kubectl
+) -> None:
+    if not isinstance(operator, DeployedOperator):
+        pytest.skip("a process has the rights of an administrator")
+    with without_binding(kubectl, "etcd-operator-secrets"):
+        document = space.create(ephemeral(size=1, backup=OF_ONE_CLUSTER))
+
+        def command() -> str:
+            found = condition(space.stored(document), "BackupHealthy")
+            return str(found["message"]).partition(": kubectl ")[2] if found["reason"] == "Forbidden" else ""
+
+        kubectl(*str(wait_until(command, "the condition has a command", every=0.5)).split())
+        space.wait_condition(document, "BackupHealthy", "BackedUp")
+
+
+def test_no_cluster_can_be_created_in_the_namespace_of_the_operator(
+    operator: Operator, kubectl: Kubectl
+) -> None:
+    """It would be deleted by `kubectl delete -f manifests/deployment.yaml`."""
+    if not isinstance(operator, DeployedOperator):
+        pytest.skip("a process has no namespace")
+    for document in (ephemeral(), persistent()):
+        with pytest.raises(KubectlError, match="exceeded quota"):
+            kubectl.within(operator.NAMESPACE).create(document)
+
+
+@contextmanager
+def without_binding(kubectl: Kubectl, name: str) -> Iterator[None]:
+    """A ClusterRoleBinding of the operator is missing until the end of the block."""
+    binding = kubectl.json("get", "clusterrolebinding", name)
+    for field in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+        binding["metadata"].pop(field, None)
+    kubectl("delete", "clusterrolebinding", name)
+    try:
+        yield
+    finally:
+        kubectl.apply(binding)
 
 
 def test_of_two_operators_the_second_takes_over_when_the_leader_is_killed(
@@ -152,7 +188,7 @@ def test_of_two_operators_the_second_takes_over_when_the_leader_is_killed(
 ) -> None:
     if not isinstance(operator, DeployedOperator):
         pytest.skip("the process for development runs without election")
-    leases = kubectl.within("default")
+    leases = kubectl.within(operator.NAMESPACE)
 
     def holder() -> str:
         return str(

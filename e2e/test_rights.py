@@ -28,7 +28,6 @@ RARE: dict[Right, str] = {
     ("etcd.improbable.io", "etcdclusters", "get"): "the same",
     ("etcd.improbable.io", "etcdbackups", "delete"): "a schedule has more EtcdBackups than it keeps",
     ("batch", "jobs", "delete"): "the pod of a backup does not start within ten minutes",
-    ("storage.k8s.io", "storageclasses", "create"): "with --pv-provisioner",
     ("", "events", "list"): "a Job has no pod after five seconds",
     ("", "nodes", "get"): "a leader is silent, and its pod does not exist",
     ("coordination.k8s.io", "leases", "create"): "there is no Lease yet of an operator before",

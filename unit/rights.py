@@ -2,8 +2,8 @@
 
 A test of the pass rung fails as soon as the operator asks for something that its manifests do not allow
 (`passes.bench`), and `unit/controllers/shared/test_rights.py` as soon as they allow something that it never
-asks for. So a new request needs a line in manifests/deployment.yaml and manifests/namespaced, a scenario
-there, and nothing else.
+asks for. So a new request needs a line in manifests/deployment.yaml, from which the other deployments are
+generated, a scenario there, and nothing else.
 """
 
 import functools

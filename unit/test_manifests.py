@@ -22,14 +22,18 @@ from etcd_operator.kube import own_pod
 from etcd_operator.kube.holder_pod import NODE_LEASES
 from etcd_operator.process import health
 from etcd_operator.settings import DEFAULT_ETCD_REPOSITORY, DEFAULT_ETCD_VERSION, Settings
-from unit.rights import DEFINITIONS, MANIFESTS, Document, documents, granted, rights, rules
+from unit.rights import DEFINITIONS, MANIFESTS, Document, documents, rights, rules
 
 EXAMPLES = MANIFESTS / "examples"
 BACKUP = EXAMPLES / "etcd_v1alpha1_etcdbackup.yaml"
 SCHEDULE = EXAMPLES / "etcd_v1alpha1_etcdbackupschedule.yaml"
 RESTORE = EXAMPLES / "etcd_v1alpha1_etcdrestore.yaml"
-AWS = EXAMPLES / "deployment-aws.yaml"
-CLUSTERS = sorted(set(EXAMPLES.rglob("*.yaml")) - {BACKUP, SCHEDULE, RESTORE, AWS})
+CLUSTERS = sorted(
+    set(EXAMPLES.rglob("*.yaml")) - {BACKUP, SCHEDULE, RESTORE} - set(EXAMPLES.glob("deployment*.yaml"))
+)
+IN_DEFAULT = "examples/deployment.yaml"
+EVERYWHERE = ("deployment.yaml", "deployment-no-install.yaml", IN_DEFAULT, "examples/deployment-aws.yaml")
+"""Deployments of an operator for all namespaces."""
 DEFAULTS = Defaults(repository=DEFAULT_ETCD_REPOSITORY, version=DEFAULT_ETCD_VERSION)
 
 
@@ -51,14 +55,64 @@ def _plural(kind: str) -> str:
     return lower.removesuffix("y") + "ies" if lower.endswith("y") else lower + "s"
 
 
-def test_whoever_deploys_may_keep_the_right_to_write_definitions_to_himself() -> None:
+def test_whoever_deploys_may_keep_the_rights_to_definitions_and_secrets_to_himself() -> None:
     whole, bare = documents("deployment.yaml"), documents("deployment-no-install.yaml")
-    assert [each["kind"] for each in bare] == [each["kind"] for each in whole]
+    named = [[(each["kind"], each["metadata"]) for each in found] for found in (whole, bare)]
+    named[0].remove(("ClusterRoleBinding", {"name": "etcd-operator-secrets"}))
+    assert named[1] == named[0]
     asked = [r for r in rules("deployment.yaml", "ClusterRole") if r["apiGroups"][0] not in DEFINITIONS]
     assert rules("deployment-no-install.yaml", "ClusterRole") == asked
     assert rules("deployment-no-install.yaml", "Role") == rules("deployment.yaml", "Role")
     (container,) = bare[-1]["spec"]["template"]["spec"]["containers"]
     assert container["args"] == ["run", "--no-install-crds"]
+
+
+@pytest.mark.parametrize("path", EVERYWHERE)
+def test_rights_on_secrets_have_a_role_of_their_own(path: str) -> None:
+    roles = {each["metadata"]["name"]: each for each in documents(path) if each["kind"] == "ClusterRole"}
+    with_secrets = [name for name, role in roles.items() if "secrets" in str(role["rules"])]
+    assert with_secrets == ["etcd-operator-secrets"]
+    assert rights(roles["etcd-operator-secrets"]["rules"]) == [
+        ("", "secrets", "get"),
+        ("", "secrets", "create"),
+    ]
+
+
+@pytest.mark.parametrize("path", EVERYWHERE)
+def test_of_two_operators_for_all_namespaces_one_has_rights(path: str) -> None:
+    """Their Leases are in different namespaces: the names of the bindings keep them from acting both."""
+    names = {each["metadata"]["name"] for each in documents(path) if each["kind"] == "ClusterRoleBinding"}
+    assert "etcd-operator" in names <= {"etcd-operator", "etcd-operator-secrets"}
+
+
+@pytest.mark.parametrize("path", sorted(set(EVERYWHERE) - {IN_DEFAULT}))
+def test_the_operator_has_a_restricted_namespace_to_itself(path: str) -> None:
+    first, second, *others = documents(path)
+    assert first["kind"] == "Namespace"
+    assert first["metadata"] == {
+        "name": "etcd-operator",
+        "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
+    }
+    assert second["kind"] == "ResourceQuota"
+    made = {f"count/{crd['metadata']['name']}" for crd in crds()} - {"count/etcdpeers.etcd.improbable.io"}
+    assert second["spec"]["hard"] == dict.fromkeys(made, 0)
+    assert _namespaces([second, *others]) == {"etcd-operator", NODE_LEASES}
+
+
+def test_the_deployment_of_the_walkthroughs_is_in_the_namespace_default() -> None:
+    own = documents("deployment.yaml")[2:]
+    walkthroughs = documents(IN_DEFAULT)
+    assert _namespaces(walkthroughs) == {"default", NODE_LEASES}
+    for each in walkthroughs:
+        for place in (each["metadata"], *each.get("subjects", [])):
+            if place.get("namespace") == "default":
+                place["namespace"] = "etcd-operator"
+    assert walkthroughs == own
+
+
+def _namespaces(found: list[Document]) -> set[str]:
+    places = [place for each in found for place in (each["metadata"], *each.get("subjects", []))]
+    return {place["namespace"] for place in places if "namespace" in place}
 
 
 def test_user_roles_reach_users_through_the_roles_of_kubernetes() -> None:
@@ -79,9 +133,6 @@ def test_no_user_role_gives_what_only_the_operator_may() -> None:
 def test_kubelets_leases_may_only_be_read() -> None:
     given = rules("deployment.yaml", "Role", namespace=NODE_LEASES)
     assert rights(given) == [("coordination.k8s.io", "leases", "get")]
-    bindings = [each for each in documents("deployment.yaml") if each["kind"] == "RoleBinding"]
-    assert [each["metadata"]["namespace"] for each in bindings] == ["default", NODE_LEASES]
-    assert {each["subjects"][0]["namespace"] for each in bindings} == {"default"}
 
 
 def test_a_namespaced_operator_has_rights_in_its_namespace_alone() -> None:
@@ -94,15 +145,14 @@ def test_the_lease_that_may_be_written_is_the_one_in_use() -> None:
     assert named == [[LEASE_NAME]]
 
 
-def test_deleting_the_deployment_deletes_no_definition() -> None:
-    for path in ("deployment.yaml", "deployment-no-install.yaml", "namespaced/deployment.yaml"):
-        kinds = {each["kind"] for each in documents(path)}
-        assert not kinds & {"CustomResourceDefinition", "Namespace"}
+@pytest.mark.parametrize("path", [*EVERYWHERE, "namespaced/deployment.yaml"])
+def test_deleting_the_deployment_deletes_no_definition(path: str) -> None:
+    assert "CustomResourceDefinition" not in {each["kind"] for each in documents(path)}
 
 
 DEPLOYMENTS = [
     pytest.param(next(d for d in documents(path) if d["kind"] == "Deployment"), id=path)
-    for path in ("deployment.yaml", "deployment-no-install.yaml", "namespaced/deployment.yaml")
+    for path in (*EVERYWHERE, "namespaced/deployment.yaml")
 ]
 
 
@@ -154,7 +204,7 @@ def test_the_two_deployments_differ_only_in_what_they_serve() -> None:
     assert own["name"] == "ETCD_OPERATOR_NAMESPACE"
     container["env"] = variables
     assert everywhere["spec"]["template"]["spec"]["containers"][0].pop("args") == ["run"]
-    assert everywhere["metadata"].pop("namespace") == "default"
+    assert everywhere["metadata"].pop("namespace") == "etcd-operator"
     assert one == everywhere
 
 
@@ -163,6 +213,7 @@ def test_the_examples_have_the_names_of_the_walkthroughs() -> None:
     assert names == {
         "3.0-etcd-cluster.yaml",
         "deployment-aws.yaml",
+        "deployment.yaml",
         "etcd_v1alpha1_etcdbackup.yaml",
         "etcd_v1alpha1_etcdbackupschedule.yaml",
         "etcd_v1alpha1_etcdcluster.yaml",
@@ -187,7 +238,7 @@ def test_an_example_asks_for_three_members_and_has_no_problem(path: Path) -> Non
     assert wanted(document.get("spec", {}).get("backup")).problem == ""
 
 
-def test_the_deployment_for_aws_makes_a_storage_class_with_a_right_of_its_own() -> None:
+def test_the_deployment_for_aws_makes_a_storage_class() -> None:
     (deployment,) = (
         each for each in documents("examples/deployment-aws.yaml") if each["kind"] == "Deployment"
     )
@@ -197,7 +248,6 @@ def test_the_deployment_for_aws_makes_a_storage_class_with_a_right_of_its_own() 
     assert [each["metadata"] for each in documents("examples/deployment-aws.yaml")] == [
         each["metadata"] for each in others
     ]
-    assert ("storage.k8s.io", "storageclasses", "create") in granted("examples/deployment-aws.yaml")
 
 
 def test_the_example_of_a_backup_is_valid() -> None:

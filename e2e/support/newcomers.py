@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from e2e.support.clusters import RESTRICTED_CONTAINER, RESTRICTED_POD, Document
+from e2e.support.operators import DeployedOperator
 from e2e.support.space import Space
 from e2e.support.waiting import LONG, wait_until
 
@@ -91,5 +92,6 @@ def _pod(space: Space, name: str, host: str) -> Document:
 
 def _image(space: Space) -> str:
     """The operator's: it has Python, and is on all nodes."""
-    deployment = space.kubectl.within("default").json("get", "deployment", "etcd-operator")
+    kubectl = space.kubectl.within(DeployedOperator.NAMESPACE)
+    deployment = kubectl.json("get", "deployment", DeployedOperator.NAME)
     return str(deployment["spec"]["template"]["spec"]["containers"][0]["image"])

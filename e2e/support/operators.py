@@ -93,11 +93,12 @@ def configured_kind() -> str:
 
 
 class DeployedOperator(Operator):
-    """The Deployment `etcd-operator`, as manifests/deployment.yaml makes it in namespace `default`."""
+    """The Deployment `etcd-operator`, as manifests/deployment.yaml makes it."""
 
     NAME = "etcd-operator"
+    NAMESPACE = "etcd-operator"
 
-    def __init__(self, testbed: Testbed, kubectl: Kubectl, namespace: str = "default") -> None:
+    def __init__(self, testbed: Testbed, kubectl: Kubectl, namespace: str = NAMESPACE) -> None:
         self._testbed = testbed
         self._namespace = namespace
         self._kubectl = kubectl.within(namespace)

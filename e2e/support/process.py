@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from e2e.support.operators import Operator
+from e2e.support.operators import DeployedOperator, Operator
 from e2e.support.ports import free_port
 from e2e.support.testbed import ROOT
 from e2e.support.waiting import wait_until
@@ -40,9 +40,8 @@ class OperatorProcess(Operator):
 
     def prepare(self) -> None:
         """Make the account and the port; once, before the first start."""
-        running = self._kubectl.within("default")(
-            "get", "deployment", "etcd-operator", "-o", "jsonpath={.spec.replicas}", check=False
-        )
+        deployed = ("deployment", DeployedOperator.NAME, "-o", "jsonpath={.spec.replicas}")
+        running = self._kubectl.within(DeployedOperator.NAMESPACE)("get", *deployed, check=False)
         assert running in ("0", "") or "NotFound" in running, (
             "a deployed operator serves this cluster already"
         )

@@ -78,7 +78,7 @@ def _add_where(where: Group) -> None:
     )
     where.add_argument("--kubeconfig", type=Path, metavar="PATH", help="use another Kubernetes instead")
     where.add_argument(
-        "--operator-namespace", default="default", metavar="NAME", help="(default: %(default)s)"
+        "--operator-namespace", default="etcd-operator", metavar="NAME", help="(default: %(default)s)"
     )
     where.add_argument(
         "--storage-class",

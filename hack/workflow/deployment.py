@@ -14,7 +14,7 @@ from localcluster.console import RefusalError, progress
 from localcluster.paths import REPOSITORY
 
 from . import options
-from .kubernetes import Kubernetes
+from .kubernetes import NAMESPACE, Kubernetes
 
 DESCRIPTION = (
     "Build the operator's image from this source tree and run it on a local Kubernetes, or on a named one."
@@ -46,15 +46,15 @@ def deploy(kubernetes: Kubernetes, image: str | None) -> None:
     kubernetes.kubectl("apply", "--filename=-", stdin=rendered(manifest, image or own, digest))
     progress("waiting for the operator to be ready")
     kubernetes.kubectl(
-        *("rollout", "status", "deployment/etcd-operator", "--namespace=default", "--timeout=120s")
+        *("rollout", "status", "deployment/etcd-operator", f"--namespace={NAMESPACE}", "--timeout=120s")
     )
-    progress("the operator runs: deployment etcd-operator in namespace default")
+    progress(f"the operator runs: deployment etcd-operator in namespace {NAMESPACE}")
 
 
 def withdraw(kubernetes: Kubernetes) -> None:
     """End the operator of an earlier run: it writes the status of all objects, also of those of API tests."""
     kubernetes.kubectl(
-        *("delete", "deployment", "etcd-operator", "--namespace=default"),
+        *("delete", "deployment", "etcd-operator", f"--namespace={NAMESPACE}"),
         *("--ignore-not-found", "--cascade=foreground", "--timeout=120s"),
     )
 

@@ -13,6 +13,9 @@ from pathlib import Path
 from localcluster.console import RefusalError
 from localcluster.kubectl import Kubectl
 
+NAMESPACE = "etcd-operator"
+"""Of the operator, as manifests/deployment.yaml makes it."""
+
 _KUBECTL_SECONDS = 150.0
 """Longer than the time for which a roll-out is waited for."""
 

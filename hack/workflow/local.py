@@ -14,7 +14,7 @@ from pathlib import Path
 from localcluster.console import RefusalError, progress
 from localcluster.paths import REPOSITORY, Cache
 
-from .kubernetes import Kubernetes
+from .kubernetes import NAMESPACE, Kubernetes
 
 CLUSTER = REPOSITORY / "hack" / "cluster"
 
@@ -58,7 +58,7 @@ class LocalKubernetes(Kubernetes):
         listed = hack_cluster("images", "--name", self.name).splitlines()
         nodes = [line.split()[0] for line in listed if line.endswith(f" {image}")]
         wanted = self.kubectl("get", "nodes", "--output=name").split()
-        place = ("deployment", "etcd-operator", "--namespace=default")
+        place = ("deployment", "etcd-operator", f"--namespace={NAMESPACE}")
         running = self.kubectl("get", *place, "--ignore-not-found", "--output=json")
         return len(nodes) == len(wanted) and digest in running
 

@@ -182,7 +182,7 @@ def test_the_operator_of_an_earlier_run_is_ended(tmp_path: Path) -> None:
     program.chmod(0o755)
     deployment.withdraw(Kubernetes(kubeconfig=tmp_path / "kubeconfig", tools=tmp_path))
     words = (tmp_path / "arguments").read_text()
-    assert "delete deployment etcd-operator --namespace=default --ignore-not-found" in words
+    assert "delete deployment etcd-operator --namespace=etcd-operator --ignore-not-found" in words
     assert "--cascade=foreground" in words
 
 

@@ -221,7 +221,14 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[Right
 
 
 def test_the_operator_asks_for_everything_that_it_may(asked: dict[str, frozenset[Right]]) -> None:
-    assert granted() == frozenset(UNASKED).union(*asked.values())
+    assert granted("examples/deployment-aws.yaml") == frozenset(UNASKED).union(*asked.values())
+
+
+def test_only_who_has_a_storage_class_made_gives_the_right_to_make_one(
+    asked: dict[str, frozenset[Right]],
+) -> None:
+    assert granted() == granted("examples/deployment-aws.yaml") - asked["storage class"]
+    assert granted("examples/deployment.yaml") == granted()
 
 
 def test_who_does_not_install_definitions_needs_no_right_to_them(asked: dict[str, frozenset[Right]]) -> None:
@@ -232,6 +239,6 @@ def test_who_does_not_install_definitions_needs_no_right_to_them(asked: dict[str
 def test_an_operator_of_one_namespace_lacks_only_what_is_outside_of_it(
     asked: dict[str, frozenset[Right]],
 ) -> None:
-    """Nodes: it waits for the Lease of a dead leader to expire. An administrator makes the StorageClass."""
-    outside = {("", "nodes", "get")} | asked["storage class"]
+    """Nodes: it waits for the Lease of a dead leader to expire."""
+    outside = {("", "nodes", "get")}
     assert granted("namespaced/deployment.yaml") == granted() - asked["definitions"] - outside
