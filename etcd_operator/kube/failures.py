@@ -8,6 +8,8 @@ one line.
 Choices
 - 401 and 403 are `Forbidden`. While a namespace is being deleted the reason is the same, and the message may
   change with each release: the cause in the details shows it.
+- Administrators may give the right on Secrets in chosen namespaces only: where it is missing, the message has
+  the command that gives it.
 - Every 5xx to a write is `maybe_applied`: "etcdserver: request timed out" is a 500 and a slow webhook a 504,
   both for writes that may have taken effect.
 - 429 is never applied: priority-and-fairness and eviction refuse before anything is stored.
@@ -15,6 +17,7 @@ Choices
   later.
 """
 
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -37,6 +40,10 @@ from etcd_operator.errors import (
 
 _MAX_MESSAGE = 1000
 _DEFAULT_RETRY_AFTER = 1.0
+_NO_RIGHT_ON_SECRETS = re.compile(
+    r'User "system:serviceaccount:([^"]+)" cannot \w+ resource "secrets" in API group "" '
+    r'in the namespace "([^"]+)"'
+)
 
 
 class _Cause(msgspec.Struct):
@@ -75,7 +82,7 @@ def failure(
         case 401 | 403:
             causes = status.details.causes if status.details is not None else None
             is_going = any(cause.reason == "NamespaceTerminating" for cause in causes or ())
-            return NamespaceTerminating(message) if is_going else Forbidden(message)
+            return NamespaceTerminating(message) if is_going else Forbidden(message + _remedy(message))
         case 404:
             return NotFound(message)
         case 409:
@@ -89,6 +96,18 @@ def failure(
         case _ if 400 <= code < 500:
             return Invalid(message)
     return Unavailable(message, maybe_applied=is_write)
+
+
+def _remedy(message: str) -> str:
+    """The command that gives the right whose lack the API server reports, if it is one on Secrets."""
+    found = _NO_RIGHT_ON_SECRETS.search(message)
+    if found is None:
+        return ""
+    account, namespace = found.groups()
+    return (
+        f"; to give the operator this right: kubectl --namespace {namespace} create rolebinding "
+        f"etcd-operator-secrets --clusterrole etcd-operator-secrets --serviceaccount {account}"
+    )
 
 
 def _retry_after(status: Status, headers: Mapping[str, str]) -> float:

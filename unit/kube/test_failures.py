@@ -19,6 +19,7 @@ from etcd_operator.errors import (
     Unavailable,
 )
 from etcd_operator.kube.client import Client, PatchKind
+from etcd_operator.kube.failures import Status, failure
 from etcd_operator.kube.resources import PEERS, PODS
 from unit.kube.clients import A, Named, Raw, answering, client_of
 from unit.kube.server import BRISK, Line
@@ -69,6 +70,25 @@ def test_a_namespace_that_is_being_deleted_is_recognized_by_the_cause(
         with pytest.raises(OperatorError) as caught:
             client.create(PODS, "default", {}, Raw)
         assert type(caught.value) is error
+
+
+@pytest.mark.parametrize("verb", ["get", "create"])
+def test_the_missing_right_on_secrets_is_reported_with_the_command_that_gives_it(verb: str) -> None:
+    text = (
+        'secrets "c-backup-tool" is forbidden: User "system:serviceaccount:etcd-operator:etcd-operator" '
+        f'cannot {verb} resource "{{}}" in API group "" in the namespace "team"{{}}'
+    )
+    remedy = (
+        "; to give the operator this right: kubectl --namespace team create rolebinding "
+        "etcd-operator-secrets --clusterrole etcd-operator-secrets "
+        "--serviceaccount etcd-operator:etcd-operator"
+    )
+    also = ': RBAC: role.rbac.authorization.k8s.io "etcd-operator" not found'
+    for resource, end, added in (("secrets", "", remedy), ("secrets", also, remedy), ("pods", "", "")):
+        message = text.format(resource, end)
+        error = failure("it", 403, Status(message=message))
+        assert isinstance(error, Forbidden)
+        assert str(error) == f"it: 403: {message}{added}"
 
 
 @pytest.mark.parametrize("code", [408, 500, 502, 503, 504])

@@ -17,7 +17,14 @@ from unit.controllers.backup_tool.test_backup_tool import (
     runs,
 )
 from unit.controllers.backup_tool.test_backup_tool_deletion import finalizers
-from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
+from unit.fakes.apiserver.faults import (
+    GIVES_RIGHT_ON_SECRETS,
+    Answer,
+    Fault,
+    Request,
+    no_fault,
+    no_right_on_secrets,
+)
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SECRETS, SERVICES
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import COREOS, ephemeral
@@ -95,6 +102,20 @@ def test_a_claim_of_somebody_else_is_not_used() -> None:
         made.run_until(lambda: health(made) == ("Unknown", "NameConflict"))
         assert TOOL not in made.names(REPLICA_SETS)
         made.edit(CLAIMS, CLAIM, {"metadata": {"labels": LABELS}})
+        made.run_until(lambda: health(made)[0] == "True")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_missing_right_on_secrets_is_reported_with_the_command_that_gives_it(method: str) -> None:
+    with bench() as made:
+        made.api.before = lambda request: no_right_on_secrets(request) if request.method == method else None
+        made.start()
+        made.create(*ephemeral(size=1, backup=BACKUP))
+        made.run_until(lambda: health(made) == ("Unknown", "Forbidden"))
+        message = made.condition(COREOS, "BackupHealthy")["message"]
+        assert message.endswith(GIVES_RIGHT_ON_SECRETS)
+        made.settle()
+        made.api.before = no_fault
         made.run_until(lambda: health(made)[0] == "True")
 
 

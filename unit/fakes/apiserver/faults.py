@@ -74,6 +74,25 @@ def no_fault(_request: Request) -> None:
     """The hook of a healthy server."""
 
 
+GIVES_RIGHT_ON_SECRETS = (
+    "kubectl --namespace default create rolebinding etcd-operator-secrets "
+    "--clusterrole etcd-operator-secrets --serviceaccount etcd-operator:etcd-operator"
+)
+"""The command for the operator that `no_right_on_secrets` refuses."""
+
+
+def no_right_on_secrets(request: Request) -> Fault | None:
+    """The hook of a server that lets the operator use no Secrets."""
+    if request.plural != "secrets":
+        return None
+    user, verb = "system:serviceaccount:etcd-operator:etcd-operator", _VERBS[request.method]
+    what = f'User "{user}" cannot {verb} resource "secrets" in API group "" in the namespace "default"'
+    return Answer(code=403, reason="Forbidden", message=f"secrets is forbidden: {what}")
+
+
+_VERBS = {"GET": "get", "POST": "create"}
+
+
 class OnWrite:
     """A hook that gives `fault` at the k-th write (from 1) of the given kind of objects, once."""
 

@@ -13,7 +13,7 @@ from etcd_operator.etcd.channel import Channels
 from unit.controllers.etcd_cluster.decide.recovery.quorum_losses import RECOVERY
 from unit.controllers.etcd_cluster.recovery.test_recovery_acts import Acts, made
 from unit.etcd.conftest import channels
-from unit.fakes.apiserver.faults import Answer, Request
+from unit.fakes.apiserver.faults import GIVES_RIGHT_ON_SECRETS, Answer, Request, no_right_on_secrets
 from unit.fakes.apiserver.kinds import PODS, SECRETS
 from unit.passes.bench import Bench
 from unit.passes.etcds import sha256_of
@@ -123,6 +123,17 @@ def test_a_reader_that_is_refused_is_no_failure_of_the_pass(made: Bench, channel
     ((uid, problem),) = acts.refused
     assert uid == acts.uids[NAME]
     assert "a policy forbids it" in problem
+
+
+def test_a_reader_without_the_right_on_its_secret_is_refused_with_the_command_that_gives_it(
+    made: Bench, channels: Channels
+) -> None:
+    restarted(made)
+    made.api.before = no_right_on_secrets
+    acts = Acts(made, channels)
+    acts.act(AddReader(name=NAME))
+    ((_, problem),) = acts.refused
+    assert problem.endswith(GIVES_RIGHT_ON_SECRETS)
 
 
 def test_a_secret_of_somebody_else_refuses_the_reader(made: Bench, channels: Channels) -> None:
