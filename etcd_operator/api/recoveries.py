@@ -98,8 +98,9 @@ class Recovery(Value, frozen=True, kw_only=True):
     #: Whether this recovery, or one before it, started automatically, and the cluster has not served for an
     #: hour since. Until then, no other recovery starts automatically.
     is_unstable: bool = msgspec.field(default=False, name="unstable")
-    #: The last revision that the operator observed of the cluster that a restore in place gave up. Clients
-    #: that were still connected may have written later ones.
+    #: The last revision that is known of an etcd cluster that clients reached and that was given up: by a
+    #: restore in place, or because its seed was lost while it was the only member. Later ones may have been
+    #: written.
     given_up: int = 0
     #: etcd's IDs, in hexadecimal, of members that an alarm CORRUPT named when a recovery restored their data.
     corrupt_sources: tuple[str, ...] = ()

@@ -166,15 +166,15 @@ def _assert_leaderless(world: World, state: ClusterState, seed: str) -> None:
 def _retire(world: World, state: ClusterState, action: RetireMember) -> set[str]:
     member, recovery = state.by_name[action.name], state.persisted.recovery
     judge_retirement(world, action.name)
-    if not action.keeps_claim:
+    if not action.keeps_data:
         _judge_deletion(world, action.name)
     elif member.claim is not None and recovery is not None:
         claim = world.claims.get(action.name)
         if claim is None or claim.uid != member.claim.uid:
             raise Refused(f"the claim of {action.name} is not the one that was observed")
         world.claims[action.name] = replace(claim, given_up=recovery_name(recovery))
-    _remove(world, member, keeps_claim=action.keeps_claim)
-    return {"claims"} if action.keeps_claim else set()
+    _remove(world, member, keeps_claim=action.keeps_data)
+    return {"claims"} if action.keeps_data else set()
 
 
 def _judge_deletion(world: World, name: str) -> None:

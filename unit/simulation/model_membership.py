@@ -217,10 +217,23 @@ def _delete(world: World, cache: Cache, state: ClusterState, name: str) -> None:
         return
     pod, seen = world.pods.get(name), member.pod
     if pod is not None and seen is not None and pod.uid == seen.uid and not seen.is_terminating:
-        _judge_deletion(world, name, world.disks.get(pod.uid))
+        disk = world.disks.get(pod.uid)
+        if disk is not None and disk.cluster_id in world.given_up:
+            _judge_copies(world, state, name, disk)
+        else:
+            _judge_deletion(world, name, disk)
         world.delete_pod(name)
     if name in cache["services"]:
         world.services.pop(name, None)
+
+
+def _judge_copies(world: World, state: ClusterState, name: str, disk: Disk) -> None:
+    """A member of a lost cluster is deleted only once two voters have its data (or one of one) (I6)."""
+    promised = world.given_up[disk.cluster_id] & disk.writes
+    voters = [process for group in world.groups(led=True) for process in group.voters]
+    having = [voter.name for voter in voters if promised <= voter.disk.writes]
+    if len(having) < min(2, state.desired.size):
+        world.losses.append(f"{name} was deleted while only {having} have its data")
 
 
 def _drop(world: World, state: ClusterState, name: str) -> None:

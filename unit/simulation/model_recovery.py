@@ -55,7 +55,7 @@ def confirm(world: World, state: ClusterState, action: ConfirmLoss) -> None:
 def confirm_nothing_left(world: World, action: ConfirmNothingLeft) -> None:
     """No pod is left but those that have ended."""
     for name, pod in world.pods.items():
-        if not pod.is_finished:
+        if not pod.is_finished and name != action.kept:
             raise Refused(f"{name} still exists")
 
 
@@ -75,6 +75,9 @@ def hand_over(
             observed_pod(world, state, action.name)
         case RetireMember():
             assert_serves(world, state, action.seed, 0)
+            if action.keeps_data:
+                _keep_clients_from(world, state, action.name)
+                return {"pods"}
             _retire(world, state, action.name)
             return set()
         case OpenSeed():
@@ -118,6 +121,11 @@ def observed_pod(world: World, state: ClusterState, name: str) -> Pod:
     return pod
 
 
+def _keep_clients_from(world: World, state: ClusterState, name: str) -> None:
+    if name in world.pods and state.by_name[name].pod is not None:
+        world.pods[name] = replace(observed_pod(world, state, name), is_routed=False)
+
+
 def _retire(world: World, state: ClusterState, name: str) -> None:
     member, pod = state.by_name[name], world.pods.get(name)
     seen = member.pod
@@ -126,6 +134,8 @@ def _retire(world: World, state: ClusterState, name: str) -> None:
             raise Refused(f"{name} is another pod")
         if not pod.is_finished:
             _judge(world, name, world.disks.get(pod.uid))
+        if state.persisted.recovery is not None and name == state.persisted.recovery.source.name:
+            world.losses.append(f"{name} was retired although only the seed has its data")
         world.delete_pod(name)
     if member.has_service:
         world.services.pop(name, None)

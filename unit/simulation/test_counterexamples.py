@@ -69,6 +69,27 @@ def test_what_is_left_of_a_member_waits_while_an_alarm_names_the_only_voter() ->
         machine.the_seed_is_lost(is_deleted=False)
 
 
+@pytest.mark.parametrize("passes", [0, 1, 3])
+def test_a_seed_that_is_lost_before_another_member_has_its_data_loses_no_more_than_that(passes: int) -> None:
+    """What it was begun with is kept until then."""
+    with run(Recoveries, size=3, asked=3, left={0}) as machine:
+        world, operator = machine.world, machine.operator
+        saved = set[int]().union(*world.acknowledged.values())
+        while operator.acted["OpenSeed"] == 0:
+            machine.everything_goes_on(times=1)
+        machine.clients_write([])
+        for _ in range(passes):
+            operator.catch_up()
+            operator.step()
+        world.remove_pod("db-0003")
+        learners = sorted(set(world.pods) - {"db-0000"})
+        machine.everything_goes_on(times=2)
+        for learner in learners:  # as the status advises
+            world.remove_pod(learner)
+    (served,) = [group.leader.disk.writes for group in machine.world.groups(led=True)]
+    assert saved <= served
+
+
 def test_a_claim_of_a_member_that_never_answered_records_no_cluster_to_resume() -> None:
     """All that is left of a cluster was created late: it waits for a person, rather than begin empty."""
     with run(Memberships, is_persistent=True, size=1, asked=1, is_merciful=False) as machine:

@@ -154,7 +154,7 @@ def of_one_history(persisted: PersistedState, answers: Mapping[str, Answer]) -> 
     return {
         name: answer
         for name, answer in answers.items()
-        if name == recovery.seed or recovery.gives_up(answer.cluster_id)
+        if name == recovery.seed or answer.cluster_id in recovery.given_up_ids
     }
 
 
@@ -166,7 +166,8 @@ def authoritative(persisted: PersistedState, answers: Iterable[Answer]) -> list[
     """
     answers, recovery = list(answers), persisted.recovery_under_way
     if recovery is not None:
-        return [answer for answer in answers if not recovery.gives_up(answer.cluster_id)] or answers
+        new = [answer for answer in answers if answer.cluster_id not in recovery.given_up_ids]
+        return new or [answer for answer in answers if recovery.gives_up(answer.cluster_id)]
     known = [answer for answer in answers if answer.cluster_id == persisted.cluster_id]
     return known or [answer for answer in answers if answer.cluster_id not in persisted.given_up_ids]
 

@@ -19,6 +19,7 @@ from etcd_operator.controllers.etcd_cluster.decide.first_start import (
     is_resuming,
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import PeerFinding
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import kept_survivor
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import ONLY_LOST, missing, origin, source_of
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.holds import PEER_REFUSED
@@ -209,9 +210,9 @@ def member_names(state: ClusterState) -> tuple[str, ...]:
     bootstrap = state.persisted.bootstrap
     if bootstrap is not None and not state.persisted.is_bootstrapped:
         return bootstrap.members
-    return tuple(
-        member.name for member in state.members if member.pod is not None or member.entry is not None
-    )
+    kept = kept_survivor(state)
+    members = (member for member in state.members if member is not kept)
+    return tuple(member.name for member in members if member.pod is not None or member.entry is not None)
 
 
 def current_version(state: ClusterState) -> str:

@@ -7,6 +7,7 @@ from etcd_operator.api import coreos
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMemberService, DropPod, ReplaceMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RetireMember
 from etcd_operator.controllers.etcd_cluster.manifests import seed, survivor_reader
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR, MOUNT_PATH, member_service
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnAction, Scope
@@ -75,8 +76,12 @@ class EphemeralMembers:
 
     def keep_clients_from(self, name: str) -> None:
         """By that label: a pod on a node that is not connected runs on, however it is deleted."""
+        if self.scope.recovery.is_automatic:
+            self._unroute(name)
+
+    def _unroute(self, name: str) -> None:
         pod = self.scope.member(name).pod
-        if self.scope.recovery.is_automatic and pod is not None and pod.is_routed:
+        if pod is not None and pod.is_routed:
             self.scope.objects.label(resources.PODS, pod, {coreos.APP_LABEL: None})
 
     def reader(self, name: str, *, number: int, image: str) -> RawObject:
@@ -90,8 +95,13 @@ class EphemeralMembers:
         )
 
     def act(self, action: OwnAction) -> None:
-        """Create a member's Service, or remove a pod that has failed for good: the one that was seen."""
+        """Create a member's Service, or remove a pod that has failed for good: the one that was seen.
+
+        Of one whose data is kept, the Service for clients, and the budget, select the pod no more.
+        """
         match action:
+            case RetireMember():
+                self._unroute(action.name)
             case CreateMemberService():
                 body = member_service(self.scope.desired, action.name)
                 self.scope.create(resources.SERVICES, body, "ServiceCreated")

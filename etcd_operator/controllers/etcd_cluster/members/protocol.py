@@ -28,7 +28,7 @@ class AnnotateSeed:
 
 
 OwnAction = KindAction | RetireMember | AnnotateSeed
-"""What is done for one kind of member only; `RetireMember` where it keeps the claim."""
+"""What is done for one kind of member only; `RetireMember` where it keeps the data."""
 
 
 @dataclass(frozen=True, kw_only=True)

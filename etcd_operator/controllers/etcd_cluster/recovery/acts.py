@@ -82,7 +82,7 @@ class Recoverer:
 
     def _retire(self, action: RetireMember) -> None:
         self.proofs.assert_serves(action.seed, 0)
-        if action.keeps_claim:
+        if action.keeps_data:
             self.members.act(action)
         else:
             self.members.keep_clients_from(action.name)

@@ -79,7 +79,7 @@ class RecoveryProofs:
         for pod in self._pods():
             name = pod.metadata.name
             is_ours = pod.metadata.controller_uid == desired.uid or is_member_name(name, desired.name)
-            if is_ours and not pod.is_finished:
+            if is_ours and not pod.is_finished and name != action.kept:
                 raise Conflict(f"{name} still exists: not recovering from a backup")
         if action.is_loss:
             self.scope.report("QuorumLost", action.message)

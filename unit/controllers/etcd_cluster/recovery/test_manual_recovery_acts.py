@@ -323,4 +323,4 @@ def test_nothing_is_given_up_for_a_seed_whose_pod_is_being_deleted(made: Bench, 
     made.edit(PODS, name, {"metadata": {"finalizers": ["test/held"]}})
     made.delete(PODS, name)
     with pytest.raises(Conflict, match="c-2 has changed since it was observed"):
-        acts.act(RetireMember(name="c-0", seed="c-2", keeps_claim=True))
+        acts.act(RetireMember(name="c-0", seed="c-2", keeps_data=True))

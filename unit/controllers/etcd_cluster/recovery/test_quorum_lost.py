@@ -2,6 +2,7 @@
 
 import pytest
 
+from etcd_operator.api.recoveries import REVISION_BUMP
 from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS
 from unit.fakes.apiserver.faults import Request
 from unit.fakes.apiserver.kinds import PODS, SERVICES
@@ -190,7 +191,24 @@ def test_a_second_loss_is_recovered_like_the_first() -> None:
         assert_recovered(made, 6, 7, 8, generation=2)
 
 
-def test_clients_reach_a_seed_only_when_nothing_of_the_old_cluster_is_left() -> None:
+def test_a_seed_that_is_lost_alone_after_it_took_over_is_followed_by_another_from_what_was_kept() -> None:
+    with bootstrapped(*ephemeral(size=3)) as made:
+        lose(made, 0, 1)
+        made.run_until(lambda: any(each["reason"] == "Recovered" for each in made.events()))
+        first = made.status(COREOS)["recovery"]
+        learners = [name for name in made.names(PODS) if name not in ("c-0002", "c-0003")]
+        assert "app" not in made.get(PODS, "c-0002")["metadata"]["labels"]
+        lose(made, 3, *(int(name[-1]) for name in learners))  # the status advises to delete a learner
+        made.settle()
+        recovery = made.status(COREOS)["recovery"]
+        assert (recovery["source"]["name"], recovery["replaces"]) == ("c-0002", first["replaces"])
+        assert recovery["bump"] > REVISION_BUMP, "no revision is issued twice"
+        assert "an earlier seed acknowledged" in made.condition(COREOS, "DataLossPossible")["message"]
+        assert "c-0002" not in made.names(PODS)
+        assert made.etcd.etcd.keys[b"key"] == (b"value", 2)
+
+
+def test_clients_reach_a_seed_only_when_they_reach_nothing_of_the_old_cluster() -> None:
     with bootstrapped(*ephemeral(size=3)) as made:
         seen = []
 
@@ -198,8 +216,8 @@ def test_clients_reach_a_seed_only_when_nothing_of_the_old_cluster_is_left() -> 
             pods = {p["metadata"]["name"]: p["metadata"] for p in made.api.objects.select(PODS)}
             seed = pods.get("c-0003")
             if seed is not None:
-                survivor = pods.get("c-0002", {"deletionTimestamp": "gone"})
-                seen.append(("app" in seed["labels"], "deletionTimestamp" in survivor))
+                survivor = pods.get("c-0002", {"labels": {}})
+                seen.append(("app" in seed["labels"], "app" not in survivor["labels"]))
             return made.is_settled(COREOS, "c") and seed is not None
 
         lose(made, 0, 1)

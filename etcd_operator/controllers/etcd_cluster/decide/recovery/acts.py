@@ -40,6 +40,7 @@ class ConfirmNothingLeft:
 
     message: str
     is_loss: bool = True  # there were members; report it
+    kept: str = ""  # a survivor of a lost cluster before, which may be there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,11 +121,12 @@ class RetireMember(OnMember):
     """Delete what is left of a member of the old cluster (ephemeral: pod and service; persistent: peer
     and claim), if the seed serves, live.
 
-    keeps_claim: annotate the claim as given up instead, and leave it to a person.
+    keeps_data: of an ephemeral member, only keep clients from it; annotate the claim of a persistent one as
+    given up, and leave it to a person.
     """
 
     seed: str
-    keeps_claim: bool = False
+    keeps_data: bool = False
 
 
 class OpenSeed(OnMember):

@@ -35,6 +35,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Seeding,
     Start,
 )
+from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import is_corrupt
@@ -165,7 +166,7 @@ def _next(
         attempt=failed.attempt + 1 if failed is not None else 1,
         bump=bump_at(state.desired.created) if authority == "Creation" else _bump(state, source, revision),
         is_unstable=authority == "Automatic",
-        given_up=_reported(state) if authority == "InPlace" else 0,
+        given_up=_reported(state) if authority == "InPlace" else _given_up(state),
         corrupt_sources=former.corrupt_sources if former is not None else (),
     )
 
@@ -191,22 +192,27 @@ def bump_at(created: str, revision: int = 0) -> int:
 
 
 def _bump(state: ClusterState, source: Source, revision: int) -> int:
-    """For a backup of this cluster: at least `MOVED_ON` above all that were ever issued.
+    """At least `MOVED_ON` above all that were ever issued, also by a seed that served and is lost.
 
     Members report those of their cluster. Where they are lost, the last recovery shows with which ones the
     seed began that may have served since.
     """
-    if not isinstance(source, Backup):
-        return REVISION_BUMP
     former = state.persisted.recovery
-    began = former.revision + former.bump if former is not None else 0
-    ahead = max(0, max(began, _reported(state)) - revision) // MOVED_ON
-    return REVISION_BUMP + ahead * MOVED_ON
+    issued = _given_up(state)
+    if isinstance(source, Backup):
+        issued = max(former.revision + former.bump if former is not None else 0, _reported(state))
+    return REVISION_BUMP + max(0, issued - revision) // MOVED_ON * MOVED_ON
 
 
 def _reported(state: ClusterState) -> int:
     """The highest revision that a member answers with now."""
     return max((m.answer.revision for m in state.answers if m.answer is not None), default=0)
+
+
+def _given_up(state: ClusterState) -> int:
+    """The first revision of a seed that served, and was lost before the recovery that is to begin again."""
+    failed = state.persisted.recovery_under_way
+    return failed.given_up if failed is not None else 0
 
 
 def least_revision(recovery: Recovery) -> int:
@@ -220,6 +226,19 @@ def least_revision(recovery: Recovery) -> int:
 def record(state: ClusterState, recovery: Recovery) -> Remember:
     """Write this entry into status, whatever is there now."""
     return Remember(persisted=replace(state.persisted, recovery=recovery))
+
+
+def begun_again(state: ClusterState, recovery: Recovery) -> PersistedState:
+    """As it was before the seed took over: the cluster that it began is lost, and its survivor is kept.
+
+    What clients wrote to the seed is given up with it.
+    """
+    undone = msgspec.structs.replace(
+        recovery,
+        former=(*recovery.former, state.persisted.cluster_id),
+        given_up=recovery.revision + recovery.bump,
+    )
+    return replace(state.persisted, cluster_id=recovery.replaces, recovery=undone)
 
 
 def create_seed(recovery: Recovery) -> CreateMember:

@@ -220,7 +220,10 @@ def _switch_over(state: ClusterState, recovery: Recovery) -> Plan:
 
 
 def _hand_over(state: ClusterState, recovery: Recovery, seed: Member) -> Plan:
-    """The seed serves: delete what is left of the old cluster, let clients in, record the new cluster ID."""
+    """The seed serves: delete what is left of the old cluster, let clients in, record the new cluster ID.
+
+    Only the seed has all data then, so the data that it was begun with is kept.
+    """
     left = [
         m
         for m in state.members
@@ -246,7 +249,7 @@ def _hand_over(state: ClusterState, recovery: Recovery, seed: Member) -> Plan:
     return Plan.act(
         *before,
         SetSeedExistingOnly(name=recovery.seed, revision=least_revision(final)),
-        *(RetireMember(name=m.name, seed=recovery.seed, keeps_claim=m.name in kept) for m in left),
+        *(RetireMember(name=m.name, seed=recovery.seed, keeps_data=m.name in kept) for m in left),
         *last,
         reason=reason_of(recovery, is_done=True),
         message=(
@@ -258,7 +261,13 @@ def _hand_over(state: ClusterState, recovery: Recovery, seed: Member) -> Plan:
 
 
 def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> set[str]:
-    """Members whose claims are kept: all but attempts, unless the request includes their deletion."""
+    """Members whose data is kept.
+
+    Ephemeral: the source, until another member has the data of the seed (`situation.kept_survivor`).
+    Persistent: all claims but those of attempts, unless the request includes their deletion.
+    """
+    if state.kind.can_prove_loss:
+        return {recovery.survivor}
     if state.desired.recover == recovery_name(recovery) + DELETE_CLAIMS:
         return set()
     return {m.name for m in given_up if m.claim is not None and not state.is_attempt(m.claim)}

@@ -21,6 +21,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import is_recent, without_request
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
+    begun_again,
     create,
     next_at_creation,
     next_from_survivor,
@@ -32,10 +33,11 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
     answering,
     best,
     is_corrupt,
+    kept_survivor,
     left_of,
     read_among,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.source import newer_than, newest_backup
+from etcd_operator.controllers.etcd_cluster.decide.recovery.source import newer_than, older_source
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import (
     SEED_POLL,
     held,
@@ -58,8 +60,7 @@ def begin(state: ClusterState, left: Left) -> Plan:
     """Recover from the newest of survivors and backups, or name the backup that a person may choose."""
     left = replace(left, state=state)  # with what was observed of backups since
     if not left.remaining:
-        found = newest_backup(state)
-        return found if isinstance(found, Plan) else _restore_all(state, found)
+        return _without_members(state)
     survivor = best(state, left.able)
     if survivor is None:
         return _without_responders(left)
@@ -93,6 +94,26 @@ def begin(state: ClusterState, left: Left) -> Plan:
         corrupt=() if is_last_resort else tuple(m.name for m in left.able if is_corrupt(state, m)),
     )
     return _start(state, recovery, loss)
+
+
+def _without_members(state: ClusterState) -> Plan:
+    """Go back to a backup, or to the survivor that the last recovery kept; the status then reports that."""
+    found = older_source(state)
+    if isinstance(found, Plan):
+        return found
+    if isinstance(found, BackupReport):
+        return _restore_all(state, found)
+    message = (
+        f"{found.seed} was lost before another member had its data: recovering again from "
+        f"{source_of(found)}; writes that {found.seed} acknowledged are missing"
+    )
+    return Plan.act(
+        ConfirmNothingLeft(message=message, kept=found.survivor),
+        Remember(persisted=begun_again(state, found)),
+        reason="QuorumLost",
+        message=message,
+        requeue_after=SEED_POLL,
+    )
 
 
 def _corrupt(state: ClusterState, survivor: Member) -> Plan:
@@ -136,12 +157,14 @@ def _newer_seed(state: ClusterState, recovery: Recovery) -> Member | None:
 
 def _restore_all(state: ClusterState, backup: BackupReport) -> Plan:
     """Nothing is left of any member."""
-    found = [member for member in state.members if state.kind.may_keep_data(member)]
+    kept = kept_survivor(state)
+    found = [member for member in state.members if state.kind.may_keep_data(member) and member is not kept]
     if found:
         return _wait_for_seeds(found, f"restore the backup {backup.name} at revision {backup.revision}")
     recovery = next_from_tool(state, backup, "Proven")
     message = f"the data of all members is lost: {under_way(recovery)}; {missing(recovery)}"
-    return _start(state, recovery, ConfirmNothingLeft(message=message))
+    proof = ConfirmNothingLeft(message=message, kept=kept.name if kept is not None else "")
+    return _start(state, recovery, proof)
 
 
 def _wait_for_seeds(found: list[Member], instead: str) -> Plan:
@@ -250,16 +273,18 @@ def _beside(given_up: Sequence[Member]) -> str:
 
 
 def _instead(left: Left, needed: list[Member]) -> str:
-    """How to restore a backup instead; empty where only members are left of which `_beside` says it."""
+    """How to begin with less data; empty where only members are left of which `_beside` says it."""
     if not needed:
         return ""
-    found = newest_backup(left.state)
+    found = older_source(left.state)
     if not isinstance(found, Plan):
         names = ", ".join(member.name for member in needed)
-        return (
-            f"; to give up the data of {names} and restore the backup {found.name} at revision "
-            f"{found.revision}: {_deletion(left.remaining.values())}"
-        )
+        if isinstance(found, BackupReport):
+            what = f"restore the backup {found.name}"
+        else:
+            what = f"go back to {found.survivor}"
+        what += f" at revision {found.revision}"
+        return f"; to give up the data of {names} and {what}: {_deletion(left.remaining.values())}"
     if found.reason != "BackupPending":
         return ""
     problem = left.state.tool_backups.problem

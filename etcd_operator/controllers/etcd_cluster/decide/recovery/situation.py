@@ -12,7 +12,7 @@ from functools import cached_property
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ReadMember
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
 from etcd_operator.controllers.shared.decide.clusters import is_member_name, ordinal_of
 from etcd_operator.etcd.values import ANYBODY
 
@@ -37,6 +37,22 @@ def _listed(state: ClusterState, responder: Member, *, is_learner: bool) -> tupl
     listed = responder.report.members if responder.report is not None else ()
     by_id = {member.id: member.name for member in state.members if member.id}
     return tuple(e.name or by_id.get(e.id, "") for e in listed if e.is_learner is is_learner)
+
+
+@fact
+def kept_survivor(state: ClusterState) -> Member | None:
+    """The source of the last recovery, as long as its pod is kept (docs/decisions/038).
+
+    Its data is older than that of any member. Its etcd has no quorum, so it acknowledges nothing.
+    """
+    recovery = state.persisted.recovery
+    if recovery is None or not recovery.replaces_cluster or not state.kind.can_prove_loss:
+        return None
+    member = state.by_name.get(recovery.survivor)
+    if member is None or state.persisted.is_recovering or not state.kind.may_keep_data(member):
+        return None
+    is_member = member.report is not None and member.report.cluster_id == state.persisted.cluster_id
+    return None if is_member else member
 
 
 def names_answering(state: ClusterState) -> frozenset[str]:
@@ -239,8 +255,9 @@ class Left:
 
 
 def left_of(state: ClusterState) -> Left:
-    """What is left, but for the seed of a recovery under way."""
+    """What is left, but for the seed of a recovery under way, and the survivor kept from the last one."""
     recovery = state.persisted.recovery_under_way
     seed = recovery.seed if recovery is not None else ""
-    remaining = {m.name: m for m in state.members if m.name != seed and state.kind.may_keep_data(m)}
+    others = (m for m in state.members if m.name != seed and m is not kept_survivor(state))
+    remaining = {member.name: member for member in others if state.kind.may_keep_data(member)}
     return Left(remaining=remaining, state=state)

@@ -18,11 +18,12 @@ source is to be chosen does not count then, except that it is known.
 
 from dataclasses import dataclass, replace
 
+from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup, ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source, names_backup
-from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import is_corrupt
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import is_corrupt, kept_survivor
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import held
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.pods.reports import BackupReport, RestorableBackups
@@ -115,7 +116,7 @@ def _wait_beside(state: ClusterState, survivor: Member, least: int) -> Plan | No
     return None
 
 
-def newest_backup(state: ClusterState) -> BackupReport | Plan:
+def _newest_backup(state: ClusterState) -> BackupReport | Plan:
     """The backup to restore where no member is left; a plan where there is none, or it is not known."""
     tool_backups = state.tool_backups
     if not tool_backups.is_kept:
@@ -156,6 +157,18 @@ def newest_backup(state: ClusterState) -> BackupReport | Plan:
             "later can): restore it by hand",
         )
     return newest
+
+
+def older_source(state: ClusterState) -> BackupReport | Recovery | Plan:
+    """What to go back to where no member is left: a backup, or the last recovery, whose survivor is kept.
+
+    A plan where there is neither, or that is not known. Only backups of the lost cluster are newer than that
+    survivor.
+    """
+    kept, recovery = kept_survivor(state), state.persisted.recovery
+    if kept is None or recovery is None:
+        return _newest_backup(state)
+    return newer_than(state, kept) or recovery
 
 
 def _is_own(state: ClusterState, backup: BackupReport) -> bool:

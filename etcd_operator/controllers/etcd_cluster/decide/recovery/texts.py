@@ -73,7 +73,13 @@ def missing(recovery: Recovery) -> str:
             f"{SINCE_BACKUP}; the last revision that was observed of the cluster that was given up is "
             f"{recovery.given_up}"
         )
-    return ONLY_LOST if recovery.backup is None else SINCE_BACKUP
+    found = ONLY_LOST if recovery.backup is None else SINCE_BACKUP
+    if not recovery.given_up:
+        return found
+    return (
+        f"{found}, and so are those from revision {recovery.given_up} on that an earlier seed acknowledged, "
+        "which was lost while it was the only member"
+    )
 
 
 def of_replaced(recovery: Recovery) -> str:

@@ -70,7 +70,7 @@ def split(state: ClusterState) -> Plan | None:
         ids.add(state.persisted.cluster_id)
     recovery = state.persisted.recovery
     if recovery is not None:
-        ids = {each for each in ids if not recovery.gives_up(each)}  # see `recovery.proven`
+        ids -= set(recovery.given_up_ids)  # see `recovery.situation`
     if len(ids) < 2:
         return None
     names = ", ".join(member.name for member in state.foreign)

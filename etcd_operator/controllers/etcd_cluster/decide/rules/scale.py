@@ -7,17 +7,26 @@ while a change is under way.
 from etcd_operator.controllers.etcd_cluster.decide.actions import DeleteMember, Plan
 from etcd_operator.controllers.etcd_cluster.decide.facts.claims import is_copy
 from etcd_operator.controllers.etcd_cluster.decide.facts.joining import addition, next_removal
-from etcd_operator.controllers.etcd_cluster.decide.facts.voters import left_outside, may_change
+from etcd_operator.controllers.etcd_cluster.decide.facts.voters import (
+    left_outside,
+    may_change,
+    pending_learner,
+)
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import kept_survivor
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+
+UNSCHEDULED = 60.0
+"""Seconds without a node for a learner after which the kept survivor makes room: its pods ended before."""
 
 
 def orphaned_objects(state: ClusterState) -> Plan | None:
     """Remove the objects of members that a quorum no longer lists."""
     if not may_change(state):
         return None
-    removed = [m for m in state.members if m.entry is None and _is_left_over(state, m)]
+    unlisted = (member for member in state.members if member.entry is None)
+    removed = [m for m in unlisted if _is_left_over(state, m) and not _is_second_copy(state, m)]
     if not removed:
         return None
     names = ", ".join(member.name for member in removed)
@@ -37,6 +46,23 @@ def down(state: ClusterState) -> Plan | None:
 def up(state: ClusterState) -> Plan | None:
     """Add the next member."""
     return addition(state)
+
+
+def _is_second_copy(state: ClusterState, member: Member) -> bool:
+    """Whether it is the survivor of a lost cluster, and only the seed has its data as well.
+
+    A voter that reports itself as a learner may lack what came before its promotion. The survivor makes room
+    if no node is found for the next member.
+    """
+    if member is not kept_survivor(state):
+        return False
+    learner = pending_learner(state)
+    pod = learner.pod if learner is not None else None
+    if pod is not None and not pod.is_assigned and pod.creating_for >= UNSCHEDULED:
+        return False
+    answers = (voter.answer for voter in state.healthy_voters)
+    have = sum(answer is not None and not answer.is_learner for answer in answers)
+    return have < min(2, state.desired.size)
 
 
 def _is_left_over(state: ClusterState, member: Member) -> bool:

@@ -13,6 +13,7 @@ from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL, RECHECK
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import when_due
 from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import undeleted_seed
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import kept_survivor
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import OUT_OF_SPACE
 
@@ -24,9 +25,10 @@ def watch(state: ClusterState) -> Plan | None:
     if not state.voters:
         return Plan.wait("Observing", "waiting for a voter to report the members", requeue_after=RECHECK)
     # The pod of a removed member may report a failure: etcd ends with an error then.
-    going = [member for member in state.members if member.entry is None and member.is_terminating]
+    members = [member for member in state.members if member is not kept_survivor(state)]
+    going = [member for member in members if member.entry is None and member.is_terminating]
     undeleted = undeleted_seed(state)  # reported after what was refused
-    unhealthy = [member for member in state.members if not member.is_healthy and member not in going]
+    unhealthy = [member for member in members if not member.is_healthy and member not in going]
     known = _known_problem(unhealthy)
     if known is not None:
         return known

@@ -222,7 +222,7 @@ def test_the_last_revision_that_was_observed_is_recorded_before_anything_is_dele
     assert recovery is not None
     assert (recovery.given_up, remember.persisted.cluster_id) == (31, CLUSTER_ID)
     assert isinstance(existing_only, SetSeedExistingOnly)
-    assert retired == [RetireMember(name=f"db-{n}", seed="db-3", keeps_claim=True) for n in range(3)]
+    assert retired == [RetireMember(name=f"db-{n}", seed="db-3", keeps_data=True) for n in range(3)]
     assert opened == OpenSeed(name="db-3")
     assert isinstance(done, Remember)
     assert done.persisted.recovery == recovery

@@ -142,7 +142,7 @@ def test_when_the_seed_serves_it_is_set_existing_only_the_others_go_and_clients_
     others = ("db-0", "db-1", "db-2")
     assert plan(state).actions == (
         SetSeedExistingOnly(name="db-3", revision=7 + MOVED_ON),
-        *(RetireMember(name=name, seed="db-3", keeps_claim=keeps) for name in others),
+        *(RetireMember(name=name, seed="db-3", keeps_data=keeps) for name in others),
         OpenSeed(name="db-3"),
         remembered(state),
     )
