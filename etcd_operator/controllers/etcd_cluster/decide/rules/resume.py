@@ -124,7 +124,7 @@ def _missing(claims: list[ClaimFacts]) -> Plan | None:
     """
     newest = max(claims, key=lambda claim: claim.voters_revision)
     # Anybody can edit annotations: what is not `name=ID` is ignored, and must not end the pass.
-    voters = dict(voter.split("=", 1) for voter in newest.voters if "=" in voter)
+    voters = dict(voter.split("=", 1) for voter in newest.voters if voter.find("=") > 0)
     left = [claim.name for claim in claims if _is_voter(claim, voters)]
     return _too_few(left, tuple(voters)) if len(left) * 2 < len(voters) else None
 
