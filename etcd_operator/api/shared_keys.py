@@ -20,7 +20,9 @@ ADOPTABLE_ANNOTATION = f"{GROUP}/adoptable-by"
 """On a Service of another namespace, or another EtcdCluster: the EtcdCluster that may adopt its members."""
 
 TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
-"""On a claim: the token of the etcd cluster that it was created for."""
+"""On a claim: the token of the etcd cluster that it was created for.
+
+Also a label of pods, which Services select by."""
 
 INITIAL_MEMBERS_ANNOTATION = f"{GROUP}/initial-members"
 GIVEN_UP_ANNOTATION = f"{GROUP}/given-up-by"

@@ -36,6 +36,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     RestoreLabels,
     Resuming,
     SetExistingOnly,
+    TakeBack,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     AddReader,
@@ -97,8 +98,8 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             | AppendEntry()
         ):
             change(world, state, action)
-        case RemoveExternal():
-            raise AssertionError("nothing is adopted in the simulation")
+        case RemoveExternal() | TakeBack():
+            raise AssertionError("nothing is adopted, or loses its owner, in the simulation")
         case DeleteMember() | DropPod():
             take_away(world, cache, state, action)
         case _:

@@ -35,8 +35,9 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     RemoveMember,
     ReplaceMember,
     RestoreLabels,
+    TakeBack,
 )
-from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, PodFacts
+from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, Orphan, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction, TrySeedExistingOnly
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints, peer_url
@@ -49,12 +50,18 @@ from etcd_operator.controllers.etcd_cluster.recovery.acts import Recoverer
 from etcd_operator.controllers.etcd_cluster.recovery.proofs import RecoveryProofs
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers, located
 from etcd_operator.controllers.shared.caches import Caches, Cluster
+from etcd_operator.controllers.shared.manifests.owner import owned_by
 from etcd_operator.controllers.shared.objects import CHANGED, Overridden, RecordEvent
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.errors import Conflict, NotFound, OperatorError
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Budget, Written
+
+ORPHANED = {
+    each.kind: each for each in (resources.PODS, resources.PEERS, resources.SERVICES, resources.BUDGETS)
+}
+"""What members consist of that belongs to the resource, by kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +105,8 @@ class Actor(Generic[Cluster]):
                 labels = self.dialect.member_labels(desired, action.pod.member)
                 scope.objects.label(resources.PODS, action.pod, labels)
                 scope.report("LabelsRestored", f"restored the labels of Pod {action.pod.name}")
+            case TakeBack():
+                _take_back(scope, action.orphan)
             case KeepBudget():
                 self._keep_budget(scope, self.dialect.budget(desired, action.min_available))
             case CreateMember():
@@ -224,6 +233,14 @@ class Actor(Generic[Cluster]):
             return  # deleted meanwhile: the watch will report it
         if not budget.is_as_desired(stored.spec, body):
             raise Overridden(f"PodDisruptionBudget {desired.name} is not stored as requested: {CHANGED}")
+
+
+def _take_back(scope: Scope, orphan: Orphan) -> None:
+    """Raises Conflict if the object has changed since it was observed: it may have got another owner."""
+    desired = scope.desired
+    owner = owned_by(desired.api_version, "EtcdCluster", name=desired.name, uid=desired.uid)
+    scope.objects.own(ORPHANED[orphan.kind], orphan, owner, version=orphan.version)
+    scope.report("OwnerRestored", f"took over {orphan.kind} {orphan.name}, which had no owner")
 
 
 def _member_of(scope: Scope, action: RemoveMember | RemoveCorrupt | RemoveExternal) -> Member:

@@ -36,8 +36,10 @@ class PeerStatusWriter:
 
         A failure does not keep the others from being written; the first is raised at the end. The change to
         an existing-only start changes the peer's generation, so the first status waits for it: one write,
-        not two.
+        not two. Before the cluster has begun, a peer is none of its: `disown` writes the status.
         """
+        if not state.persisted.has_begun:
+            return
         attempts = IndependentWrites(self.clock)
         for member in state.members:
             peer = self.peers.store.get(Key(state.desired.namespace, member.name))

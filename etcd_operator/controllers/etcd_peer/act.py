@@ -17,6 +17,7 @@ from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION, TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.manifests import persistent
 from etcd_operator.controllers.etcd_peer.decide.plan import Act, AnnotateStarted, CleanUp, Disown, PeerAction
 from etcd_operator.controllers.etcd_peer.decide.state import PeerState
+from etcd_operator.controllers.etcd_peer.observe import TEMPLATE_ANNOTATION
 from etcd_operator.controllers.shared.objects import Objects, name_conflict
 from etcd_operator.decoding import convert
 from etcd_operator.errors import NotFound, OperatorError
@@ -82,6 +83,10 @@ class PeerActor:
     def _create_replica_set(self) -> None:
         """Without a request while the cache shows another one of the name: its end is an event."""
         body = self.replica_set()
+        if self.found is not None and _is_orphan(self.found):
+            owner, version = body["metadata"]["ownerReferences"], self.found.resource_version
+            self.objects.own(resources.REPLICA_SETS, self.found, owner, version=version)
+            return
         if self.found is not None:
             name = f"ReplicaSet {self.state.name}"
             raise name_conflict(name, self.found, convert(body["metadata"], ObjectMeta))
@@ -126,6 +131,11 @@ class PeerActor:
         rest = [name for name in metadata.finalizers if name != improbable.CLEANUP_FINALIZER]
         with suppress(NotFound):
             self.objects.write_finalizers(resources.PEERS, metadata, rest)
+
+
+def _is_orphan(found: ObjectMeta) -> bool:
+    """Whether this operator made a ReplicaSet, and it was stored again without its owner."""
+    return TEMPLATE_ANNOTATION in found.annotations and not (found.owner_references or found.is_deleting)
 
 
 def _is_claim_of(peer: EtcdPeer, found: ObjectMeta) -> bool:

@@ -123,6 +123,11 @@ class Objects:
         """Set annotations of the object that was seen, as `merge`."""
         self.merge(resource, seen, {"metadata": {"annotations": annotations}})
 
+    def own(self, resource: Resource, seen: Seen, owner: list[RawObject], *, version: str) -> None:
+        """Give an object without an owner one. Raises Conflict if it has changed since it was seen."""
+        change = {"op": "add", "path": "/metadata/ownerReferences", "value": owner}
+        self.change(resource, seen, change, kind=Written, version=version)
+
     def change(
         self,
         resource: Resource,

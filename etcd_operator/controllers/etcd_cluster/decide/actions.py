@@ -9,7 +9,7 @@ from enum import Enum
 
 from etcd_operator.api.recoveries import REVISION_BUMP, Source
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
-from etcd_operator.controllers.etcd_cluster.decide.members import Unlabelled
+from etcd_operator.controllers.etcd_cluster.decide.members import Orphan, Unlabelled
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     OnMember,
     RecoveryAction,
@@ -125,6 +125,13 @@ class RestoreLabels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakeBack:
+    """Make the resource the owner of an object that has none."""
+
+    orphan: Orphan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeepBudget:
     """Make or change the budget by which evictions leave at least so many members that serve."""
 
@@ -226,6 +233,7 @@ CommonAction = (
     | CreateClientService
     | KeepBudget
     | RestoreLabels
+    | TakeBack
     | CreateMember
     | DeleteMember
     | ReplaceMember

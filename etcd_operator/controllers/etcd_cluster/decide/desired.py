@@ -34,6 +34,11 @@ class PersistedState:
         return bool(self.cluster_id)
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a bootstrap, a restore or a cluster ID is on record."""
+        return self.is_bootstrapped or self.bootstrap is not None or self.is_restoring
+
+    @property
     def recovery_under_way(self) -> Recovery | None:
         """The recovery that is under way: the ID of its new cluster is not recorded yet; None without one."""
         recovery = self.recovery
@@ -97,6 +102,7 @@ class DesiredCluster:
     repository: str  # of etcd's images, without a tag
     version: str  # of etcd, `X.Y.Z` without `v`
     kind: Kind  # of member
+    selector: str = ""  # of all of its objects, as `kubectl` takes it
     persisted: PersistedState = PersistedState()
     pod_template: PodTemplate = field(default_factory=PodTemplate)
     claim_template: RawObject = field(default_factory=dict)

@@ -25,6 +25,7 @@ from etcd_operator.controllers.etcd_cluster.decide.rules import (
     replace,
     resume,
     scale,
+    take_back,
     take_over,
     unhealthy,
     upgrade,
@@ -43,6 +44,7 @@ PRELIMINARY: tuple[Rule, ...] = (
     guard.unseen,  # what exists and cannot be read would look absent to all that follows
     guard.conflicting,  # nothing can be created under names that are somebody else's
     guard.other_operator,  # all that follows takes the members for ours
+    guard.former,  # the same, and they may become ours
     recovery.record_stable,  # one write of the status, which nothing that waits may hold up
     # What is needed before anything is concluded from an absence or from silence.
     objects.restore_labels,  # a pod without its labels is in no cache: to all later rules it would be lost
@@ -57,6 +59,7 @@ RULES: tuple[Rule, ...] = (
     # Until the cluster ID is recorded.
     adopt.begin,  # a cluster that is to be adopted is never bootstrapped
     take_over.take_over,  # members that run come before data on claims
+    take_back.take_back,  # the same, for those that this operator made
     resume.resume,  # data on the claims of a former cluster comes before an empty cluster
     recovery.restore,  # a backup comes before an empty cluster
     bootstrap.bootstrap,  # no other rule applies to a cluster that has never served

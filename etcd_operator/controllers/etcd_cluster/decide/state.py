@@ -10,7 +10,13 @@ from semver import Version
 from etcd_operator.controllers.etcd_cluster.decide.adoption.external_answers import Rejection
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
-from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, Unlabelled, quorum
+from etcd_operator.controllers.etcd_cluster.decide.members import (
+    ClaimFacts,
+    Member,
+    Orphan,
+    Unlabelled,
+    quorum,
+)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     NO_ABSENCE,
     NO_BACKUPS,
@@ -55,6 +61,10 @@ class ClusterState:
     unlabelled: tuple[Unlabelled, ...] = ()  # pods of its members that lack labels
     # what another operator created for members of a cluster of this name, each as kind and name
     predecessors: tuple[str, ...] = ()
+    # pods and EtcdPeers of a former resource of this name, which Kubernetes is about to delete or to orphan
+    former: tuple[str, ...] = ()
+    # what has no owner of what this operator made for members of this name; none once the cluster has begun
+    orphans: tuple[Orphan, ...] = ()
     # claims that a recovery gave up, until a person deletes them; their numbers are not used again
     kept: tuple[ClaimFacts, ...] = ()
     has_client_service: bool = False

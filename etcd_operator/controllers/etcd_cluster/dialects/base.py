@@ -73,12 +73,14 @@ def desired_of(
     *,
     api_version: str,
     kind: Kind,
+    label: str,
     next_ordinal: int = 0,
     cluster_version: str | None = None,
 ) -> DesiredCluster:
     """The desired state of a resource.
 
     read_spec: converts the spec to fields of DesiredCluster; an InvalidSpec that it raises becomes `problem`.
+    label: names the cluster on all of its objects.
     next_ordinal, cluster_version: as last written, where the status has them.
     """
     metadata, status = cluster.metadata, cluster.status
@@ -94,6 +96,7 @@ def desired_of(
         generation=metadata.generation,
         created=metadata.creation_timestamp,
         kind=kind,
+        selector=f"{label}={metadata.name}",
         persisted=PersistedState(
             bootstrap=status.bootstrap,
             cluster_id=status.cluster_id,

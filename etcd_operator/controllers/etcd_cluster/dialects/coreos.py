@@ -65,6 +65,7 @@ class CoreosDialect:
             lambda: self._read_spec(cluster),
             api_version=coreos.API_VERSION,
             kind=EPHEMERAL,
+            label=coreos.CLUSTER_LABEL,
             next_ordinal=cluster.status.next_ordinal,
         )
 

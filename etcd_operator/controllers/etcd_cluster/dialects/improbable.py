@@ -59,6 +59,7 @@ class ImprobableDialect:
             lambda: self._read_spec(cluster),
             api_version=improbable.API_VERSION,
             kind=PERSISTENT,
+            label=improbable.CLUSTER_LABEL,
             cluster_version=cluster.status.cluster_version,
         )
 

@@ -4,11 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic
 
+from etcd_operator.api.meta import HasMetadata, ObjectMeta
+from etcd_operator.api.shared_keys import TOKEN_ANNOTATION
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import (
     ClaimFacts,
     Member,
+    Orphan,
     PeerFacts,
     PeerFinding,
     PodFacts,
@@ -53,7 +56,7 @@ class CachedMembers(Generic[Cluster]):
             peer.metadata.name: peer_facts(peer)
             for peer in caches.of_cluster(caches.peers, key)
             if peer.is_ours
-            and peer.metadata.controller_uid == desired.uid
+            and (peer.metadata.controller_uid == desired.uid or _is_orphan(desired, peer.metadata))
             and is_member_name(peer.metadata.name, desired.name)
         }
         in_use = {name: claim for name, claim in claims.items() if not claim.given_up_by}
@@ -81,10 +84,51 @@ class CachedMembers(Generic[Cluster]):
             c.metadata.name: claim_facts(c) for c in found if is_member_name(c.metadata.name, desired.name)
         }
 
-    def predecessors(self, key: Key) -> tuple[str, ...]:
+    def former(self, key: Key, desired: DesiredCluster) -> tuple[str, ...]:
+        """Pods and EtcdPeers of another resource of this name that are not being deleted yet."""
+        caches = self.caches
+        peers, pods = caches.of_cluster(caches.peers, key), caches.of_cluster(caches.pods, key)
+        found: tuple[HasMetadata, ...] = (*peers, *pods)
+        return tuple(each.metadata.name for each in found if _is_former(desired, each.metadata))
+
+    def orphans(self, key: Key, desired: DesiredCluster) -> tuple[Orphan, ...]:
+        """What was made for members of this name, and has no owner; see `rules.take_back`."""
+        caches, label = self.caches, self.caches.label
+        services = (
+            _orphan("Service", each.metadata, each.spec.selector.get(TOKEN_ANNOTATION, ""))
+            for each in caches.of_cluster(caches.services, key)
+            if _is_orphan(desired, each.metadata) and each.spec.selector.get(label) == key.name
+        )
+        budgets = (
+            _orphan("PodDisruptionBudget", each.metadata)
+            for each in caches.of_cluster(caches.budgets, key)
+            if _is_orphan(desired, each.metadata)
+        )
+        peers = (
+            _orphan("EtcdPeer", each.metadata)
+            for each in caches.of_cluster(caches.peers, key)
+            if each.is_ours and _is_orphan(desired, each.metadata)
+        )
+        pods = (
+            _orphan("Pod", each.metadata)
+            for each in caches.of_cluster(caches.pods, key)
+            if self._is_orphan_pod(desired, each)
+        )
+        found = (*pods, *peers, *services, *budgets)
+        return tuple(
+            each for each in found if each.name == key.name or is_member_name(each.name, desired.name)
+        )
+
+    def predecessors(self, key: Key, desired: DesiredCluster) -> tuple[str, ...]:
         """What another operator has created for members of a cluster of this name."""
-        found = (pod.metadata for pod in self.caches.of_cluster(self.caches.pods, key))
-        pods = (pod.name for pod in found if not pod.is_deleting and self.dialect.is_predecessors(pod))
+        found = self.caches.of_cluster(self.caches.pods, key)
+        pods = (
+            pod.metadata.name
+            for pod in found
+            if not pod.metadata.is_deleting
+            and self.dialect.is_predecessors(pod.metadata)
+            and not self._is_orphan_pod(desired, pod)
+        )
         peers = (p.metadata.name for p in self.caches.of_cluster(self.caches.peers, key) if not p.is_ours)
         return (
             *(f"EtcdPeer {name}" for name in sorted(peers)),
@@ -114,10 +158,19 @@ class CachedMembers(Generic[Cluster]):
         """The member that a pod runs; empty for a pod that is not this cluster's."""
         owner = pod.metadata.controller_uid
         if self.caches.replica_sets is None:
-            return pod.metadata.name if owner == desired.uid else ""
+            is_ours = owner == desired.uid or self._is_orphan_pod(desired, pod)
+            return pod.metadata.name if is_ours else ""
         name = next((o.name for o in pod.metadata.owner_references if o.uid == owner), "")
         replica_set = self.caches.replica_sets.store.get(Key(desired.namespace, name))
         return name if replica_set is not None and replica_set.metadata.uid == owner else ""
+
+    def _is_orphan_pod(self, desired: DesiredCluster, pod: Pod) -> bool:
+        """Whether an ephemeral member runs in it: only ours have the readiness gate."""
+        gates = {gate.get("conditionType") for gate in pod.spec.readiness_gates}
+        is_ours = self.caches.replica_sets is None and self.dialect.pod_keys.serves in gates
+        return (
+            is_ours and _is_orphan(desired, pod.metadata) and is_member_name(pod.metadata.name, desired.name)
+        )
 
     def _problem(self, peer: Key, pod: PodFacts | None) -> PodProblem | None:
         if pod is not None:
@@ -151,6 +204,24 @@ class CachedMembers(Generic[Cluster]):
         services = self.caches.of_cluster(self.caches.services, key)
         owned = (s.metadata.name for s in services if s.metadata.controller_uid == desired.uid)
         return {name for name in owned if is_member_name(name, desired.name)}
+
+
+def _is_orphan(desired: DesiredCluster, found: ObjectMeta) -> bool:
+    return not desired.persisted.has_begun and not found.owner_references and not found.is_deleting
+
+
+def _is_former(desired: DesiredCluster, found: ObjectMeta) -> bool:
+    owner = next((each for each in found.owner_references if each.controller), None)
+    is_of_name = owner is not None and (owner.api_version, owner.kind, owner.name) == (
+        desired.api_version,
+        "EtcdCluster",
+        desired.name,
+    )
+    return is_of_name and found.controller_uid != desired.uid and not found.is_deleting
+
+
+def _orphan(kind: str, found: ObjectMeta, token: str = "") -> Orphan:
+    return Orphan(kind=kind, name=found.name, uid=found.uid, version=found.resource_version, token=token)
 
 
 def _is_newer(pod: Pod, other: Pod) -> bool:

@@ -46,6 +46,7 @@ def desired(kind: Kind = PERSISTENT, **changes: Any) -> DesiredCluster:
         repository="quay.io/coreos/etcd",
         version=VERSION,
         kind=kind,
+        selector="cluster=db",
     )
     return replace(asked, **changes)
 

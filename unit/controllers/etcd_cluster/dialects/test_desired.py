@@ -43,7 +43,9 @@ MINIMAL: dict[str, Any] = {
 
 
 def test_a_minimal_ephemeral_cluster() -> None:
-    wanted = DesiredCluster(**MINIMAL, api_version="coreos.com/v1", kind=EPHEMERAL)
+    wanted = DesiredCluster(
+        **MINIMAL, api_version="coreos.com/v1", kind=EPHEMERAL, selector="etcd_cluster=db"
+    )
     assert COREOS.desired(coreos_cluster()) == wanted
 
 
@@ -80,6 +82,7 @@ def test_a_minimal_persistent_cluster() -> None:
         **MINIMAL,
         api_version="etcd.improbable.io/v1alpha1",
         kind=PERSISTENT,
+        selector="etcd.improbable.io/cluster-name=db",
         claim_template=STORAGE["volumeClaimTemplate"],
         cluster_version="",
     )

@@ -71,5 +71,6 @@ EPHEMERAL: Kind = _Ephemeral(
     opens_seed_last=True,
     storage_word="pods",
     kubectl_kinds="pod,service",
+    kubectl_runs="pod",
     restarts_in_place=True,
 )

@@ -103,5 +103,6 @@ PERSISTENT: Kind = _Persistent(
     opens_seed_last=False,
     storage_word="claims",
     kubectl_kinds="pvc,etcdpeer",  # what the first one leaves behind is not created again for it
+    kubectl_runs="etcdpeer,replicaset,pod",
     restarts_in_place=False,
 )

@@ -36,6 +36,7 @@ class Kind(ABC):
     storage_word: str  # what has the data, in messages; plural
     # what a person deletes of a member to give it up, in this order, as `kubectl` takes it
     kubectl_kinds: str
+    kubectl_runs: str  # what runs members and has an owner, as `kubectl` takes it
     # whether an upgrade restarts the container in its pod: it is back before clients retry
     restarts_in_place: bool
 

@@ -35,7 +35,6 @@ from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import auth_enabled
-from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 
 
 def bootstrap(state: ClusterState) -> Plan | None:
@@ -49,14 +48,7 @@ def bootstrap(state: ClusterState) -> Plan | None:
 
 
 def _begin(state: ClusterState) -> Plan:
-    """Of a cluster that finds no claims: `rules.resume`, which comes before, takes every cluster with one."""
-    if any(member.pod or member.peer for member in state.members):
-        return Plan.hold(
-            "StatusMissing",
-            "members run, but the status that records their bootstrap is missing: "
-            "restore the status, or delete the resource and create it again",
-            requeue_after=RETRY_HELD,
-        )
+    """Of a cluster without members and claims: `rules.take_back` and `rules.resume` take every other one."""
     names = state.desired.initial_member_names
     bootstrap = Bootstrap(members=names, token=state.desired.uid, version=state.desired.version)
     return create(bootstrap, names)

@@ -5,8 +5,11 @@ from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import 
 from etcd_operator.controllers.etcd_cluster.decide.facts.budget import missing_budget
 from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import cut_off
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import auth_enabled, of_another_operator
+from etcd_operator.controllers.etcd_cluster.decide.status import auth_enabled, named, of_another_operator
 from etcd_operator.controllers.shared.decide.holds import CATCH_UP, RETRY_HELD
+
+FORMER_RECHECK = 0.5
+"""Seconds; the events of what is deleted come first."""
 
 
 def deleting(state: ClusterState) -> Plan | None:
@@ -56,11 +59,21 @@ def other_operator(state: ClusterState) -> Plan | None:
 
     Its Services would lead its clients to members of ours as well, which have other data, or none.
     """
-    persisted = state.persisted
-    has_begun = persisted.is_bootstrapped or persisted.bootstrap is not None or persisted.is_restoring
-    if not state.predecessors or has_begun:
+    if not state.predecessors or state.persisted.has_begun:
         return None
     return Plan.hold(*of_another_operator(state.predecessors), requeue_after=RETRY_HELD)
+
+
+def former(state: ClusterState) -> Plan | None:
+    """Nothing begins beside members of a former resource of this name.
+
+    They may be left without an owner, and serve: see `rules.take_back`.
+    """
+    if not state.former or state.persisted.has_begun:
+        return None
+    names = named(state.former)
+    message = f"waiting for the deletion of {names}, of a former resource of this name"
+    return Plan.wait("PredecessorTerminating", message, requeue_after=FORMER_RECHECK)
 
 
 def split(state: ClusterState) -> Plan | None:

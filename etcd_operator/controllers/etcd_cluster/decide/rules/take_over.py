@@ -27,7 +27,7 @@ RECHECK = 1.0
 
 def take_over(state: ClusterState) -> Plan | None:
     """Record the token that they are annotated with, and the cluster ID that a quorum of them reports."""
-    if state.persisted.is_bootstrapped or state.persisted.bootstrap is not None:
+    if state.persisted.has_begun:
         return None
     running = [member for member in state.members if member.pod is not None]
     if not running or any(member.peer is not None for member in state.members):
