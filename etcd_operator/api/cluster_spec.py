@@ -30,6 +30,8 @@ RecoveryMode = Literal["Manual", "Automatic"]
 
 AUTOMATIC: RecoveryMode = "Automatic"
 
+MOST_MEMBERS = 100
+
 SHORTEST = 10
 """Seconds: an election, or the restart of a member, takes less."""
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api import persisted
-from etcd_operator.api.cluster_spec import SharedSpec
+from etcd_operator.api.cluster_spec import MOST_MEMBERS, SharedSpec
 from etcd_operator.api.coreos_backup import BackupPolicy, ClusterBackupStatus, RestorePolicy
 from etcd_operator.api.meta import ObjectMeta, RawObject, SecurityContext, Value, of_schema, written_if_zero
 from etcd_operator.api.podkeys import PodKeys
@@ -44,7 +44,7 @@ class ClusterSpec(SharedSpec, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The desired state."""
 
     #: The number of members: 1 for tests, otherwise 3 or 5. Even numbers, and more than 7, cause a warning.
-    size: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    size: Annotated[int, msgspec.Meta(ge=1, le=MOST_MEMBERS)] | None = None
     #: The version of etcd, like v3.5.35. Default of a new cluster: --default-etcd-version of the operator.
     version: str = ""
     #: While true, the operator changes nothing in this cluster and only reports its status.

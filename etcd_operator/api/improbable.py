@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api import coreos, persisted
-from etcd_operator.api.cluster_spec import PodTemplate, SharedSpec
+from etcd_operator.api.cluster_spec import MOST_MEMBERS, PodTemplate, SharedSpec
 from etcd_operator.api.meta import (
     Affinity,
     Condition,
@@ -88,7 +88,7 @@ class ClusterSpec(SharedSpec, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The desired state."""
 
     #: The number of members: 1 for tests, otherwise 3 or 5. Even numbers, and more than 7, cause a warning.
-    replicas: Annotated[int, msgspec.Meta(ge=1)]
+    replicas: Annotated[int, msgspec.Meta(ge=1, le=MOST_MEMBERS)]
     version: str  #: The version of etcd, like 3.6.16.
     storage: Storage  #: The storage of each member. Immutable.
     pod_template: PodTemplate = PodTemplate()  #: Settings of the members' pods. Immutable.

@@ -12,6 +12,9 @@ import msgspec
 
 from etcd_operator.keys import Key
 
+LONGEST_MESSAGE = 4096
+"""Characters of the message of a condition: what others write, and it quotes, may be longer."""
+
 _NUMBERS = re.compile(r"[0-9a-f.:-]*\d[0-9a-f.:-]*")
 
 RawObject = dict[str, Any]
@@ -25,8 +28,8 @@ def of_schema(schema: str | type) -> msgspec.Meta:
 
 Affinity = Annotated[RawObject, of_schema("Affinity")]
 SecurityContext = Annotated[RawObject, of_schema("PodSecurityContext")]
-AnyObject = Annotated[RawObject, of_schema("")]
-"""An object whose fields the API server keeps without checking them."""
+RecordedSpec = Annotated[RawObject, of_schema("BackupSpec")]
+"""The spec of an EtcdBackup, in the status of what is restored from it."""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -141,7 +144,8 @@ def merge_conditions(
         old = before.get(condition.type)
         unchanged = old is not None and old.status == condition.status and old.last_transition_time
         since = old.last_transition_time if old is not None and unchanged else now
-        return msgspec.structs.replace(condition, last_transition_time=since)
+        message = condition.message[:LONGEST_MESSAGE]
+        return msgspec.structs.replace(condition, message=message, last_transition_time=since)
 
     stamped = tuple(stamp(condition) for condition in wanted)
     if foreign := {condition.type for condition in stamped} - set(own):

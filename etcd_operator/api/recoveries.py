@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from etcd_operator.api.meta import AnyObject, Value
+from etcd_operator.api.meta import RecordedSpec, Value
 
 REVISION_BUMP = 1_000_000_000
 """How much revisions increase in a recovery.
@@ -58,7 +58,7 @@ class StoredBackup(Backup, frozen=True, kw_only=True, tag_field="type", tag="Sto
     url: str  #: Where the EtcdBackup that is restored stored its backup.
     #: The spec of the EtcdBackup that is restored, which may be deleted meanwhile; it contains the access to
     #: the store.
-    spec: AnyObject
+    spec: RecordedSpec
 
 
 Source = Survivor | OfflineSurvivor | ToolBackup | ClaimBackup | BucketBackup | StoredBackup

@@ -14,9 +14,9 @@ from etcd_operator.api.backups import (
     FileCredentials,
     SecretKey,
 )
-from etcd_operator.api.cluster_spec import PodTemplate
+from etcd_operator.api.cluster_spec import MOST_MEMBERS, PodTemplate
 from etcd_operator.api.improbable import GROUP, VERSION, Storage
-from etcd_operator.api.meta import Affinity, AnyObject, Condition, ObjectMeta, RawObject, Value
+from etcd_operator.api.meta import Affinity, Condition, ObjectMeta, RawObject, RecordedSpec, Value
 
 API_VERSION = f"{GROUP}/{VERSION}"
 PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
@@ -93,7 +93,7 @@ class RestoreSource(Value, frozen=True, kw_only=True, forbid_unknown_fields=True
 class TemplateSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The spec of the new EtcdCluster."""
 
-    replicas: Annotated[int, msgspec.Meta(ge=1)]  #: The number of members.
+    replicas: Annotated[int, msgspec.Meta(ge=1, le=MOST_MEMBERS)]  #: The number of members.
     storage: Storage  #: The storage of each member.
     #: The version of etcd. It must have the minor version of the backup or the next minor version. Default:
     #: the version of the backup.
@@ -163,7 +163,7 @@ class RecordedBackup(Value, frozen=True, kw_only=True):
     uid: str  #: The UID of the EtcdBackup.
     #: The SHA-256 of the snapshot that the EtcdBackup has stored; empty if it is not recorded.
     sha256: str = ""
-    spec: AnyObject = {}  #: The spec of the EtcdBackup; it contains the access to the store.
+    spec: RecordedSpec = {}  #: The spec of the EtcdBackup; it contains the access to the store.
 
 
 class RestoreStatus(Value, frozen=True, kw_only=True):

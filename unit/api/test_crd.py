@@ -127,6 +127,30 @@ def test_a_schema_has_no_key_that_a_crd_may_not_have(crd: Manifest) -> None:
         assert "type" in node or "x-kubernetes-int-or-string" in node, path
 
 
+def _unlimited(schema: Schema, path: str) -> Iterator[str]:
+    limits = {"string": "maxLength", "array": "maxItems"}
+    kind = "string" if "x-kubernetes-int-or-string" in schema else schema["type"]
+    if kind in limits and not {limits[kind], "enum"} & schema.keys():
+        yield path
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        yield path
+    for name, below in schema.get("properties", {}).items():
+        yield from _unlimited(below, f"{path}.{name}")
+    if "items" in schema:
+        yield from _unlimited(schema["items"], f"{path}[]")
+    if "additionalProperties" in schema:
+        yield from [] if "maxProperties" in schema else [path]
+        yield from _unlimited(schema["additionalProperties"], f"{path}{{}}")
+
+
+@pytest.mark.parametrize("crd", CRDS.values(), ids=CRDS)
+def test_every_text_list_and_map_has_a_limit(crd: Manifest) -> None:
+    """Except what a rule refuses, whatever its content."""
+    refused = tuple(f"spec.{field}" for field in UNSUPPORTED_FIELDS)
+    found = {path for part in ("spec", "status") for path in _unlimited(at(_schema(crd), part), part)}
+    assert {path for path in found if crd != EPHEMERAL or not path.startswith(refused)} == set()
+
+
 def test_columns_read_fields_that_exist() -> None:
     for crd in CRDS.values():
         (version,) = crd["spec"]["versions"]
@@ -145,7 +169,7 @@ def test_each_call_gives_schemas_of_its_own() -> None:
 
 def test_a_field_that_may_be_none_is_one_that_may_be_absent() -> None:
     size = at(of_type(coreos.ClusterSpec), "size")
-    assert {**size, "description": ""} == {"type": "integer", "minimum": 1, "description": ""}
+    assert {**size, "description": ""} == {"type": "integer", "minimum": 1, "maximum": 100, "description": ""}
 
 
 def test_a_comment_above_a_field_or_at_its_end_describes_it() -> None:

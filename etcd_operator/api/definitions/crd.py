@@ -18,7 +18,7 @@ from etcd_operator.api.definitions import (
 )
 from etcd_operator.api.definitions.cel import Validation
 from etcd_operator.api.definitions.limits import BOUNDS, UNSUPPORTED_FIELDS
-from etcd_operator.api.definitions.schema import Schema, at, described, fields, of_type
+from etcd_operator.api.definitions.schema import Schema, at, described, fields, limit, of_type
 
 Manifest = dict[str, Any]
 
@@ -169,6 +169,8 @@ def _finished(schema: Schema, checks: Iterable[Validation]) -> Schema:
         for end, bound in BOUNDS.items():
             if path.endswith(f".{end}") or path == end:
                 at(schema, path).update(bound)
+    for part in ("spec", "status"):
+        limit(at(schema, part))
     for rule in checks:
         at(schema, rule.at).setdefault("x-kubernetes-validations", []).append(rule.rendered())
     return schema

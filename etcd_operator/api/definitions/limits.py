@@ -2,6 +2,11 @@
 `etcd_operator.versions` share them.
 """
 
+from typing import Any
+
+from etcd_operator.api.cluster_spec import MOST_MEMBERS
+from etcd_operator.api.meta import LONGEST_MESSAGE
+
 OLDEST_MINOR = 4  # learners came with 3.4; without them, adding a member can cost the quorum
 NEWEST_MINOR = 7
 
@@ -26,20 +31,26 @@ VERSION_PATTERN = (
 NAME_PATTERN = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 LABEL_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
-_MOST_MEMBERS = 100
 _NAME = {"minLength": 1, "maxLength": 253}
+_URL = {"maxLength": 4096}  # longer than what a store accepts, with the options of the longest template
+_HISTORY = {"maxItems": 1024}  # more than one entry for each recovery
 
-BOUNDS = {
+LONGEST_TEXT, MOST_ITEMS, MOST_ENTRIES, LONGEST_QUANTITY = 1024, 128, 64, 64
+"""Of each text, list, map and quantity that `BOUNDS` does not name."""
+
+MOST_ANNOTATED = 16_384
+"""Characters of all annotations of a pod template."""
+
+BOUNDS: dict[str, dict[str, Any]] = {
     "status.currentVersion": {"maxLength": 64},
     "spec.version": {"maxLength": 64},
     "clusterName": {"maxLength": LONGEST_LABEL},
-    "clusterTemplate.spec.replicas": {"maximum": _MOST_MEMBERS},
-    "podTemplate.metadata.annotations": {"maxProperties": 64},
-    "podTemplate.metadata.labels": {"maxProperties": 64},
+    "podTemplate.metadata.annotations": {"additionalProperties": {"type": "string", "maxLength": 4096}},
+    "podTemplate.metadata.labels": {"additionalProperties": {"type": "string", "maxLength": LONGEST_LABEL}},
     "initialClusterToken": {"maxLength": LONGEST_LABEL},
     "bootstrap.survivor": {"maxLength": 253},
     "bootstrap.sha256": {"maxLength": 64},
-    "initialCluster": {"maxItems": _MOST_MEMBERS},
+    "initialCluster": {"maxItems": MOST_MEMBERS},
     "initialCluster[].name": {"maxLength": LONGEST_LABEL},
     "initialCluster[].host": {"maxLength": 253},
     "bootstrap.external": {"maxItems": 28},
@@ -67,6 +78,17 @@ BOUNDS = {
     "secretName": _NAME,
     "claimName": _NAME,
     "serviceAccountName": {"maxLength": 253},
+    "status.conditions[].message": {"maxLength": LONGEST_MESSAGE},
+    "status.failure.message": {"maxLength": LONGEST_MESSAGE},
+    "recovery.failure": {"maxLength": LONGEST_MESSAGE},
+    "recovery.former": _HISTORY,
+    "recovery.corruptSources": _HISTORY,
+    "status.keptClaims": _HISTORY,
+    "recovery.source.url": _URL,
+    "status.url": _URL,
+    "lastBackup.url": _URL,
+    "lastSuccessfulURL": _URL,
+    "lastVerifiedURL": _URL,
 }
 """Bounds by the end of a field's path: the API server estimates the cost of CEL only for bounded input."""
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import msgspec
 
+from etcd_operator.api.backups import BackupSpec
+from etcd_operator.api.definitions.limits import LONGEST_QUANTITY, LONGEST_TEXT, MOST_ENTRIES, MOST_ITEMS
 from etcd_operator.decoding import decoder
 
 Schema = dict[str, Any]
@@ -41,9 +43,9 @@ def described(kind: type) -> str:
 
 
 def piece(name: str) -> Schema:
-    """The schema of one of Kubernetes' own types, such as `Affinity`; "" for any object."""
-    if not name:
-        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    """The schema of one of Kubernetes' own types, such as `Affinity`, or of `BackupSpec`."""
+    if name == BackupSpec.__name__:
+        return of_type(BackupSpec)
     data = resources.files("etcd_operator.api").joinpath("schemas/core.json").read_bytes()
     schema = decoder(dict[str, Schema]).decode(data)[name]
     if name == "PersistentVolumeClaimSpec":
@@ -74,6 +76,23 @@ def fields(schema: Schema, path: str = "") -> Iterator[str]:
         yield from fields(below, field)
     if "items" in schema:
         yield from fields(schema["items"], f"{path}[]")
+
+
+def limit(schema: Schema) -> None:
+    """Give every part of `schema` that has no limit of its own the one of its type."""
+    if "x-kubernetes-int-or-string" in schema:
+        schema.setdefault("maxLength", LONGEST_QUANTITY)
+    elif schema["type"] == "string" and "enum" not in schema:
+        schema.setdefault("maxLength", LONGEST_TEXT)
+    below = list(schema.get("properties", {}).values())
+    if "items" in schema:
+        schema.setdefault("maxItems", MOST_ITEMS)
+        below.append(schema["items"])
+    if "additionalProperties" in schema:
+        schema.setdefault("maxProperties", MOST_ENTRIES)
+        below.append(schema["additionalProperties"])
+    for each in below:
+        limit(each)
 
 
 def _schema(kind: msgspec.inspect.Type) -> Schema:

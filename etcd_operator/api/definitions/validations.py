@@ -14,6 +14,7 @@ from etcd_operator.api.definitions.limits import (
     LONGEST_COREOS_NAME,
     LONGEST_IMPROBABLE_NAME,
     LONGEST_LABEL,
+    MOST_ANNOTATED,
     NAME_PATTERN,
     NEWEST_MINOR,
     OLDEST_MINOR,
@@ -80,6 +81,11 @@ def empty_volumes(claim: str) -> tuple[Validation, ...]:
 def reserved_names(template: str) -> tuple[Validation, ...]:
     """The annotations and labels that the pod template at this path may not have."""
     return (
+        Validation(
+            at=f"{template}.metadata.annotations",
+            holds=f"self.map(k, k.size() + self[k].size()).sum() <= {MOST_ANNOTATED}",
+            message=f"annotations of pods have at most {MOST_ANNOTATED} characters together: shorten them",
+        ),
         reserved(
             f"{template}.metadata.annotations",
             _HAS_PREFIX,

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from etcd_operator.api.cluster_spec import MOST_MEMBERS
+
 Manifest = dict[str, Any]
 PERSISTENT: Manifest = {
     "apiVersion": "etcd.improbable.io/v1alpha1",
@@ -81,6 +83,8 @@ class Case:
 
 
 AT_LEAST_ONE = "in body should be greater than or equal to 1"
+AT_MOST = f"in body should be less than or equal to {MOST_MEMBERS}"
+LONG = {f"a.example/{number}": "v" * 4085 for number in range(5)}
 NO_VERSION = "is not a supported version: use a full version from 3.4.0 to 3.7.x, like 3.6.16 or v3.6.16"
 NO_NAME = (
     "metadata.name: Invalid value: must start with a letter, contain only lower-case letters, digits and '-' "
@@ -129,9 +133,9 @@ def sizes(base: Manifest, field: str) -> tuple[Case, ...]:
             typed=f"{field}: {size}",
             base=base,
             changes={f"spec/{field}": size},
-            sees=f"{name}: Invalid value: {size}: {name} {AT_LEAST_ONE}",
+            sees=f"{name}: Invalid value: {size}: {name} {limit}",
         )
-        for size in (0, -1)
+        for size, limit in ((0, AT_LEAST_ONE), (-1, AT_LEAST_ONE), (MOST_MEMBERS + 1, AT_MOST))
     )
     word = Case(
         typed=f'{field}: "three"',
@@ -164,6 +168,13 @@ def reserved_names(base: Manifest) -> tuple[Case, ...]:
         sees="spec.podTemplate.metadata.annotations: Invalid value: annotations that begin with "
         "etcd.improbable.io/ are reserved for the operator: remove them",
     )
+    long = Case(
+        typed="annotations of 20480 characters",
+        base=base,
+        changes={METADATA: {"annotations": LONG}},
+        sees="spec.podTemplate.metadata.annotations: Invalid value: annotations of pods have at most 16384 "
+        "characters together: shorten them",
+    )
     labels = (
         Case(
             typed=f"label {label}",
@@ -175,7 +186,7 @@ def reserved_names(base: Manifest) -> tuple[Case, ...]:
         )
         for label in ("etcd.improbable.io/mine", "app.kubernetes.io/name", "etcd_cluster", "etcd_node")
     )
-    return (annotation, *labels)
+    return (annotation, long, *labels)
 
 
 SOURCES = {

@@ -1,6 +1,15 @@
 """EtcdRestores that are refused."""
 
-from unit.api.contract.case import ABSENT, NO_VERSION, PERSISTENT, Case, Changes, Manifest, empty_volumes
+from unit.api.contract.case import (
+    ABSENT,
+    LONG,
+    NO_VERSION,
+    PERSISTENT,
+    Case,
+    Changes,
+    Manifest,
+    empty_volumes,
+)
 
 RESTORE: Manifest = {
     "apiVersion": "etcd.improbable.io/v1alpha1",
@@ -136,6 +145,12 @@ RESTORE_CASES = (
             ("annotations", "annotations"),
             ("labels", "app.kubernetes.io/name, etcd_cluster, etcd_node and labels"),
         )
+    ),
+    _refused(
+        "annotations of 20480 characters",
+        {f"{_TEMPLATE}/podTemplate/metadata/annotations": LONG},
+        f"{_AT}.podTemplate.metadata.annotations: Invalid value: annotations of pods have at most 16384 "
+        "characters together: shorten them",
     ),
     _refused(
         "affinity in both places",

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.api.meta import Condition, merge_conditions
+from etcd_operator.api.meta import LONGEST_MESSAGE, Condition, merge_conditions
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
@@ -263,6 +263,13 @@ def test_the_transition_time_moves_only_with_the_status(
 
     assert merged.last_transition_time == since
     assert (merged.status, merged.reason, merged.message) == (wanted.status, wanted.reason, wanted.message)
+
+
+def test_a_message_longer_than_the_definitions_allow_is_cut() -> None:
+    wanted = msgspec.structs.replace(_condition("True"), message="m" * (LONGEST_MESSAGE + 1))
+    (merged,) = merge_conditions([], [wanted], NOW, own={"Available"})
+
+    assert len(merged.message) == LONGEST_MESSAGE
 
 
 def test_conditions_that_are_no_longer_wanted_are_dropped() -> None:
