@@ -10,13 +10,14 @@ Promises
   write without a reliable response is `Unavailable(maybe_applied=True)`.
 - A list is a consistent read (no `resourceVersion` is sent, so the API server reads from a quorum and never
   returns a state older than one returned before), in pages. If its continue token expires (410) it starts
-  again without pages, which cannot expire.
+  again without pages, which cannot expire; if a response is too large for our memory, with smaller pages.
 - One object that does not fit the type does not hide the others: it is left out of the items, named in
   `unreadable`, and logged.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from importlib import metadata
@@ -33,7 +34,7 @@ from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.decode import ApiResources, ListPage, ServerVersion, Unreadable, decode_each
 from etcd_operator.kube.failures import failure, parse_status
 from etcd_operator.kube.resources import Resource, Selection
-from etcd_operator.kube.transport import Request, Response, Stream, Timeouts, Transport, Verb
+from etcd_operator.kube.transport import Request, Response, Stream, Timeouts, TooLarge, Transport, Verb
 
 T = TypeVar("T")
 Sent = TypeVar("Sent", bound=Response | Stream)
@@ -42,7 +43,9 @@ OnRequest = Callable[[str, str, int, float], None]
 """`(verb, resource, HTTP status or 0 for no response, seconds)`, once for every request."""
 
 FIELD_MANAGER = "etcd-operator"
-PAGE_SIZE = 500
+PAGE_SIZES = (500, 50, 5, 1)
+"""Objects per page of a list: the next size if a page of the last one is too large."""
+
 _LIFE_GRACE = 30.0
 
 
@@ -113,10 +116,11 @@ class Client:
             label_selector=label_selector,
             field_selector=field_selector,
         )
-        try:
-            return self._list(selection, decode, {"limit": str(PAGE_SIZE)}, abort)
-        except Gone:
-            return self._list(selection, decode, {}, abort)
+        *larger, smallest = PAGE_SIZES
+        for size in larger:
+            with suppress(TooLarge):
+                return self._list(selection, decode, size, abort)
+        return self._list(selection, decode, smallest, abort)
 
     def current_version(self, selection: Selection, abort: Abort | None = None) -> str:
         """The version that a list of this collection would have now, also read from a quorum."""
@@ -214,7 +218,13 @@ class Client:
             raise _failed(request, opened)
         return opened
 
-    def _list(
+    def _list(self, selection: Selection, kind: type[T], size: int, abort: Abort | None) -> Listing[T]:
+        try:
+            return self._pages(selection, kind, {"limit": str(size)}, abort)
+        except Gone:
+            return self._pages(selection, kind, {}, abort)
+
+    def _pages(
         self, selection: Selection, kind: type[T], query: Mapping[str, str], abort: Abort | None
     ) -> Listing[T]:
         items: list[T] = []

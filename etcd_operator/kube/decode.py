@@ -1,8 +1,8 @@
 """From the API server's JSON to the types that callers name.
 
 Promises: only the declared fields are read; collections are decoded object by object, so one
-that does not fit its type affects no other; what every object has (name, namespace, version)
-is readable even then.
+that does not fit its type, or of which too much would be kept, affects no other; what every object has (name,
+namespace, version) is readable even then.
 """
 
 from collections.abc import Iterator
@@ -17,6 +17,13 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.resources import Resource
 
 T = TypeVar("T")
+
+LARGEST = 64 << 10
+"""Bytes of one object, as JSON with the fields of its type.
+
+A thousand of them fit into memory, twice during a list. A cluster with affinities and all conditions has 10
+KiB.
+"""
 
 log = structlog.get_logger()
 
@@ -81,9 +88,17 @@ def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> 
     """Each object as its type, or what is known of one that does not fit it (and is logged)."""
     for raw in items:
         try:
-            yield read(raw, kind)
+            yield fitting(raw, kind)
         except msgspec.ValidationError as error:
             yield unreadable(resource, raw, error)
+
+
+def fitting(raw: msgspec.Raw, kind: type[T]) -> T:
+    """An object as its type. Raises `msgspec.ValidationError`, also if it is larger than `LARGEST`."""
+    value = read(raw, kind)
+    if len(raw) > LARGEST and (kept := len(msgspec.json.encode(value))) > LARGEST:
+        raise msgspec.ValidationError(f"it is too large: {kept} bytes, of {LARGEST} at most")
+    return value
 
 
 def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Unreadable:
@@ -91,7 +106,7 @@ def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Unread
     metadata = partial(raw).metadata
     found = Unreadable(
         key=metadata.key,
-        labels=metadata.labels,
+        labels=metadata.labels if len(raw) <= LARGEST else {},
         error=str(error),
         uid=metadata.uid,
         created=metadata.creation_timestamp,

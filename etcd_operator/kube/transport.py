@@ -9,6 +9,7 @@ Promises
 - A write is never sent twice. A read is sent once more, and only when a kept-alive connection turned out to
   have been dropped. (urllib3 notices a connection that the server closed *before* the request, and replaces
   it; nothing has been sent then, so this is safe for writes too.)
+- A response that is longer than `LONGEST_RESPONSE` is not read to its end (`TooLarge`).
 - An `Abort` triggered by another thread ends a request at once in every phase but the TCP/TLS handshake,
   which the connect deadline bounds (`connections`).
 """
@@ -30,11 +31,18 @@ Verb = Literal["get", "list", "watch", "discover", "create", "replace", "patch",
 
 _WRITES = {"create": "POST", "replace": "PUT", "patch": "PATCH", "delete": "DELETE"}
 
+LONGEST_RESPONSE = 8 << 20
+"""Bytes. The API server accepts no object of more than 3 MiB; several threads list at once in 512 MiB."""
+
 _CHUNK_BYTES = 1 << 16
 
 
 class NoResponse(Unavailable):
     """No HTTP response, or only a part of one: the server may be down, as opposed to unwilling."""
+
+
+class TooLarge(Unavailable):
+    """The response is longer than `LONGEST_RESPONSE`: request less at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +139,7 @@ class Transport:
         flight = InFlight(abort, Deadline(self._clock))
         with self._guarded(flight, request):
             response = self._send(request, timeouts, flight)
-            return _read_all(response)
+            return _read_all(request, response)
 
     def stream(self, request: Request, timeouts: Timeouts, abort: Abort, *, life: float) -> Response | Stream:
         """Send a GET whose response is endless. A response that is not 200 is read whole.
@@ -144,7 +152,7 @@ class Transport:
         with self._guarded(flight, request, keep=True):
             response = self._send(request, timeouts, flight)
             if response.status != 200:
-                whole = _read_all(response)
+                whole = _read_all(request, response)
                 abort.hold(None)
                 return whole
             flight.deadline.begin(life)
@@ -197,11 +205,14 @@ class Transport:
                 flight.abort.hold(None)
 
 
-def _read_all(response: BaseHTTPResponse) -> Response:
+def _read_all(request: Request, response: BaseHTTPResponse) -> Response:
     body = bytearray()
     try:
         while chunk := response.read1(_CHUNK_BYTES):
             body += chunk
+            if len(body) > LONGEST_RESPONSE:
+                text = f"{request.label}: the response is longer than {LONGEST_RESPONSE >> 20} MiB"
+                raise TooLarge(text, maybe_applied=request.is_write)
     except BaseException:
         response.close()  # half read: not to be reused
         raise

@@ -30,7 +30,7 @@ from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.connections import Abort
-from etcd_operator.kube.decode import Unreadable, partial, unreadable
+from etcd_operator.kube.decode import Unreadable, fitting, partial, unreadable
 from etcd_operator.kube.failures import failure, parse_status
 from etcd_operator.kube.resources import Selection
 from etcd_operator.kube.transport import NoResponse, Stream
@@ -151,6 +151,6 @@ class Watch(Generic[T]):
 
     def _decode(self, raw: msgspec.Raw) -> tuple[T | None, Unreadable | None]:
         try:
-            return read(raw, self.decode), None
+            return fitting(raw, self.decode), None
         except msgspec.ValidationError as error:
             return None, unreadable(self.selection.resource, raw, error)

@@ -8,7 +8,10 @@ import pytest
 from etcd_operator.errors import Conflict, NotFound, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import PatchKind
+from etcd_operator.kube.decode import LARGEST
 from etcd_operator.kube.resources import NODES, PEERS, PODS
+from etcd_operator.kube.transport import LONGEST_RESPONSE
+from etcd_operator.kube.views import Written
 from unit.kube.clients import A, Meta, Named, Raw, answering, client_of
 from unit.kube.server import Asked, Line, Script, listing, pod
 
@@ -87,12 +90,15 @@ def test_a_list_whose_items_are_null_is_empty() -> None:
         assert client.list(PODS, Raw).items == ()
 
 
-def paging(total: int) -> Script:
+def paging(total: int, **metadata: Any) -> Script:
     def script(asked: Asked, line: Line) -> None:
         begin = int(asked.query.get("continue", "0"))
         end = min(begin + int(asked.query["limit"]), total)
         more = str(end) if end < total else ""
-        line.answer(200, listing(*(pod(f"p{i}", i) for i in range(begin, end)), version=total, more=more))
+        pods = [pod(f"p{i}", i) for i in range(begin, end)]
+        for each in pods:
+            each["metadata"] |= metadata
+        line.answer(200, listing(*pods, version=total, more=more))
 
     return script
 
@@ -119,6 +125,33 @@ def test_a_list_whose_continue_token_expires_begins_again_without_pages() -> Non
         assert [item["metadata"]["name"] for item in found.items] == ["a", "b"]
         assert found.resource_version == "11"
         assert len(server.asked) == 3
+
+
+def test_the_pages_of_large_objects_are_smaller() -> None:
+    large = paging(60, annotations={"a": "v" * 1_000_000})
+    with client_of(large) as (client, server):
+        found = client.list(PODS, Named)
+        assert [item.metadata.name for item in found.items] == [f"p{i}" for i in range(60)]
+        limits = [asked.query["limit"] for asked in server.asked]
+        assert limits == ["500", "50", *["5"] * 12]
+
+
+def test_a_response_without_an_end_is_not_read_whole() -> None:
+    with client_of(answering(200, b"[" * (LONGEST_RESPONSE + 1))) as (client, server):
+        with pytest.raises(Unavailable, match="list pods: the response is longer than 8 MiB"):
+            client.list(PODS, Raw)
+        assert [asked.query["limit"] for asked in server.asked] == ["500", "50", "5", "1"]
+
+
+def test_only_what_is_kept_of_an_object_has_to_be_small() -> None:
+    foreign = {**pod("a", 5), "spec": {"a": "v" * LARGEST}}
+    large = pod("b", 6, **{f"l{number}": "v" * LARGEST for number in range(2)})
+    with client_of(answering(200, listing(foreign, large))) as (client, _):
+        found = client.list(PODS, Written)
+        assert [item.metadata.name for item in found.items] == ["a"]
+        (odd,) = found.unreadable
+        assert (odd.key, odd.labels) == (Key("default", "b"), {})
+        assert "it is too large" in odd.error
 
 
 def test_one_odd_object_does_not_hide_the_others_in_a_list() -> None:

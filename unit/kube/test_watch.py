@@ -17,6 +17,7 @@ from etcd_operator.errors import Forbidden, Gone, NotFound, OperatorError, Throt
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.connections import Abort
+from etcd_operator.kube.decode import LARGEST
 from etcd_operator.kube.resources import PODS, Selection
 from etcd_operator.kube.transport import NoResponse
 from etcd_operator.kube.watch import EventType, Watch
@@ -150,6 +151,13 @@ def test_a_refusal_is_our_error_as_an_answer_and_within_the_stream(
         next(events)
         with pytest.raises(error, match=f"{code}: why"):
             next(events)
+
+
+def test_a_large_object_is_reported_and_not_kept() -> None:
+    large = pod("large", 12, **{f"l{number}": "v" * LARGEST for number in range(2)})
+    with watching(streaming(("ADDED", large), ("ADDED", pod("a", 13)), Line.end)) as (watch, _):
+        events = list(watch)
+    assert [(event.key.name, event.object is None) for event in events] == [("large", True), ("a", False)]
 
 
 def test_an_odd_object_is_reported_and_the_others_arrive() -> None:
