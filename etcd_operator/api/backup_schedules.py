@@ -9,7 +9,7 @@ import msgspec
 
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.improbable import GROUP
-from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
+from etcd_operator.api.meta import Condition, Stored, Value
 
 KIND = "EtcdBackupSchedule"
 
@@ -99,9 +99,7 @@ class ScheduleStatus(Value, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()  #: The current state of this object.
 
 
-class EtcdBackupSchedule(Value, frozen=True, kw_only=True):
+class EtcdBackupSchedule(Stored, frozen=True, kw_only=True):
     """Creates an EtcdBackup at each time of a schedule."""
 
-    metadata: ObjectMeta
-    spec: RawObject = {}
     status: ScheduleStatus = ScheduleStatus()

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from etcd_operator.api.improbable import GROUP, VERSION
-from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
+from etcd_operator.api.meta import Condition, Stored, Value
 
 API_VERSION = f"{GROUP}/{VERSION}"
 BACKING_UP, COMPLETED, FAILED = "BackingUp", "Completed", "Failed"
@@ -151,9 +151,7 @@ class BackupStatus(Value, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()  #: The current state of this object.
 
 
-class EtcdBackup(Value, frozen=True, kw_only=True):
+class EtcdBackup(Stored, frozen=True, kw_only=True):
     """One backup of an etcd cluster. It is taken once, by a Job."""
 
-    metadata: ObjectMeta
-    spec: RawObject = {}
     status: BackupStatus = BackupStatus()

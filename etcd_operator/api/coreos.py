@@ -11,7 +11,7 @@ import msgspec
 from etcd_operator.api import persisted
 from etcd_operator.api.cluster_spec import MOST_MEMBERS, SharedSpec
 from etcd_operator.api.coreos_backup import BackupPolicy, ClusterBackupStatus, RestorePolicy
-from etcd_operator.api.meta import ObjectMeta, RawObject, SecurityContext, Value, of_schema, written_if_zero
+from etcd_operator.api.meta import RawObject, SecurityContext, Stored, Value, of_schema, written_if_zero
 from etcd_operator.api.podkeys import PodKeys
 
 GROUP = "coreos.com"
@@ -82,10 +82,8 @@ class ClusterStatus(persisted.ClusterStatus, frozen=True, kw_only=True):
     backup: ClusterBackupStatus | None = None
 
 
-class EtcdCluster(Value, frozen=True, kw_only=True):
+class EtcdCluster(Stored, frozen=True, kw_only=True):
     """An etcd cluster with ephemeral members: their data exists as long as their pods."""
 
-    metadata: ObjectMeta
-    spec: RawObject = {}
     size: int | None = None
     status: ClusterStatus = ClusterStatus()

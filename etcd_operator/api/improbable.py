@@ -13,8 +13,9 @@ from etcd_operator.api.cluster_spec import MOST_MEMBERS, PodTemplate, SharedSpec
 from etcd_operator.api.meta import (
     Affinity,
     Condition,
-    ObjectMeta,
+    Lean,
     RawObject,
+    Stored,
     Value,
     of_schema,
     written_if_zero,
@@ -118,11 +119,9 @@ class ClusterStatus(persisted.ClusterStatus, frozen=True, kw_only=True):
     kept_claims: tuple[str, ...] = ()  #: Claims of members that a recovery gave up. Keep or delete them.
 
 
-class EtcdCluster(Value, frozen=True, kw_only=True):
+class EtcdCluster(Stored, frozen=True, kw_only=True):
     """An etcd cluster with persistent members: each keeps its data on its own volume."""
 
-    metadata: ObjectMeta
-    spec: RawObject = {}
     status: ClusterStatus = ClusterStatus()
 
 
@@ -189,10 +188,9 @@ class PeerStatus(Value, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()  #: The current state of this object.
 
 
-class EtcdPeer(Value, frozen=True, kw_only=True):
+class EtcdPeer(Lean, frozen=True, kw_only=True):
     """A member of an EtcdCluster. Created by the operator, not by users."""
 
-    metadata: ObjectMeta
     spec: PeerSpec
     status: PeerStatus = PeerStatus()
 

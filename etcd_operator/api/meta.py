@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import msgspec
 
+from etcd_operator.decoding import from_json
 from etcd_operator.keys import Key
 
 LONGEST_MESSAGE = 4096
@@ -55,6 +56,11 @@ class OwnerReference(Value, frozen=True, kw_only=True):
     controller: bool = False
 
 
+_T = TypeVar("_T")
+_Few = Annotated[_T, msgspec.Meta(max_length=256)]
+"""What has more is not read: the API server limits the size of these only together with the object."""
+
+
 class ObjectMeta(Value, frozen=True, kw_only=True):
     """The metadata of an object as returned by the API server."""
 
@@ -65,10 +71,10 @@ class ObjectMeta(Value, frozen=True, kw_only=True):
     generation: int = 0
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    finalizers: tuple[str, ...] = ()
-    owner_references: tuple[OwnerReference, ...] = ()
+    labels: _Few[dict[str, str]] = {}
+    annotations: _Few[dict[str, str]] = {}
+    finalizers: _Few[tuple[str, ...]] = ()
+    owner_references: _Few[tuple[OwnerReference, ...]] = ()
 
     @property
     def key(self) -> Key:
@@ -84,6 +90,44 @@ class ObjectMeta(Value, frozen=True, kw_only=True):
     def controller_uid(self) -> str:
         """The UID of the controlling owner; empty if there is none."""
         return next((owner.uid for owner in self.owner_references if owner.controller), "")
+
+
+OUR_ANNOTATIONS = ("etcd.", "coreos.com/")
+"""How the names of all annotations begin that the operator reads or writes."""
+
+
+class Lean(Value, frozen=True, kw_only=True):
+    """An object of which many are kept, for long: without the annotations of others, up to 256 KiB each.
+
+    So its annotations must not be written as a whole.
+    """
+
+    metadata: ObjectMeta
+
+    def __post_init__(self) -> None:
+        found = self.metadata.annotations
+        ours = {name: value for name, value in found.items() if name.startswith(OUR_ANNOTATIONS)}
+        if len(ours) < len(found):
+            metadata = msgspec.structs.replace(self.metadata, annotations=ours)
+            msgspec.structs.force_setattr(self, "metadata", metadata)
+
+
+class Stored(Lean, frozen=True, kw_only=True):
+    """A resource as users write it. Its spec is kept as JSON: Python objects need ten times the memory."""
+
+    stored_spec: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="spec")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not bytes(self.stored_spec).startswith(b"{"):
+            raise ValueError("Expected `object` - at `$.spec`")
+        # What is decoded is a part of a whole page of a list, which would be kept with it.
+        msgspec.structs.force_setattr(self, "stored_spec", self.stored_spec.copy())
+
+    @property
+    def spec(self) -> RawObject:
+        """The spec, read again each time."""
+        return from_json(self.stored_spec, RawObject)
 
 
 AnyCondition = TypeVar("AnyCondition", bound=Any)

@@ -16,7 +16,7 @@ from etcd_operator.api.backups import (
 )
 from etcd_operator.api.cluster_spec import MOST_MEMBERS, PodTemplate
 from etcd_operator.api.improbable import GROUP, VERSION, Storage
-from etcd_operator.api.meta import Affinity, Condition, ObjectMeta, RawObject, RecordedSpec, Value
+from etcd_operator.api.meta import Affinity, Condition, RecordedSpec, Stored, Value
 
 API_VERSION = f"{GROUP}/{VERSION}"
 PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
@@ -193,9 +193,7 @@ class RestoreStatus(Value, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()  #: The current state of this object.
 
 
-class EtcdRestore(Value, frozen=True, kw_only=True):
+class EtcdRestore(Stored, frozen=True, kw_only=True):
     """Creates an EtcdCluster with the data of a backup, once."""
 
-    metadata: ObjectMeta
-    spec: RawObject = {}
     status: RestoreStatus = RestoreStatus()

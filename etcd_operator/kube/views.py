@@ -8,32 +8,13 @@ from typing import Any
 
 import msgspec
 
-from etcd_operator.api.meta import ObjectMeta, Value, condition_of
+from etcd_operator.api.meta import Lean, ObjectMeta, Value, condition_of
 
 OOM_KILLED = "OOMKilled"
 """Kubernetes' word for the end of a container for lack of memory."""
 
 BACK_OFF = "CrashLoopBackOff"
 """Kubernetes' word for a container that ended, and is started again after a pause."""
-
-OUR_ANNOTATIONS = ("etcd.", "coreos.com/")
-"""How the names of all annotations begin that the operator reads or writes."""
-
-
-class _Lean(Value, frozen=True, kw_only=True):
-    """An object of which many are kept, for long: without the annotations of others, up to 256 KiB each.
-
-    So its annotations must not be written as a whole.
-    """
-
-    metadata: ObjectMeta
-
-    def __post_init__(self) -> None:
-        found = self.metadata.annotations
-        ours = {name: value for name, value in found.items() if name.startswith(OUR_ANNOTATIONS)}
-        if len(ours) < len(found):
-            metadata = msgspec.structs.replace(self.metadata, annotations=ours)
-            msgspec.structs.force_setattr(self, "metadata", metadata)
 
 
 class StateReason(Value, frozen=True, kw_only=True):
@@ -134,7 +115,7 @@ class PodSpec(Value, frozen=True, kw_only=True):
     ephemeral_containers: tuple[EphemeralContainer, ...] = ()
 
 
-class Pod(_Lean, frozen=True, kw_only=True):
+class Pod(Lean, frozen=True, kw_only=True):
     """A pod: of a member, a Job or a backup tool."""
 
     spec: PodSpec = PodSpec()
@@ -270,7 +251,7 @@ class ClaimSpec(Value, frozen=True, kw_only=True):
     storage_class_name: str | None = None
 
 
-class Claim(_Lean, frozen=True, kw_only=True):
+class Claim(Lean, frozen=True, kw_only=True):
     """A persistent volume claim."""
 
     spec: ClaimSpec = ClaimSpec()
@@ -335,7 +316,7 @@ class JobSpec(Value, frozen=True, kw_only=True):
     suspend: bool = False
 
 
-class Job(_Lean, frozen=True, kw_only=True):
+class Job(Lean, frozen=True, kw_only=True):
     """A Job: by its conditions `Complete` and `Failed`, whether it has ended, and how."""
 
     spec: JobSpec = JobSpec()

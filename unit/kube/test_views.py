@@ -9,10 +9,12 @@ import pytest
 
 import etcd_operator
 from etcd_operator.api import coreos, improbable
+from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.api.meta import OUR_ANNOTATIONS
 from etcd_operator.api.shared_keys import TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.manifests.steps import SKIP_STEPS
 from etcd_operator.decoding import read
-from etcd_operator.kube.views import OUR_ANNOTATIONS, Claim, Job, Pod
+from etcd_operator.kube.views import Claim, Job, Pod
 
 OURS = {
     TOKEN_ANNOTATION: "t",
@@ -22,13 +24,30 @@ OURS = {
 THEIRS = {"kubectl.kubernetes.io/last-applied-configuration": "x" * 10_000, "example.com/seen": "yes"}
 
 
-@pytest.mark.parametrize("kind", [Pod, Claim, Job])
+@pytest.mark.parametrize("kind", [Pod, Claim, Job, coreos.EtcdCluster, improbable.EtcdCluster, EtcdBackup])
 @pytest.mark.parametrize("annotations", [{**THEIRS, **OURS}, OURS, THEIRS, {}])
 def test_only_our_annotations_are_kept(kind: type[Any], annotations: dict[str, str]) -> None:
     metadata = {"name": "a", "uid": "u", "labels": {"app": "x"}, "annotations": annotations}
     found = read(msgspec.json.encode({"metadata": metadata}), kind).metadata
     assert found.annotations == {name: value for name, value in annotations.items() if name in OURS}
     assert (found.name, found.uid, found.labels) == ("a", "u", {"app": "x"})
+
+
+@pytest.mark.parametrize(("stored", "spec"), [('{"size":3}', {"size": 3}), ("null", {})])
+def test_a_spec_is_read_when_it_is_needed(stored: str, spec: dict[str, Any]) -> None:
+    found = read(f'{{"metadata":{{"name":"a"}},"spec":{stored}}}'.encode(), coreos.EtcdCluster)
+    assert found.spec == spec
+
+
+def test_a_spec_that_is_no_object_is_refused_when_it_is_read() -> None:
+    with pytest.raises(msgspec.ValidationError, match="spec"):
+        read(b'{"metadata":{"name":"a"},"spec":5}', coreos.EtcdCluster)
+
+
+def test_an_object_has_few_labels() -> None:
+    metadata = {"name": "a", "labels": {f"l{number}": "" for number in range(257)}}
+    with pytest.raises(msgspec.ValidationError, match="labels"):
+        read(msgspec.json.encode({"metadata": metadata}), Pod)
 
 
 def test_all_annotations_of_the_operator_count_as_ours() -> None:

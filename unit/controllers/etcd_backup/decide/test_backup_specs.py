@@ -211,7 +211,7 @@ def test_an_etcd_cluster_is_restored_only_from_backups_of_it(
     spec = {"source": {"clusterName": "c"}, "destination": {"objectURLTemplate": "s3://b/k"}}
     backup = EtcdBackup(
         metadata=ObjectMeta(name="one", namespace="team"),
-        spec=spec,
+        stored_spec=msgspec.Raw(msgspec.json.encode(spec)),
         status=BackupStatus(**{**known, **changes}),
     )
     assert is_restorable(backup, Key("team", "c")) is is_expected

@@ -11,6 +11,7 @@ from etcd_operator.controllers.etcd_backup_schedule.decide.plan import plan
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import PruneAct, PruneState
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import is_of_schedule
 from etcd_operator.controllers.etcd_backup_schedule.decide.state import ScheduleState, due_of
+from etcd_operator.decoding import from_json
 from etcd_operator.formats import timestamp
 from unit.controllers.etcd_backup_schedule.decide.schedules import at, planned, state, taken
 
@@ -258,7 +259,7 @@ DUE = datetime(2026, 11, 22, 3, 30, tzinfo=UTC)
 
 def stored(**fields: Any) -> EtcdBackup:
     metadata = {"name": "s-1", "uid": "u", **fields.pop("metadata", {})}
-    return msgspec.convert({"metadata": metadata, **fields}, EtcdBackup)
+    return from_json(msgspec.json.encode({"metadata": metadata, **fields}), EtcdBackup)
 
 
 @pytest.mark.parametrize(

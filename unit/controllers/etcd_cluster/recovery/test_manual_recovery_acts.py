@@ -26,6 +26,7 @@ from etcd_operator.controllers.etcd_cluster.members.claim_facts import claim_fac
 from etcd_operator.controllers.etcd_cluster.members.persistent import PersistentMembers
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
+from etcd_operator.decoding import from_json
 from etcd_operator.errors import Conflict, OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
@@ -58,7 +59,7 @@ class Acts:
     """A recoverer on the world as the operator saw it, which is when this was made; all seemed healthy."""
 
     def __init__(self, made: Bench, channels: Channels) -> None:
-        cluster = msgspec.convert(made.get(IMPROBABLE), improbable.EtcdCluster)
+        cluster = from_json(msgspec.json.encode(made.get(IMPROBABLE)), improbable.EtcdCluster)
         dialect = ImprobableDialect(DEFAULTS)
         self.reported: list[str] = []
         desired = dialect.desired(cluster)

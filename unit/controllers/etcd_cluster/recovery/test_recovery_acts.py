@@ -23,6 +23,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.members.ephemeral import EphemeralMembers
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
+from etcd_operator.decoding import from_json
 from etcd_operator.errors import Conflict, Invalid, OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.kube.views import Pod
@@ -63,7 +64,7 @@ class Acts:
     def __init__(
         self, made: Bench, channels: Channels, recovery: Recovery | None = None, *, cluster_id: str = ""
     ) -> None:
-        cluster = msgspec.convert(made.get(COREOS), coreos.EtcdCluster)
+        cluster = from_json(msgspec.json.encode(made.get(COREOS)), coreos.EtcdCluster)
         dialect = CoreosDialect(DEFAULTS)
         desired = dialect.desired(cluster)
         if recovery is not None:
