@@ -150,6 +150,10 @@ def test_a_persistent_cluster_that_a_tool_restored_is_taken_over() -> None:
         made.settle()
         assert made.etcd.etcd.keys[b"key"][0] == b"value"
         assert_finished(made, IMPROBABLE, 3)
+        owners = [
+            o["uid"] for s in made.api.objects.select(REPLICA_SETS) for o in s["metadata"]["ownerReferences"]
+        ]
+        assert sorted(owners) == uids(made, PEERS)
 
 
 def test_ephemeral_members_that_a_tool_restored_without_data_wait_for_a_person() -> None:

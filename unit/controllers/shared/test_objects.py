@@ -12,7 +12,7 @@ from etcd_operator.decoding import convert
 from etcd_operator.errors import AlreadyExists, Conflict
 from etcd_operator.kube.resources import PODS, SECRETS, SERVICES
 from etcd_operator.kube.views import Written
-from unit.fakes.apiserver import ApiServer
+from unit.fakes.apiserver import ApiServer, kinds
 from unit.passes.harness import objects_of
 
 KEY = "app.kubernetes.io/name"
@@ -85,3 +85,17 @@ def test_a_write_of_one_version_is_refused_once_another_one_is_stored() -> None:
         assert found.remove(SECRETS, last, version=last.resource_version)
         assert found.find(SECRETS, "c", Written) is None
         assert not found.remove(SECRETS, last, version=last.resource_version)
+
+
+def test_an_object_that_has_changed_since_it_was_seen_gets_no_owner() -> None:
+    """It may have got another one."""
+    owner = [{"apiVersion": "coreos.com/v1", "kind": "EtcdCluster", "name": "c", "uid": "1"}]
+    with ApiServer() as api:
+        made = api.objects.create(kinds.SERVICES, "default", {"metadata": {"name": "c"}, "spec": {}})[
+            "metadata"
+        ]
+        seen = ObjectMeta(name="c", uid=made["uid"])
+        api.objects.patch(kinds.SERVICES, "default", "c", {"metadata": {"labels": {"a": "b"}}}, "merge")
+        with pytest.raises(Conflict):
+            objects_of(api).own(SERVICES, seen, owner, version=made["resourceVersion"])
+        assert "ownerReferences" not in api.objects.get(kinds.SERVICES, "default", "c")["metadata"]
