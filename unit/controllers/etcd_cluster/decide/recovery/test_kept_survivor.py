@@ -165,4 +165,6 @@ def test_in_the_next_loss_it_is_neither_waited_for_nor_believed() -> None:
     counted = of_one_history(persisted, {"db-0002": older, "db-0003": newer})
     assert set(counted) == {"db-0002", "db-0003"}
     assert authoritative(persisted, counted.values()) == [newer]
-    assert plan(replace(state, desired=replace(state.desired, persisted=persisted))).reason != "SplitBrain"
+    answers = answering(state, "db-0003", cluster_id="beef")
+    ended = replace(persisted, cluster_id="beef")
+    assert plan(replace(answers, desired=replace(state.desired, persisted=ended))).reason != "SplitBrain"
