@@ -34,7 +34,7 @@ began = most()
 client = Client(Transport(pool=urllib3.PoolManager(), base_url=sys.argv[1]))
 clusters = Informer(client, Selection(resource=IMPROBABLE_CLUSTERS), EtcdCluster, on_crash=print)
 clusters.start()
-assert clusters.wait_synced(120)
+assert clusters.wait_synced(280)
 listed = client.list(IMPROBABLE_CLUSTERS, EtcdCluster)
 assert len(clusters.store.values()) == len(listed.items) == 1000
 assert clusters.stop()

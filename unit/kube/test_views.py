@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import sys
 from typing import Any
 
 import msgspec
@@ -37,6 +38,13 @@ def test_only_our_annotations_are_kept(kind: type[Any], annotations: dict[str, s
 def test_a_spec_is_read_when_it_is_needed(stored: str, spec: dict[str, Any]) -> None:
     found = read(f'{{"metadata":{{"name":"a"}},"spec":{stored}}}'.encode(), coreos.EtcdCluster)
     assert found.spec == spec
+
+
+def test_a_spec_does_not_keep_the_page_that_it_was_read_from() -> None:
+    page = msgspec.json.encode({"metadata": {"name": "a"}, "spec": {"size": 3}, "rest": "x" * 10_000})
+    before = sys.getrefcount(page)
+    kept = read(page, coreos.EtcdCluster)
+    assert (kept.spec, sys.getrefcount(page)) == ({"size": 3}, before)
 
 
 def test_a_spec_that_is_no_object_is_refused_when_it_is_read() -> None:

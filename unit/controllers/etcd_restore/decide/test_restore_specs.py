@@ -18,8 +18,8 @@ from unit.api.contract.case import ABSENT, changed
 from unit.api.contract.restore_cases import RESTORE, RESTORE_CASES
 
 # What the API server knows and these rules do not need to: the name of the object itself, quantities, edits,
-# empty affinities, and names in the pod template, which the EtcdCluster refuses.
-NOT_HERE = ("a name of", "storage: 0", "a reserved name", "affinity in both places")
+# empty affinities, and the metadata of the pod template, which the EtcdCluster refuses.
+NOT_HERE = ("a name of", "storage: 0", "a reserved name", "annotations of", "affinity in both places")
 RULES = [c for c in RESTORE_CASES if c.is_by_rule and not c.edits and not c.typed.startswith(NOT_HERE)]
 
 
