@@ -15,6 +15,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     AnnotateVoters,
     AppendEntry,
     Bootstrapping,
+    ChangeStorage,
     ClearMissing,
     ConfirmClaimsLost,
     CreateClientService,
@@ -98,8 +99,8 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             | AppendEntry()
         ):
             change(world, state, action)
-        case RemoveExternal() | TakeBack():
-            raise AssertionError("nothing is adopted, or loses its owner, in the simulation")
+        case RemoveExternal() | TakeBack() | ChangeStorage():
+            raise AssertionError("nothing is adopted, loses its owner or changes its storage here")
         case DeleteMember() | DropPod():
             take_away(world, cache, state, action)
         case _:

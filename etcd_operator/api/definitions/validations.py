@@ -190,7 +190,17 @@ IMPROBABLE_CLUSTER = (
     *_name_validations(LONGEST_IMPROBABLE_NAME),
     SUPPORTED_VERSION,
     *VERSION_CHANGES,
-    *(immutable(field) for field in ("storage", "podTemplate", "affinity")),
+    *(immutable(field) for field in ("podTemplate", "affinity")),
+    Validation(
+        at="",
+        field=".spec.storage",
+        # Not `self.?spec.?storage`, whose comparison the API server estimates as too expensive.
+        holds="oldSelf.?status.?clusterID.orValue('') == '' || (has(self.spec) == has(oldSelf.spec) && "
+        "(!has(self.spec) || (has(self.spec.storage) == has(oldSelf.spec.storage) && "
+        "(!has(self.spec.storage) || self.spec.storage == oldSelf.spec.storage))))",
+        message="Unsupported changes: spec.storage cannot be changed once the cluster has served: "
+        "restore the earlier value",
+    ),
     storage_size(_CLAIM),
     *empty_volumes(_CLAIM),
     *reserved_names("spec.podTemplate"),

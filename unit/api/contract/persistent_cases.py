@@ -96,11 +96,12 @@ PERSISTENT_CASES = (
     *recoveries(PERSISTENT),
     *version_changes(running_persistent),
     Case(
-        typed="larger storage of an existing cluster",
-        base=PERSISTENT,
+        typed="larger storage of a cluster that has served",
+        base=changed(PERSISTENT, {"status/clusterID": "c0de"}),
         changes={f"{REQUESTS}/storage": "60Mi"},
         edits=True,
-        sees=immutable("spec.storage"),
+        sees="spec.storage: Invalid value: Unsupported changes: spec.storage cannot be changed once the "
+        "cluster has served: restore the earlier value",
     ),
     Case(
         typed="a podTemplate added to an existing cluster",

@@ -10,6 +10,7 @@ from unit.api.contract.case import (
     EPHEMERAL,
     PEER,
     PERSISTENT,
+    REQUESTS,
     Changes,
     Manifest,
     changed,
@@ -95,6 +96,13 @@ def test_a_version_change_is_judged_by_the_running_version(
     answer = kubectl.replace(changed(stored, {"spec/version": desired}))
 
     assert answer.code == 0, answer.err
+
+
+def test_storage_may_be_corrected_before_a_cluster_has_served(kubectl: Requests) -> None:
+    for status in ({}, {"bootstrap": {"members": ["my-cluster-0"], "token": "t", "version": "3.6.16"}}):
+        stored = kubectl.store(changed(PERSISTENT, {"status": status}))
+        answer = kubectl.replace(changed(stored, {f"{REQUESTS}/storage": "60Mi"}))
+        assert answer.code == 0, answer.err
 
 
 def test_a_status_may_change_whatever_the_spec_is(kubectl: Requests) -> None:

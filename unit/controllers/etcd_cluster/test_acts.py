@@ -10,6 +10,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
     AddLearner,
     Bootstrapping,
+    ChangeStorage,
     ConfirmClaimsLost,
     CreateMember,
     DeleteMember,
@@ -331,6 +332,17 @@ def test_members_are_not_bootstrapped_again_while_one_of_them_has_a_claim() -> N
         acts = Acts(made, IMPROBABLE)
         with pytest.raises(Conflict, match="the claim c-2 exists"):
             acts.act(ConfirmClaimsLost(names=("c-0", "c-1", "c-2")))
+        assert acts.reported == []
+
+
+def test_a_claim_that_has_a_volume_by_now_keeps_its_storage_and_all_others() -> None:
+    with bootstrapped(*persistent()) as made:
+        acts = Acts(made, IMPROBABLE)
+        unbound = {"status": {"phase": "Pending"}}
+        made.api.objects.patch(CLAIMS, "default", "c-0", unbound, "merge", subresource="status")
+        with pytest.raises(Conflict, match="the claim c-1 has a volume by now"):
+            acts.act(ChangeStorage(names=("c-0", "c-1", "c-2")))
+        assert made.names(CLAIMS) == ["c-0", "c-1", "c-2"]
         assert acts.reported == []
 
 

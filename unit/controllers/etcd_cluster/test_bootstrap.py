@@ -127,6 +127,28 @@ def test_a_bootstrap_that_lost_all_claims_begins_again_and_reports_it(size: int)
         assert made.event_reasons().count("ClaimsLost") == 1
 
 
+SIZE = {"storage": {"volumeClaimTemplate": {"resources": {"requests": {"storage": "70Mi"}}}}}
+
+
+@pytest.mark.parametrize("written", ["persistentvolumeclaims", "replicasets"])
+def test_storage_may_be_corrected_until_a_claim_has_a_volume(written: str) -> None:
+    with bench() as made:
+        made.world.binds_claims = False
+        made.create(*persistent())
+        with dead_after(made, written, 3):
+            made.edit(IMPROBABLE, "c", {"spec": SIZE})
+        made.run_until(lambda: [size_of(made, name) for name in made.names(CLAIMS)] == ["70Mi"] * 3)
+        made.world.binds_claims = True
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+        assert [size_of(made, name) for name in made.names(CLAIMS)] == ["70Mi"] * 3
+        assert "ClaimsLost" not in made.event_reasons()
+
+
+def size_of(made: Bench, claim: str) -> str:
+    return str(made.get(CLAIMS, claim)["spec"]["resources"]["requests"]["storage"])
+
+
 @pytest.mark.parametrize("failed", [(0,), (0, 2), (0, 1, 2)])
 def test_pods_that_a_node_refuses_before_anybody_served_are_made_again(failed: tuple[int, ...]) -> None:
     with bench() as made:

@@ -216,6 +216,13 @@ class ConfirmClaimsLost:
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeStorage:
+    """Delete claims that, live, never had a volume, and the EtcdPeers of their initial members."""
+
+    names: tuple[str, ...]
+
+
 KindAction = (
     CreateMemberService
     | RestoreAction
@@ -225,6 +232,7 @@ KindAction = (
     | RecreatePod
     | ClearMissing
     | ConfirmClaimsLost
+    | ChangeStorage
 )
 """What is done for one kind of member only."""
 

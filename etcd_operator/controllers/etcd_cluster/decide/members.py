@@ -148,6 +148,7 @@ class PeerFacts:
     is_for_cleanup: bool = False  # its claim goes with it
     is_terminating: bool = False
     version: str = ""
+    has_other_storage: bool = False  # its claim would have another template now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

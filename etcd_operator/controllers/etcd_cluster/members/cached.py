@@ -53,7 +53,7 @@ class CachedMembers(Generic[Cluster]):
         caches = self.caches
         pods = self._pods(key, desired)
         peers = {
-            peer.metadata.name: peer_facts(peer)
+            peer.metadata.name: peer_facts(peer, desired.claim_template)
             for peer in caches.of_cluster(caches.peers, key)
             if peer.is_ours
             and (peer.metadata.controller_uid == desired.uid or _is_orphan(desired, peer.metadata))

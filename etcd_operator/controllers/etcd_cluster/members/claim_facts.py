@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer
+from etcd_operator.api.meta import RawObject
 from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION, INITIAL_MEMBERS_ANNOTATION, TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, PeerFacts, PodProblem
 from etcd_operator.kube.views import Claim, ReplicaSet
@@ -68,7 +69,7 @@ def _number(annotations: dict[str, str], name: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def peer_facts(peer: EtcdPeer) -> PeerFacts:
+def peer_facts(peer: EtcdPeer, claim_template: RawObject) -> PeerFacts:
     """What matters of a peer."""
     bootstrap = peer.spec.bootstrap
     alone = tuple(member.name for member in bootstrap.static.initial_cluster) == (peer.metadata.name,)
@@ -80,4 +81,5 @@ def peer_facts(peer: EtcdPeer) -> PeerFacts:
         is_for_cleanup=improbable.CLEANUP_FINALIZER in peer.metadata.finalizers,
         is_terminating=peer.metadata.is_deleting,
         version=peer.spec.version,
+        has_other_storage=peer.spec.storage.volume_claim_template != claim_template,
     )

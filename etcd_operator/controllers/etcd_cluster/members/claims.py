@@ -3,16 +3,21 @@
 Each claim is annotated by its UID, so that another one of its name is left alone.
 """
 
+from collections.abc import Iterable
+
 from etcd_operator.api import improbable
-from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION
+from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION, TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import AnnotateVoters, SetExistingOnly
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
+from etcd_operator.controllers.etcd_cluster.members.claim_facts import claim_facts
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
+from etcd_operator.errors import Conflict
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.formats import timestamp
 from etcd_operator.kube import resources
+from etcd_operator.kube.views import Claim
 
 Annotations = dict[str, str | None]
 """None removes one."""
@@ -92,3 +97,17 @@ def write_given_up(scope: Scope, claim: ClaimFacts) -> None:
 
 def _annotate(scope: Scope, claim: ClaimFacts, annotations: Annotations) -> None:
     scope.objects.annotate(resources.CLAIMS, claim, annotations)
+
+
+def delete_unbound(scope: Scope, names: Iterable[str]) -> None:
+    """Delete claims of the current bootstrap, if none of them has a volume. Raises Conflict if one has."""
+    objects = scope.objects
+    found = (objects.find(resources.CLAIMS, name, Claim) for name in names)
+    claims = [claim for claim in found if claim is not None and not claim.metadata.is_deleting]
+    for claim in claims:
+        if claim_facts(claim).is_bound:
+            raise Conflict(f"the claim {claim.metadata.name} has a volume by now: its storage is not changed")
+    for metadata in (claim.metadata for claim in claims):
+        if metadata.annotations.get(TOKEN_ANNOTATION) == scope.desired.token:
+            objects.remove(resources.CLAIMS, metadata, version=metadata.resource_version)
+            scope.report("PVCRemoved", f"removed PersistentVolumeClaim {metadata.name}, which had no volume")

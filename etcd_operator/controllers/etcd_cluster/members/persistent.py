@@ -13,6 +13,7 @@ from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.shared_keys import TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     AnnotateVoters,
+    ChangeStorage,
     ClearMissing,
     ConfirmClaimsLost,
     CreateMemberService,
@@ -168,8 +169,8 @@ class PersistentMembers:
                 self._set_existing_only(action.name)
             case AnnotateVoters():
                 claims.write_identity(self.scope, action)
-            case ConfirmClaimsLost():
-                self._confirm_claims_lost(action.names)
+            case ConfirmClaimsLost() | ChangeStorage():
+                self._begin_again(action)
             case RecreatePod():
                 self._recreate_pod(action.name)
             case ClearMissing():
@@ -219,6 +220,19 @@ class PersistentMembers:
                 raise Conflict(f"the claim {name} exists: its member is not created again")
         lost = f"the claims of {', '.join(names)} were lost before the cluster ID was recorded"
         self.scope.report("ClaimsLost", f"{lost}, with anything that was written: bootstrapping again")
+
+    def _begin_again(self, action: ConfirmClaimsLost | ChangeStorage) -> None:
+        if isinstance(action, ConfirmClaimsLost):
+            self._confirm_claims_lost(action.names)
+        else:
+            self._change_storage(action.names)
+
+    def _change_storage(self, names: tuple[str, ...]) -> None:
+        """The claims first: one that is being deleted gets no volume, so no member starts on it."""
+        claims.delete_unbound(self.scope, names)
+        for peer in filter(None, (self.scope.member(name).peer for name in names)):
+            if not peer.is_terminating:
+                self.scope.objects.remove(resources.PEERS, peer, propagation="Foreground")
 
     def _recreate_pod(self, name: str) -> None:
         """Recreate the pod that reports missing data, before that is believed.

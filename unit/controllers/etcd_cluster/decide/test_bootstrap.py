@@ -7,6 +7,7 @@ import pytest
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Bootstrapping,
+    ChangeStorage,
     ConfirmClaimsLost,
     CreateClientService,
     CreateMember,
@@ -340,6 +341,38 @@ def test_peers_whose_claims_are_all_lost_are_created_again(size: int) -> None:
     assert ending[1:] == tuple(drops[1:])
     gone = plan(without(state, *names)).actions
     assert [action.name for action in gone if isinstance(action, CreateMember)] == list(names)
+
+
+def _storage_corrected(**of_claims: bool) -> ClusterState:
+    """The spec has other storage than the peers, whose members have not run."""
+    state = bootstrapping(persistent())
+    for name in NAMES[PERSISTENT]:
+        outdated = peer(name, has_other_storage=True)
+        claimed = claim(name, **{"is_bound": False, **of_claims})
+        state = changed(state, name, peer=outdated, claim=claimed, pod=None, has_replica_set=True)
+    return state
+
+
+def test_storage_is_corrected_as_long_as_no_claim_has_a_volume() -> None:
+    state, names = _storage_corrected(), NAMES[PERSISTENT]
+    assert plan(state).actions == (ChangeStorage(names=names),)
+    assert plan(changed(state, "db-0", claim=None)).actions == (ChangeStorage(names=names),)
+    bound = plan(changed(state, "db-2", claim=claim("db-2", is_bound=True)))
+    assert not any(isinstance(action, ChangeStorage) for action in bound.actions)
+    lost = plan(changed(state, "db-2", claim=claim("db-2", is_lost=True, is_bound=False)))
+    assert not any(isinstance(action, ChangeStorage) for action in lost.actions)
+
+
+def test_members_with_other_storage_are_made_when_all_of_the_old_ones_are_gone() -> None:
+    """The claim of one that starts while another has a claim or a ReplicaSet would count as lost."""
+    state = _storage_corrected(is_terminating=True)
+    for name in NAMES[PERSISTENT]:
+        ending = peer(name, has_other_storage=True, is_terminating=True)
+        state = changed(state, name, peer=ending)
+    assert plan(without(state, "db-0")).actions == ()
+    assert plan(without(changed(state, "db-2", peer=None), "db-0", "db-1")).actions == ()
+    gone = plan(without(state, *NAMES[PERSISTENT])).actions
+    assert [a.name for a in gone if isinstance(a, CreateMember)] == list(NAMES[PERSISTENT])
 
 
 def test_a_claim_that_is_late_is_waited_for() -> None:

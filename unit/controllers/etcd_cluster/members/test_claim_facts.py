@@ -123,7 +123,7 @@ def test_the_phase_of_a_claim(phase: str, is_bound: bool, is_lost: bool) -> None
 def test_a_peer_has_an_existing_only_start_when_it_knows_only_itself_and_bootstraps_nothing(
     peer: EtcdPeer, is_existing_only: bool
 ) -> None:
-    assert peer_facts(peer).is_existing_only is is_existing_only
+    assert peer_facts(peer, {}).is_existing_only is is_existing_only
 
 
 def test_the_only_initial_member_of_a_small_cluster_has_no_existing_only_start() -> None:
@@ -133,7 +133,9 @@ def test_the_only_initial_member_of_a_small_cluster_has_no_existing_only_start()
         existing_only, spec=msgspec.structs.replace(existing_only.spec, bootstrap=bootstrap)
     )
 
-    assert peer_facts(initial_member) == PeerFacts(name="db-1", uid="uid-peer", version="3.6.16")
+    facts = PeerFacts(name="db-1", uid="uid-peer", version="3.6.16")
+    assert peer_facts(initial_member, PLAIN_PERSISTENT.claim_template) == facts
+    assert peer_facts(initial_member, {}) == replace(facts, has_other_storage=True)
 
 
 NAME = "c-1"

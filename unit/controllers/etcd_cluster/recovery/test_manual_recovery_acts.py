@@ -74,7 +74,7 @@ class Acts:
         return Member(
             name=name,
             pod=pod_facts(msgspec.convert(pod, Pod), now=datetime.now(UTC)),
-            peer=peer_facts(msgspec.convert(made.get(PEERS, name), improbable.EtcdPeer)),
+            peer=peer_facts(msgspec.convert(made.get(PEERS, name), improbable.EtcdPeer), {}),
             claim=claim_facts(msgspec.convert(made.get(CLAIMS, name), Claim)),
             answer=answer(name, LISTED, cluster_id="c0de"),
         )

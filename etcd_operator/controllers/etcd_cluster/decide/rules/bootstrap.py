@@ -17,6 +17,7 @@ import msgspec
 from etcd_operator.api.persisted import Bootstrap, repeated
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
+    ChangeStorage,
     ConfirmClaimsLost,
     DropPod,
     Plan,
@@ -74,7 +75,7 @@ def _record_cluster_id(state: ClusterState, bootstrap: Bootstrap) -> Plan | None
 
 
 def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
-    another = _another_version(state, bootstrap)
+    another = _another_version(state, bootstrap) or _another_storage(state)
     if another is not None:
         return another
     made = {member.name for member in state.members if state.kind.is_made(member)}
@@ -164,6 +165,34 @@ def _another_version(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
     return Plan.act(
         *actions, reason="Creating", message=f"bootstrapping with etcd {wanted}", requeue_after=BOOTSTRAP_POLL
     )
+
+
+def _another_storage(state: ClusterState) -> Plan | None:
+    """Make initial members anew if the spec's storage changes before any claim has a volume.
+
+    Nothing can be on them, and no member has run. New ones are made when all of the old ones are gone: beside
+    a claim on which a member may have run, one that is late would count as lost.
+    """
+    outdated = [member for member in state.members if _has_other_storage(member)]
+    claims = [member.claim for member in state.members if member.claim is not None]
+    if not outdated or any(claim.is_bound or claim.is_lost for claim in claims):
+        return None
+    names = tuple(member.name for member in outdated)
+    has_all_ended = all(member.peer is None or member.is_terminating for member in outdated)
+    actions = () if has_all_ended else (ChangeStorage(names=names),)
+    return Plan.act(
+        *actions,
+        reason="Creating",
+        message=f"spec.storage has changed, and no claim has a volume yet: creating {', '.join(names)} again",
+        requeue_after=BOOTSTRAP_POLL,
+    )
+
+
+def _has_other_storage(member: Member) -> bool:
+    """Whether it has the former storage, or is what is left of that."""
+    if member.peer is not None:
+        return member.peer.has_other_storage
+    return member.claim is not None and member.claim.is_terminating
 
 
 def _await_quorum(state: ClusterState, bootstrap: Bootstrap, poll: float) -> Plan:
