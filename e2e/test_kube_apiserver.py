@@ -2,15 +2,17 @@
 
 import json
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from e2e.support.apiserver import ApiServer, api_server, controllers, dialled
+from e2e.support.apiserver import ApiServer, Requests, api_server, controllers, dialled
 from e2e.support.backups import OF_ONE_CLUSTER, await_backup
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import ephemeral, persistent
+from e2e.support.intervals import Interval
 from e2e.support.members import Members
-from e2e.support.resizing import kind_of
+from e2e.support.resizing import kind_of, members_of, settle
 from e2e.support.space import Space
 from e2e.support.waiting import LONG, answered, wait_until
 from e2e.test_backups import CLAIM, ON_CLAIM, backup, wait_phase
@@ -18,6 +20,20 @@ from e2e.test_quorum_lost import NAME, await_recovered, names
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
+
+GAP_SECONDS = 1.0
+LOST_SECONDS = 6.0
+
+IN_FLIGHT = (
+    "raft proposal dropped",  # the leader's answer while leadership moves
+    "etcdserver: request timed out",  # that of a follower, 7 s later
+    "raft: stopped",  # that of a member that is removed: etcd ends it within a second
+    "error reading from server: EOF",
+)
+"""What etcd answers to a write that is under way in the 10 ms in which leadership or membership changes."""
+
+MOST_IN_FLIGHT = 2
+"""Of about 1,100 writes; one in every second run was seen."""
 
 RESTORE = "etcd.improbable.io/restore"
 
@@ -61,6 +77,39 @@ def test_a_kube_apiserver_relists_after_its_etcd_was_restored_in_place(space: Sp
         api_server(endpoint, tmp_path, space.testbed.environment()) as server,
     ):
         assert_relists(server, save, restore)
+    assert_consistent(space, document)
+
+
+def test_no_request_of_a_kube_apiserver_fails_while_its_etcd_grows_is_upgraded_and_shrinks(
+    space: Space, tmp_path: Path
+) -> None:
+    document = space.settled(ephemeral(version="3.5.34"))
+    address = space.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
+    with api_server(f"{address}:2379", tmp_path, space.testbed.environment()) as server:
+        with Requests(server) as client:
+            for change in ({"size": 5}, {"version": "3.5.35"}, {"size": 3}):
+                began = time.monotonic()
+                client.go_on()
+                document = {**document, "spec": {**document["spec"], **change}}
+                space.kubectl.apply(document)
+                settle(space, document)
+                client.go_on()
+                during = Interval(began, time.monotonic())
+                gap = client.longest_gap(during)
+                print(f"{change}: {during.length:.1f} s, longest gap {gap:.2f} s, {client.done()} requests")
+                assert gap <= GAP_SECONDS, f"{gap:.2f} s without a request during {change}"
+        failed = [each for each in client.failures if not any(reason in each for reason in IN_FLIGHT)]
+        assert not failed, failed
+        assert len(client.failures) <= MOST_IN_FLIGHT, client.failures
+        with Requests(server) as client:
+            client.go_on()
+            began = time.monotonic()
+            space.kubectl("delete", "pod", *members_of(space, document)[:2], "--now", "--wait=false")
+            await_recovered(space, document, 5, 6, 7)
+            client.go_on()
+            gap = client.longest_gap(Interval(began, time.monotonic()))
+            print(f"quorum lost: longest gap {gap:.2f} s, failed: {client.failures}"[:2000])
+        assert gap <= LOST_SECONDS, f"{gap:.1f} s without a request after the loss of a quorum"
     assert_consistent(space, document)
 
 

@@ -8,12 +8,19 @@ import socket
 import socketserver
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import urllib3
+
+from e2e.support.intervals import Interval, longest_gap
+from e2e.support.pace import Paced
 from e2e.support.ports import free_port
 from e2e.support.space import Space
 from e2e.support.waiting import LONG, wait_until
@@ -23,6 +30,12 @@ from localcluster.kubectl import Kubectl
 from localcluster.paths import Cache
 
 _USER = "administrator"
+
+REQUEST_SECONDS = 0.05
+"""Between two requests."""
+
+REQUEST_WITHIN = 30.0
+"""Seconds after which a request has failed; a kube-apiserver itself ends one after 34 s."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +81,73 @@ def api_server(endpoint: str, folder: Path, environment: Mapping[str, str]) -> I
         server = ApiServer(folder, process, environment)
         wait_until(server.kubectl.is_ready, lambda: f"a kube-apiserver is ready: {server.log[-2000:]}")
         yield server
+
+
+class Requests:
+    """Creates ConfigMaps at a steady pace, without retries, in a `with`.
+
+    None waits for the one before, as those of many clients.
+    """
+
+    def __init__(self, server: ApiServer) -> None:
+        self._address = _config_maps_of(server)
+        authority = str(server.folder / "certificates" / "apiserver.crt")  # it signs itself
+        at_once = int(REQUEST_WITHIN / REQUEST_SECONDS)
+        self._pool = urllib3.PoolManager(
+            ca_certs=authority, retries=False, timeout=REQUEST_WITHIN, maxsize=at_once
+        )
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="request")
+        self._pace = Paced(self._begin, interval=REQUEST_SECONDS, name="requests to a kube-apiserver")
+        self._acknowledged: list[float] = []
+        self.failures: list[str] = []
+
+    def __enter__(self) -> "Requests":
+        self._pace.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pace.stop()
+        self._threads.shutdown()
+        self._pool.clear()
+
+    def go_on(self, number: int = 20) -> None:
+        """Wait until so many more have been acknowledged."""
+        wanted = len(self._acknowledged) + number
+        wait_until(lambda: len(self._acknowledged) >= wanted, f"{number} more requests are acknowledged")
+
+    def done(self) -> int:
+        """How many were acknowledged."""
+        return len(self._acknowledged)
+
+    def longest_gap(self, within: Interval) -> float:
+        """The longest time without an acknowledgement, in seconds."""
+        return longest_gap(list(self._acknowledged), within)
+
+    def _begin(self) -> None:
+        self._threads.submit(self._create)
+
+    def _create(self) -> None:
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "n"}}
+        began = time.monotonic()
+        try:
+            reply = self._pool.request(
+                "POST", self._address, json=body, headers={"Authorization": f"Bearer {_USER}"}
+            )
+            failure = "" if reply.status == 201 else f"{reply.status}: {reply.data[:300]!r}"
+        except urllib3.exceptions.HTTPError as error:
+            failure = str(error)
+        ended = time.monotonic()
+        if failure:
+            at = datetime.now(UTC).isoformat(timespec="milliseconds")
+            self.failures.append(f"{at}, after {ended - began:.2f} s: {failure}")
+        else:
+            self._acknowledged.append(ended)
+
+
+def _config_maps_of(server: ApiServer) -> str:
+    """Where its ConfigMaps are created."""
+    config = json.loads((server.folder / "kubeconfig").read_text())
+    return f"{config['clusters'][0]['cluster']['server']}/api/v1/namespaces/default/configmaps"
 
 
 @contextmanager
