@@ -155,7 +155,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         writes=writes,
         answered=answered,
         readings=readings,
-        members=EphemeralMembers,
+        members=partial(EphemeralMembers, image=wiring.own_image),
         owns_pod=ephemeral.owns_pod,
         conflicting_cluster=_conflicting_cluster(other, or_equal=True),
         all_clusters=(caches.clusters, other.clusters),

@@ -223,6 +223,8 @@ class Etcds(Launcher):
         version = running.image.rpartition(":v")[2]
         if version in self.broken_versions:
             raise StartRefused("it crashes")
+        if "etcd-operator" in running.image:
+            raise StartRefused("stat /usr/local/bin/etcd: no such file or directory")
         directory = self._directory(running, options["data-dir"])
         cluster, member = self.start(
             options, directory=directory, address=f"{running.ip}:2379", version=version

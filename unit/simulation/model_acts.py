@@ -54,6 +54,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     RecoveryAction,
     ReopenClients,
     RestoreAction,
+    StartSurvivor,
     TrySeedExistingOnly,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -69,6 +70,7 @@ from unit.simulation.model_recovery import (
     confirm_claims_lost,
     confirm_nothing_left,
     hand_over,
+    start_survivor,
 )
 
 
@@ -80,7 +82,7 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
     match action:
         case Remember():
             return _remember(world, world.resource, state, action)
-        case CreateClientService() | CreateMemberService() | KeepBudget() | RestoreLabels():
+        case CreateClientService() | CreateMemberService() | StartSurvivor() | KeepBudget() | RestoreLabels():
             return _make(world, state, action)
         case CreateMember():
             return _create_member(world, world.resource, state, action)
@@ -146,7 +148,7 @@ def _recover(
 def _make(
     world: World,
     state: ClusterState,
-    action: CreateClientService | CreateMemberService | KeepBudget | RestoreLabels,
+    action: CreateClientService | CreateMemberService | StartSurvivor | KeepBudget | RestoreLabels,
 ) -> set[str]:
     uid = state.desired.uid
     match action:
@@ -158,6 +160,9 @@ def _make(
                 world.selected_token = world.services["db"] = state.desired.token
         case CreateMemberService():
             world.services.setdefault(action.name, uid)
+        case StartSurvivor():
+            start_survivor(world, state, action.name)
+            return {"pods"}
         case KeepBudget():
             world.budget = action.min_available
             return {"budget"}

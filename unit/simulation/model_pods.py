@@ -52,6 +52,7 @@ class Pod:
     is_unmounted: its volume is missing in this pod, and its etcd finds an empty directory.
     cannot_restore: a seed whose volume has data of an earlier pod, which no snapshot is restored over.
     cannot_fetch: a seed whose backup is not there as it was chosen. fetched: the backup that it has.
+    has_etcd: its image is etcd's, and not that of the operator.
     has_reader: its data is read where it answers nobody. serves: the condition of its readiness gate.
     """
 
@@ -73,6 +74,7 @@ class Pod:
     cannot_fetch: bool = False
     cannot_restore: bool = False
     is_routed: bool = True
+    has_etcd: bool = True
     has_reader: bool = False
     serves: bool | None = None
     is_finished: bool = False
@@ -154,6 +156,10 @@ class Pods(Sources):
         if process is not None and process.version != pod.version:
             self.kill(name)
         if process is not None or (self.is_persistent and not self._is_usable(name)):
+            return
+        if not pod.has_etcd:
+            problem = PodProblem(reason="CrashLoopBackOff", message="/usr/local/bin/etcd: no such file")
+            self.pods[name] = replace(pod, is_running=False, problem=problem)
             return
         if pod.version in UNPULLABLE or (name in self.unpullable and pod.pulled != pod.version):
             problem = PodProblem(reason="ErrImagePull", message="no such image")

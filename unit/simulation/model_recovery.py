@@ -76,7 +76,7 @@ def hand_over(
         case RetireMember():
             assert_serves(world, state, action.seed, 0)
             if action.keeps_data:
-                _keep_clients_from(world, state, action.name)
+                _stop_survivor(world, state, action.name)
                 return {"pods"}
             _retire(world, state, action.name)
             return set()
@@ -121,9 +121,15 @@ def observed_pod(world: World, state: ClusterState, name: str) -> Pod:
     return pod
 
 
-def _keep_clients_from(world: World, state: ClusterState, name: str) -> None:
+def _stop_survivor(world: World, state: ClusterState, name: str) -> None:
     if name in world.pods and state.by_name[name].pod is not None:
-        world.pods[name] = replace(observed_pod(world, state, name), is_routed=False)
+        world.pods[name] = replace(observed_pod(world, state, name), is_routed=False, has_etcd=False)
+        world.kill(name)
+
+
+def start_survivor(world: World, state: ClusterState, name: str) -> None:
+    """Its container gets the image of etcd back."""
+    world.pods[name] = replace(observed_pod(world, state, name), has_etcd=True)
 
 
 def _retire(world: World, state: ClusterState, name: str) -> None:

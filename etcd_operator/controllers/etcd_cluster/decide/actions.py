@@ -14,6 +14,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     OnMember,
     RecoveryAction,
     RestoreAction,
+    StartSurvivor,
 )
 
 
@@ -227,6 +228,7 @@ KindAction = (
     CreateMemberService
     | RestoreAction
     | DropPod
+    | StartSurvivor
     | SetExistingOnly
     | AnnotateVoters
     | RecreatePod

@@ -1,29 +1,36 @@
 """The objects of an ephemeral member: a pod and a Service of its own."""
 
 import posixpath
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import structlog
 
 from etcd_operator.api import coreos
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMemberService, DropPod, ReplaceMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RetireMember
+from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RetireMember, StartSurvivor
 from etcd_operator.controllers.etcd_cluster.manifests import seed, survivor_reader
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR, MOUNT_PATH, member_service
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnAction, Scope
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
 from etcd_operator.controllers.shared.manifests.security import security
-from etcd_operator.errors import Conflict
+from etcd_operator.errors import Conflict, NotLeading, OperatorError
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
 from etcd_operator.kube.views import Pod, Written
 
+log = structlog.get_logger()
+
 
 @dataclass(frozen=True)
 class EphemeralMembers:
-    """See `members.protocol.Members`."""
+    """See `members.protocol.Members`. image: the operator's own; may raise, see `OwnImage`."""
 
     scope: Scope
+    image: Callable[[], str]
 
     storage = resources.PODS  # data is in the pod
 
@@ -76,13 +83,36 @@ class EphemeralMembers:
 
     def keep_clients_from(self, name: str) -> None:
         """By that label: a pod on a node that is not connected runs on, however it is deleted."""
-        if self.scope.recovery.is_automatic:
-            self._unroute(name)
-
-    def _unroute(self, name: str) -> None:
         pod = self.scope.member(name).pod
-        if pod is not None and pod.is_routed:
+        if self.scope.recovery.is_automatic and pod is not None and pod.is_routed:
             self.scope.objects.label(resources.PODS, pod, {coreos.APP_LABEL: None})
+
+    def _stop(self, name: str) -> None:
+        """Keep the pod, but neither its etcd nor its clients.
+
+        A Service does not end connections, and on them a member without a quorum answers nothing. The kubelet
+        ends etcd if its container gets an image that has no etcd: the operator's own, which admission
+        policies know from the seed. If the change is refused, the pod is deleted: clients would wait on it
+        until another member has its data.
+        """
+        pod = self.scope.member(name).pod
+        if pod is None or pod.is_terminating:
+            return
+        try:
+            unrouted = {"labels": {coreos.APP_LABEL: None}}
+            self._run(pod, self.image(), unrouted)
+        except (Conflict, NotLeading):
+            raise
+        except OperatorError as error:
+            log.warning("survivor_not_kept", pod=name, error=str(error))
+            self.remove(name, f", which could not be kept ({error})")
+        else:
+            self.scope.report("SurvivorKept", f"stopped etcd in {name}: its data is kept for a while")
+
+    def _run(self, pod: PodFacts, image: str, metadata: RawObject) -> None:
+        containers = [{"name": ETCD_CONTAINER, "image": image}]
+        change: RawObject = {"metadata": metadata, "spec": {"containers": containers}}
+        self.scope.objects.merge(resources.PODS, pod, change, kind=PatchKind.STRATEGIC)
 
     def reader(self, name: str, *, number: int, image: str) -> RawObject:
         """With the security context of etcd."""
@@ -95,13 +125,13 @@ class EphemeralMembers:
         )
 
     def act(self, action: OwnAction) -> None:
-        """Create a member's Service, or remove a pod that has failed for good: the one that was seen.
-
-        Of one whose data is kept, the Service for clients, and the budget, select the pod no more.
-        """
+        """All that is done for this kind of member only; pods are changed only if they are what was seen."""
         match action:
             case RetireMember():
-                self._unroute(action.name)
+                self._stop(action.name)
+            case StartSurvivor():
+                kept = self.scope.pod(action.name)
+                self._run(kept, self.scope.desired.at(kept.version).image, {})
             case CreateMemberService():
                 body = member_service(self.scope.desired, action.name)
                 self.scope.create(resources.SERVICES, body, "ServiceCreated")

@@ -33,6 +33,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     FillSeed,
     ReopenClients,
     RetireMember,
+    StartSurvivor,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
 from etcd_operator.controllers.etcd_cluster.manifests import persistent, survivor_reader
@@ -188,8 +189,8 @@ class PersistentMembers:
                 | ReopenClients()
             ):
                 Restoring(self.scope, image=self.image, repository=self.repository).act(action)
-            case DropPod() | CreateMemberService():
-                raise TypeError(f"{action}: its ReplicaSet replaces a failed pod, and it has no Service")
+            case DropPod() | CreateMemberService() | StartSurvivor():
+                raise TypeError(f"{action}: its ReplicaSet replaces its pod, and it has no Service")
             case _:
                 assert_never(action)
 

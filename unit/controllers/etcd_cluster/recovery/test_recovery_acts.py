@@ -35,7 +35,7 @@ from unit.passes.bodies import COREOS, ephemeral
 from unit.passes.harness import objects_of
 from unit.passes.quorum_losses import lose
 from unit.passes.recoverers import recoverer
-from unit.passes.tools import readers_of
+from unit.passes.tools import OWN_IMAGE, readers_of
 
 OLD, NEW = "c0de", "feed"
 RECOVERY = Recovery(
@@ -91,7 +91,9 @@ class Acts:
             lambda pod, why: self.refused.append((pod.uid, why)),
             lambda *_: self.has_lasted,
         )
-        self._recoverer = recoverer(scope, EphemeralMembers(scope), dialect, channels, readers)
+        self._recoverer = recoverer(
+            scope, EphemeralMembers(scope, lambda: OWN_IMAGE), dialect, channels, readers
+        )
 
     def confirm(self, *gone: str, backup: int = 0, silent: tuple[str, ...] = ()) -> None:
         left = {name: uid for name, uid in self.uids.items() if name not in (*gone, *silent)}

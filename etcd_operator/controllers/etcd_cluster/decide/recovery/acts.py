@@ -121,12 +121,16 @@ class RetireMember(OnMember):
     """Delete what is left of a member of the old cluster (ephemeral: pod and service; persistent: peer
     and claim), if the seed serves, live.
 
-    keeps_data: of an ephemeral member, only keep clients from it; annotate the claim of a persistent one as
-    given up, and leave it to a person.
+    keeps_data: of an ephemeral member, only end its etcd and keep clients from it; annotate the claim of a
+    persistent one as given up, and leave it to a person.
     """
 
     seed: str
     keeps_data: bool = False
+
+
+class StartSurvivor(OnMember):
+    """Let the etcd of an ephemeral member whose data was kept run again."""
 
 
 class OpenSeed(OnMember):

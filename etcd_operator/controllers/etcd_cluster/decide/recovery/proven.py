@@ -18,6 +18,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
     ConfirmNothingLeft,
     DropUnassigned,
+    StartSurvivor,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import is_recent, without_request
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
@@ -109,6 +110,7 @@ def _without_members(state: ClusterState) -> Plan:
     )
     return Plan.act(
         ConfirmNothingLeft(message=message, kept=found.survivor),
+        StartSurvivor(name=found.survivor),
         Remember(persisted=begun_again(state, found)),
         reason="QuorumLost",
         message=message,

@@ -11,7 +11,11 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import DeleteMember, 
 from etcd_operator.controllers.etcd_cluster.decide.observation import authoritative, of_one_history
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.readiness import routes
-from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ConfirmLoss, ConfirmNothingLeft
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
+    ConfirmLoss,
+    ConfirmNothingLeft,
+    StartSurvivor,
+)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import missing
@@ -100,9 +104,10 @@ def test_if_the_seed_is_lost_before_that_the_recovery_begins_again_and_says_what
     state = seed_lost()
     made = plan(state)
 
-    proof, remember = made.actions
+    proof, started, remember = made.actions
     assert isinstance(proof, ConfirmNothingLeft)
     assert proof.kept == "db-0002"
+    assert started == StartSurvivor(name="db-0002"), "its etcd was ended"
     assert isinstance(remember, Remember)
     assert remember.persisted.is_recovering
     assert (remember.persisted.cluster_id, recorded(made).former) == (CLUSTER_ID, (NEW_ID,))
