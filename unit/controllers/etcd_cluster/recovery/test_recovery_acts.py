@@ -242,6 +242,18 @@ def test_a_seed_that_does_not_serve_alone_what_was_saved_replaces_nobody(
     assert (made.names(PODS), made.get(PODS, "c-0002")) == (pods, before)
 
 
+def test_the_source_is_kept_without_the_label_by_which_clients_reach_it(
+    made: Bench, channels: Channels
+) -> None:
+    acts = Acts(made, channels, FOREIGN)
+    etcd = made.etcd.etcd
+    with etcd.changed:
+        etcd.members[:] = [each for each in etcd.members if each.name == "c-0002"]
+    acts.act(RetireMember(name="c-0000", seed="c-0002", keeps_data=True))
+    kept = made.get(PODS, "c-0000")["metadata"]
+    assert ("app" in kept["labels"], "deletionTimestamp" in kept) == (False, False)
+
+
 def test_a_pod_that_has_taken_the_seeds_name_is_not_edited(made: Bench, channels: Channels) -> None:
     acts = Acts(made, channels, RECOVERY)
     pod = made.get(PODS, "c-0002")
