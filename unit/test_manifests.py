@@ -18,6 +18,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.improbable import Improbabl
 from etcd_operator.controllers.etcd_restore.decide.spec import problem as restore_problem
 from etcd_operator.controllers.shared.decide.backup_spec import problem
 from etcd_operator.controllers.shared.decide.clusters import Defaults
+from etcd_operator.decoding import read
 from etcd_operator.kube import own_pod
 from etcd_operator.kube.holder_pod import NODE_LEASES
 from etcd_operator.process import health
@@ -230,9 +231,11 @@ def test_the_examples_have_the_names_of_the_walkthroughs() -> None:
 def test_an_example_asks_for_three_members_and_has_no_problem(path: Path) -> None:
     document = yaml.safe_load(path.read_text())
     if document["apiVersion"] == coreos.API_VERSION:
-        desired = CoreosDialect(DEFAULTS).desired(msgspec.convert(document, coreos.EtcdCluster))
+        desired = CoreosDialect(DEFAULTS).desired(read(msgspec.json.encode(document), coreos.EtcdCluster))
     else:
-        desired = ImprobableDialect(DEFAULTS).desired(msgspec.convert(document, improbable.EtcdCluster))
+        desired = ImprobableDialect(DEFAULTS).desired(
+            read(msgspec.json.encode(document), improbable.EtcdCluster)
+        )
     assert desired.problem == ""
     assert desired.size == 3
     assert wanted(document.get("spec", {}).get("backup")).problem == ""
@@ -273,7 +276,9 @@ def test_the_example_of_a_restore_is_valid() -> None:
 def test_the_oldest_form_means_the_same_as_its_successor() -> None:
     dialect = CoreosDialect(DEFAULTS)
     oldest, later = (
-        dialect.desired(msgspec.convert(yaml.safe_load((EXAMPLES / name).read_text()), coreos.EtcdCluster))
+        dialect.desired(
+            read(msgspec.json.encode(yaml.safe_load((EXAMPLES / name).read_text())), coreos.EtcdCluster)
+        )
         for name in ("oldest/example-etcd-cluster.yaml", "example-etcd-cluster.yaml")
     )
     assert oldest == later

@@ -18,6 +18,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
 from etcd_operator.controllers.shared.decide.clusters import Defaults
+from etcd_operator.decoding import read
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
 from etcd_operator.settings import DEFAULT_ETCD_REPOSITORY, DEFAULT_ETCD_VERSION
@@ -112,4 +113,4 @@ def _claim(peer: improbable.EtcdPeer) -> Document:
 
 def _stored(document: Document, namespace: str, kind: Any) -> Any:
     metadata = {**document["metadata"], "namespace": namespace, "uid": "floor"}
-    return msgspec.convert({**document, "metadata": metadata}, kind)
+    return read(msgspec.json.encode({**document, "metadata": metadata}), kind)
