@@ -22,7 +22,8 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 GAP_SECONDS = 1.0
-LOST_SECONDS = 6.0
+RECONNECT_SECONDS = 2.0
+"""A dial is refused while the Service still has the survivor, and gRPC tries again after one second."""
 
 IN_FLIGHT = (
     "raft proposal dropped",  # the leader's answer while leadership moves
@@ -103,13 +104,17 @@ def test_no_request_of_a_kube_apiserver_fails_while_its_etcd_grows_is_upgraded_a
         assert len(client.failures) <= MOST_IN_FLIGHT, client.failures
         with Requests(server) as client:
             client.go_on()
-            began = time.monotonic()
+            before, began = space.status(document)["clusterID"], time.monotonic()
             space.kubectl("delete", "pod", *members_of(space, document)[:2], "--now", "--wait=false")
+            space.wait_for(document, lambda: space.status(document)["clusterID"] != before, "it is recovered")
+            recovered = time.monotonic() - began
             await_recovered(space, document, 5, 6, 7)
             client.go_on()
             gap = client.longest_gap(Interval(began, time.monotonic()))
-            print(f"quorum lost: longest gap {gap:.2f} s, failed: {client.failures}"[:2000])
-        assert gap <= LOST_SECONDS, f"{gap:.1f} s without a request after the loss of a quorum"
+            print(f"quorum lost: recovered after {recovered:.2f} s, longest gap {gap:.2f} s")
+        assert gap <= recovered + RECONNECT_SECONDS, (
+            f"{gap:.1f} s without a request, {recovered:.1f} s without etcd"
+        )
     assert_consistent(space, document)
 
 
