@@ -82,11 +82,15 @@ class World:
             self.idle()
 
     def _is_at_rest(self) -> bool:
-        """No key is due, waits for a worker or is in work: what time has brought has been done."""
+        """No key is due, waits for a worker or is in work: what time has brought has been done.
+
+        Each is looked for in the order in which a key goes through them, so that none is missed between two.
+        """
         delay, gauges, now = self.controller._delay, self.metrics.gauges, self.clock.monotonic()
-        is_asleep = delay._changed in list(self.clock._waiting)
-        is_due = any(when <= now for when, _ in list(delay._ticket_of.values()))
-        return is_asleep and not is_due and not gauges.depth and not gauges.in_flight
+        if any(when <= now for when, _ in list(delay._ticket_of.values())):
+            return False
+        is_asleep = delay._changed in list(self.clock._waiting)  # and hands over no key that was due
+        return is_asleep and not gauges.depth and not gauges.in_flight
 
     def times(self, key: Key = A) -> list[float]:
         return [when for who, when in self.passes if who == key]

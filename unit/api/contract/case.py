@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from etcd_operator.api.cluster_spec import MOST_MEMBERS
-
 Manifest = dict[str, Any]
+MOST_MEMBERS = 100  # as in `cluster_spec`: hack/generate-bad-input runs without packages
 PERSISTENT: Manifest = {
     "apiVersion": "etcd.improbable.io/v1alpha1",
     "kind": "EtcdCluster",
