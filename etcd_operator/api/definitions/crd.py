@@ -57,7 +57,8 @@ def _peer() -> Manifest:
     return _definition(
         improbable.API_VERSION,
         "EtcdPeer",
-        _finished(schema, validations.PEER),
+        # A spec is a copy of parts of a stored cluster, which may exceed a limit that was introduced later.
+        _finished(schema, validations.PEER, limited=("status",)),
         _column("Cluster", ".spec.clusterName"),
         _column("Version", ".status.serverVersion"),
         _column("Member ID", ".status.memberID", priority=1),
@@ -162,14 +163,17 @@ def _object(kind: type, spec: type, status: type) -> Schema:
     return {"type": "object", "properties": parts, "description": described(kind)}
 
 
-def _finished(schema: Schema, checks: Iterable[Validation]) -> Schema:
+def _finished(
+    schema: Schema, checks: Iterable[Validation], *, limited: Iterable[str] = ("spec", "status")
+) -> Schema:
+    """With limits and rules. limited: the parts in which every text, list and map gets a limit."""
     by_type = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
     at(schema, "status.conditions").update(by_type)
     for path in fields(schema):
         for end, bound in BOUNDS.items():
             if path.endswith(f".{end}") or path == end:
                 at(schema, path).update(bound)
-    for part in ("spec", "status"):
+    for part in limited:
         limit(at(schema, part))
     for rule in checks:
         at(schema, rule.at).setdefault("x-kubernetes-validations", []).append(rule.rendered())
