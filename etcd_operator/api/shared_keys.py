@@ -24,6 +24,9 @@ TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
 
 Also a label of pods, which Services select by."""
 
+STOPPED_ANNOTATION = f"{GROUP}/stopped"
+"""`"true"` on the pod of an ephemeral member whose etcd was ended, and whose data is kept (decision 038)."""
+
 INITIAL_MEMBERS_ANNOTATION = f"{GROUP}/initial-members"
 GIVEN_UP_ANNOTATION = f"{GROUP}/given-up-by"
 """On the claim of a given-up member: the name of the recovery. Only a person deletes the claim."""

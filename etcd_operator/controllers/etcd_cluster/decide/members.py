@@ -88,6 +88,7 @@ class PodFacts:
     is_routed: bool = True  # the Service for clients selects it
     problem: PodProblem | None = None
     version: str = ""  # of etcd, the one in an ephemeral member's pod
+    is_stopped: bool = False  # its etcd was ended, and its data is kept
     reader: ReaderFacts | None = None  # the last one that was added to it
 
 

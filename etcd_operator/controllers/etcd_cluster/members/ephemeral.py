@@ -8,6 +8,7 @@ import structlog
 
 from etcd_operator.api import coreos
 from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.shared_keys import STOPPED_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMemberService, DropPod, ReplaceMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts
@@ -17,7 +18,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR,
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnAction, Scope
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
 from etcd_operator.controllers.shared.manifests.security import security
-from etcd_operator.errors import Conflict, NotLeading, OperatorError
+from etcd_operator.errors import Conflict, TerminalError
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
 from etcd_operator.kube.views import Pod, Written
@@ -92,20 +93,17 @@ class EphemeralMembers:
 
         A Service does not end connections, and on them a member without a quorum answers nothing. The kubelet
         ends etcd if its container gets an image that has no etcd: the operator's own, which admission
-        policies know from the seed. If the change is refused, the pod is deleted: clients would wait on it
-        until another member has its data.
+        policies know from the seed. If they refuse the change, etcd runs on, and clients may wait on it until
+        another member has its data.
         """
         pod = self.scope.member(name).pod
         if pod is None or pod.is_terminating:
             return
+        metadata = {"labels": {coreos.APP_LABEL: None}, "annotations": {STOPPED_ANNOTATION: "true"}}
         try:
-            unrouted = {"labels": {coreos.APP_LABEL: None}}
-            self._run(pod, self.image(), unrouted)
-        except (Conflict, NotLeading):
-            raise
-        except OperatorError as error:
-            log.warning("survivor_not_kept", pod=name, error=str(error))
-            self.remove(name, f", which could not be kept ({error})")
+            self._run(pod, self.image(), metadata)
+        except TerminalError as error:
+            log.warning("survivor_not_stopped", pod=name, error=str(error))
         else:
             self.scope.report("SurvivorKept", f"stopped etcd in {name}: its data is kept for a while")
 
@@ -131,7 +129,8 @@ class EphemeralMembers:
                 self._stop(action.name)
             case StartSurvivor():
                 kept = self.scope.pod(action.name)
-                self._run(kept, self.scope.desired.at(kept.version).image, {})
+                metadata = {"annotations": {STOPPED_ANNOTATION: None}}
+                self._run(kept, self.scope.desired.at(kept.version).image, metadata)
             case CreateMemberService():
                 body = member_service(self.scope.desired, action.name)
                 self.scope.create(resources.SERVICES, body, "ServiceCreated")

@@ -243,13 +243,16 @@ def _hand_over(state: ClusterState, recovery: Recovery, seed: Member) -> Plan:
         bootstrap=Bootstrap(members=(recovery.seed,), token=recovery.token, version=recovery.version),
         recovery=final,
     )
-    last: list[Action] = [OpenSeed(name=recovery.seed), Remember(persisted=persisted)]
+    retired = [RetireMember(name=m.name, seed=recovery.seed, keeps_data=m.name in kept) for m in left]
+    last: list[Action] = [*retired, OpenSeed(name=recovery.seed), Remember(persisted=persisted)]
     if state.kind.opens_seed_last:
-        last.reverse()  # if this operator dies in between, the next pass opens it (`decide.readiness`)
+        # If this operator dies in between, the next pass opens the seed (`decide.readiness`). The survivor is
+        # stopped when it is needed only if the seed and all other members are lost.
+        given_up, survivor = _parted(retired)
+        last = [*given_up, Remember(persisted=persisted), *survivor, OpenSeed(name=recovery.seed)]
     return Plan.act(
         *before,
         SetSeedExistingOnly(name=recovery.seed, revision=least_revision(final)),
-        *(RetireMember(name=m.name, seed=recovery.seed, keeps_data=m.name in kept) for m in left),
         *last,
         reason=reason_of(recovery, is_done=True),
         message=(
@@ -258,6 +261,11 @@ def _hand_over(state: ClusterState, recovery: Recovery, seed: Member) -> Plan:
         ),
         requeue_after=SEED_POLL,
     )
+
+
+def _parted(retired: list[RetireMember]) -> tuple[list[RetireMember], list[RetireMember]]:
+    """Those whose data is given up, and those whose data is kept."""
+    return [each for each in retired if not each.keeps_data], [each for each in retired if each.keeps_data]
 
 
 def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> set[str]:

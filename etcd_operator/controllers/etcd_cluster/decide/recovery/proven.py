@@ -63,6 +63,9 @@ def begin(state: ClusterState, left: Left) -> Plan:
     if not left.remaining:
         return _without_members(state)
     survivor = best(state, left.able)
+    unassigned = [member for member in left.remaining.values() if _is_unassigned(member)]
+    if kept_survivor(state) is not None and len(unassigned) == len(left.remaining):
+        return _drop_unassigned(unassigned)
     if survivor is None:
         return _without_responders(left)
     chosen = newer_than(state, survivor)
@@ -173,17 +176,22 @@ def _wait_for_seeds(found: list[Member], instead: str) -> Plan:
     """Seeds that may have fetched what nobody else has: a person gives them up, or they have no node."""
     seeds = ", ".join(member.name for member in found)
     if all(_is_unassigned(member) for member in found):
-        return Plan.act(
-            *(DropUnassigned(name=member.name) for member in found),
-            reason="QuorumLost",
-            message=f"the survivor is lost, and {seeds} has no node, so it has no data: it is given up",
-            requeue_after=SEED_POLL,
-        )
+        return _drop_unassigned(found)
     # The kubelet may not have reported that yet, for long if its node is cut off.
     return held(
         "QuorumLost",
         f"the survivor is lost, and {seeds} may have fetched its data: waiting for {seeds}; delete its pod "
         f"to give up that data and {instead}",
+    )
+
+
+def _drop_unassigned(found: list[Member]) -> Plan:
+    names = ", ".join(member.name for member in found)
+    return Plan.act(
+        *(DropUnassigned(name=member.name) for member in found),
+        reason="QuorumLost",
+        message=f"no quorum can return, and {names} has no node, so it has no data: it is given up",
+        requeue_after=SEED_POLL,
     )
 
 

@@ -41,12 +41,16 @@ def _listed(state: ClusterState, responder: Member, *, is_learner: bool) -> tupl
 
 @fact
 def kept_survivor(state: ClusterState) -> Member | None:
-    """The source of the last recovery, as long as its pod is kept (docs/decisions/038).
+    """The source of a recovery that has ended, as long as its pod is kept (docs/decisions/038).
 
-    Its data is older than that of any member. Its etcd has no quorum, so it acknowledges nothing.
+    Its data is older than that of any member. It acknowledges nothing: it has no quorum, or was stopped.
     """
     recovery = state.persisted.recovery
-    if recovery is None or not recovery.replaces_cluster or not state.kind.can_prove_loss:
+    stopped = (m for m in state.members if m.pod is not None and m.pod.is_stopped)
+    kept = next((member for member in stopped if state.kind.may_keep_data(member)), None)
+    if kept is not None or recovery is None or not recovery.replaces_cluster:
+        return kept
+    if not state.kind.can_prove_loss:
         return None
     member = state.by_name.get(recovery.survivor)
     if member is None or state.persisted.is_recovering or not state.kind.may_keep_data(member):

@@ -23,7 +23,11 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup, ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source, names_backup
-from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import is_corrupt, kept_survivor
+from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
+    is_corrupt,
+    keeps_running,
+    kept_survivor,
+)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import held
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.pods.reports import BackupReport, RestorableBackups
@@ -127,13 +131,8 @@ def _newest_backup(state: ClusterState) -> BackupReport | Plan:
             "spec.backup to where they are; if not, delete the cluster and create it again to begin with an "
             "empty one",
         )
-    if tool_backups.report is None or not tool_backups.report.is_checked:
-        why = tool_backups.problem or "it is asked which backups it has"
-        return Plan.hold(
-            "BackupPending",
-            f"{ALL_LOST}: waiting for the backup tool to restore a backup: {why}",
-            requeue_after=ASK_AGAIN,
-        )
+    if tool_backups.report is None or not _is_checked(state):
+        return _awaited(state)
     newest, damaged = tool_backups.report.newest, ", ".join(tool_backups.report.damaged)
     if newest is None:
         what = f"no backup is intact (damaged: {damaged})" if damaged else "there is no backup"
@@ -159,6 +158,20 @@ def _newest_backup(state: ClusterState) -> BackupReport | Plan:
     return newest
 
 
+def _is_checked(state: ClusterState) -> bool:
+    report = state.tool_backups.report
+    return report is not None and report.is_checked
+
+
+def _awaited(state: ClusterState) -> Plan:
+    why = state.tool_backups.problem or "it is asked which backups it has"
+    return Plan.hold(
+        "BackupPending",
+        f"{ALL_LOST}: waiting for the backup tool to restore a backup: {why}",
+        requeue_after=ASK_AGAIN,
+    )
+
+
 def older_source(state: ClusterState) -> BackupReport | Recovery | Plan:
     """What to go back to where no member is left: a backup, or the last recovery, whose survivor is kept.
 
@@ -166,8 +179,12 @@ def older_source(state: ClusterState) -> BackupReport | Recovery | Plan:
     survivor.
     """
     kept, recovery = kept_survivor(state), state.persisted.recovery
-    if kept is None or recovery is None:
+    if kept is None or recovery is None or recovery.survivor != kept.name or state.persisted.is_recovering:
         return _newest_backup(state)
+    if not keeps_running(kept):
+        return _newest_backup(state)
+    if state.tool_backups.is_kept and not _is_checked(state):  # any backup of the lost cluster is newer
+        return _awaited(state)
     return newer_than(state, kept) or recovery
 
 

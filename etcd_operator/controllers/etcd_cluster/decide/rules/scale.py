@@ -58,7 +58,8 @@ def _is_second_copy(state: ClusterState, member: Member) -> bool:
         return False
     learner = pending_learner(state)
     pod = learner.pod if learner is not None else None
-    if pod is not None and not pod.is_assigned and pod.creating_for >= UNSCHEDULED:
+    is_unschedulable = learner is not None and learner.problem is not None
+    if pod is not None and not pod.is_assigned and is_unschedulable and pod.creating_for >= UNSCHEDULED:
         return False
     answers = (voter.answer for voter in state.healthy_voters)
     have = sum(answer is not None and not answer.is_learner for answer in answers)

@@ -8,16 +8,19 @@ import pytest
 
 from etcd_operator.api.recoveries import REVISION_BUMP, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import DeleteMember, Plan, Remember, Stage
+from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.observation import authoritative, of_one_history
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.readiness import routes
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
     ConfirmNothingLeft,
+    DropUnassigned,
     StartSurvivor,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source
+from etcd_operator.controllers.etcd_cluster.decide.recovery.source import TOOL_GRACE
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import missing
 from etcd_operator.controllers.etcd_cluster.decide.rules.scale import UNSCHEDULED
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -63,6 +66,11 @@ def deleted(made: Plan) -> list[str]:
 
 
 WAITING = pod("db-0004", is_running=False, is_assigned=False, creating_for=UNSCHEDULED - 1)
+WITHOUT_NODE = replace(WAITING, creating_for=UNSCHEDULED)
+
+
+def unschedulable(state: ClusterState) -> ClusterState:
+    return changed(state, "db-0004", problem=PodProblem(reason="Unschedulable", message="no node"))
 
 
 @pytest.mark.parametrize(
@@ -71,9 +79,8 @@ WAITING = pod("db-0004", is_running=False, is_assigned=False, creating_for=UNSCH
         pytest.param(handed_over(), True, id="the seed alone"),
         pytest.param(handed_over(learner=pod("db-0004")), True, id="a learner"),
         pytest.param(handed_over(learner=WAITING), True, id="a learner without a node"),
-        pytest.param(
-            handed_over(learner=replace(WAITING, creating_for=UNSCHEDULED)), False, id="for long: make room"
-        ),
+        pytest.param(unschedulable(handed_over(learner=WITHOUT_NODE)), False, id="for long: make room"),
+        pytest.param(handed_over(learner=WITHOUT_NODE), True, id="no scheduler"),
         pytest.param(changed(handed_over("db-0004"), "db-0004", answer=None), True, id="a silent voter"),
         pytest.param(
             answering(handed_over("db-0004"), "db-0004", is_learner=True, members=()),
@@ -131,6 +138,35 @@ def test_it_is_not_gone_back_to_while_another_member_may_have_more() -> None:
     assert (made.stage, made.actions) == (Stage.HELD, ())
     step = "to give up the data of db-0004 and go back to db-0002 at revision 7: kubectl delete pod db-0004"
     assert step in made.message
+
+
+def test_a_learner_without_a_node_has_no_data_and_keeps_nothing_from_going_back() -> None:
+    state = changed(seed_lost(handed_over(learner=WAITING)), "db-0004", entry=None)
+    assert plan(state).actions == (DropUnassigned(name="db-0004"),)
+
+
+def test_one_that_is_being_deleted_is_no_source() -> None:
+    assert plan(seed_lost(pod=pod("db-0002", is_terminating=True))).reason == "NoBackup"
+
+
+def test_a_stopped_one_is_neither_waited_for_nor_gone_back_to_in_a_later_recovery() -> None:
+    """Of the seed's cluster, from a backup, whose seed was lost in turn."""
+    report = RestorableBackups(is_listed=True, candidate=BACKUP, is_checked=True, newest=BACKUP)
+    lost_again = seed_lost(pod=pod("db-0002", is_stopped=True), answer=None)
+    state = replace(lost_again, tool_backups=ToolBackups(is_kept=True, report=report))
+    second = recorded(plan(state))
+    again = with_record(state, cluster_id=NEW_ID, recovery=second, next_ordinal=6)
+    made = plan(replace(again, attempted_for=3600.0))
+    assert (recorded(made).source.name, recorded(made).generation) == ("r8", 3)
+
+
+@pytest.mark.parametrize(
+    "report", [None, RestorableBackups(is_listed=True, candidate=None, is_checked=False)]
+)
+def test_backups_of_the_cluster_that_the_seed_began_are_waited_for(report: RestorableBackups | None) -> None:
+    """Each of them is newer, also one that the status does not name yet."""
+    tool = ToolBackups(is_kept=True, report=report, waited=TOOL_GRACE + 1)
+    assert plan(replace(seed_lost(), tool_backups=tool)).reason == "BackupPending"
 
 
 BACKUP = BackupReport(

@@ -196,7 +196,6 @@ def test_a_seed_that_serves_is_set_existing_only_then_others_are_deleted_and_it_
         SetSeedExistingOnly(name="db-0003", revision=7 + MOVED_ON),
         RetireMember(name="db-0000", seed="db-0003"),
         RetireMember(name="db-0001", seed="db-0003"),
-        RetireMember(name="db-0002", seed="db-0003", keeps_data=True),
         Remember(
             persisted=replace(
                 persisted,
@@ -204,6 +203,7 @@ def test_a_seed_that_serves_is_set_existing_only_then_others_are_deleted_and_it_
                 bootstrap=Bootstrap(members=("db-0003",), token=f"{TOKEN}-1", version=VERSION),
             )
         ),
+        RetireMember(name="db-0002", seed="db-0003", keeps_data=True),
         OpenSeed(name="db-0003"),
     )
     assert made.reason == "Recovered"
