@@ -30,11 +30,11 @@ IN_FLIGHT = (
     "raft proposal dropped",  # the leader's answer while leadership moves
     "etcdserver: request timed out",  # that of a follower, 7 s later
     "raft: stopped",  # that of a member that is removed: etcd ends it within a second
-    "error reading from server: EOF",
+    "error reading from server",  # the end of its connection
 )
 """What etcd answers to a write that is under way in the 10 ms in which leadership or membership changes."""
 
-MOST_IN_FLIGHT = 2
+MOST_IN_FLIGHT = 4
 """Of about 1,100 writes; one in every second run was seen."""
 
 RESTORE = "etcd.improbable.io/restore"
