@@ -131,8 +131,13 @@ def _newest_backup(state: ClusterState) -> BackupReport | Plan:
             "spec.backup to where they are; if not, delete the cluster and create it again to begin with an "
             "empty one",
         )
-    if tool_backups.report is None or not _is_checked(state):
-        return _awaited(state)
+    if tool_backups.report is None or not tool_backups.report.is_checked:
+        why = tool_backups.problem or "it is asked which backups it has"
+        return Plan.hold(
+            "BackupPending",
+            f"{ALL_LOST}: waiting for the backup tool to restore a backup: {why}",
+            requeue_after=ASK_AGAIN,
+        )
     newest, damaged = tool_backups.report.newest, ", ".join(tool_backups.report.damaged)
     if newest is None:
         what = f"no backup is intact (damaged: {damaged})" if damaged else "there is no backup"
@@ -158,20 +163,6 @@ def _newest_backup(state: ClusterState) -> BackupReport | Plan:
     return newest
 
 
-def _is_checked(state: ClusterState) -> bool:
-    report = state.tool_backups.report
-    return report is not None and report.is_checked
-
-
-def _awaited(state: ClusterState) -> Plan:
-    why = state.tool_backups.problem or "it is asked which backups it has"
-    return Plan.hold(
-        "BackupPending",
-        f"{ALL_LOST}: waiting for the backup tool to restore a backup: {why}",
-        requeue_after=ASK_AGAIN,
-    )
-
-
 def older_source(state: ClusterState) -> BackupReport | Recovery | Plan:
     """What to go back to where no member is left: a backup, or the last recovery, whose survivor is kept.
 
@@ -181,10 +172,10 @@ def older_source(state: ClusterState) -> BackupReport | Recovery | Plan:
     kept, recovery = kept_survivor(state), state.persisted.recovery
     if kept is None or recovery is None or recovery.survivor != kept.name or state.persisted.is_recovering:
         return _newest_backup(state)
-    if not keeps_running(kept):
+    tool = state.tool_backups
+    is_known = not tool.is_kept or (tool.report is not None and tool.report.is_checked)
+    if not (is_known and keeps_running(kept)):  # any backup of the lost cluster is newer, so it is waited for
         return _newest_backup(state)
-    if state.tool_backups.is_kept and not _is_checked(state):  # any backup of the lost cluster is newer
-        return _awaited(state)
     return newer_than(state, kept) or recovery
 
 
