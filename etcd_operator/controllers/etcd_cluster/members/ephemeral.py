@@ -56,12 +56,8 @@ class EphemeralMembers:
         if found is None or found.metadata.annotations.get(coreos.VERSION_ANNOTATION, "") != pod.version:
             raise Conflict(f"the pod of {action.name} has changed since it was observed: not upgrading it")
         image = self.scope.desired.at(action.version).image
-        change: RawObject = {
-            "metadata": {"annotations": {coreos.VERSION_ANNOTATION: action.version}},
-            "spec": {"containers": [{"name": ETCD_CONTAINER, "image": image}]},
-        }
-        version = found.metadata.resource_version
-        self.scope.objects.merge(resources.PODS, pod, change, kind=PatchKind.STRATEGIC, version=version)
+        metadata = {"annotations": {coreos.VERSION_ANNOTATION: action.version}}
+        self._run(pod, image, metadata, version=found.metadata.resource_version)
 
     def remove(self, name: str, whose: str = "") -> None:
         """Pod and Service."""
@@ -107,10 +103,11 @@ class EphemeralMembers:
         else:
             self.scope.report("SurvivorKept", f"stopped etcd in {name}: its data is kept for a while")
 
-    def _run(self, pod: PodFacts, image: str, metadata: RawObject) -> None:
+    def _run(self, pod: PodFacts, image: str, metadata: RawObject, *, version: str = "") -> None:
+        """Change the image, and metadata. version: raises Conflict if the pod has another one."""
         containers = [{"name": ETCD_CONTAINER, "image": image}]
         change: RawObject = {"metadata": metadata, "spec": {"containers": containers}}
-        self.scope.objects.merge(resources.PODS, pod, change, kind=PatchKind.STRATEGIC)
+        self.scope.objects.merge(resources.PODS, pod, change, kind=PatchKind.STRATEGIC, version=version)
 
     def reader(self, name: str, *, number: int, image: str) -> RawObject:
         """With the security context of etcd."""

@@ -31,6 +31,7 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.values import EtcdMember, MemberList, Status
 from etcd_operator.kube import resources
+from etcd_operator.kube.client import Listing
 from etcd_operator.kube.views import Pod
 
 
@@ -79,7 +80,7 @@ class RecoveryProofs:
         A pod that cannot be read is one of a member only if its name is: a tenant's pods hold nothing up.
         """
         desired = self.scope.desired
-        listed = self.scope.objects.client.list(resources.PODS, Pod, namespace=desired.namespace)
+        listed = self._list()
         if any(is_member_name(each.key.name, desired.name) for each in listed.unreadable):
             listed.whole()
         for pod in listed.items:
@@ -257,15 +258,15 @@ class RecoveryProofs:
         return self.scope.objects.find(resources.PODS, seen.name if seen is not None else name, Pod)
 
     def _pods_of(self, name: str) -> tuple[Pod, ...]:
-        """Those with the labels of this member, live."""
+        """Those with the labels of this member, live. Raises Conflict if any cannot be read."""
         labels = self.dialect.member_labels(self.scope.desired, name)
-        return self._pods(",".join(f"{key}={value}" for key, value in labels.items()))
+        return self._list(",".join(f"{key}={value}" for key, value in labels.items())).whole()
 
-    def _pods(self, selector: str = "") -> tuple[Pod, ...]:
-        """Those of the namespace that these labels select, live. Raises Conflict if any cannot be read."""
+    def _list(self, selector: str = "") -> Listing[Pod]:
+        """The pods of the namespace that these labels select, live."""
         return self.scope.objects.client.list(
             resources.PODS, Pod, namespace=self.scope.desired.namespace, label_selector=selector
-        ).whole()
+        )
 
     def _etcd(self, at: str) -> EtcdClient:
         """A client of the member that serves clients there."""
