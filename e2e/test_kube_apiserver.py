@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from e2e.support.apiserver import ApiServer, Requests, api_server, controllers, dialled
+from e2e.support.apiserver import CONFIG_MAPS, ApiServer, Requests, api_server, controllers, dialled
 from e2e.support.backups import OF_ONE_CLUSTER, await_backup
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import ephemeral, persistent
@@ -17,9 +17,6 @@ from e2e.support.space import Space
 from e2e.support.waiting import LONG, answered, wait_until
 from e2e.test_backups import CLAIM, ON_CLAIM, backup, wait_phase
 from e2e.test_quorum_lost import NAME, await_recovered, names
-
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-
 
 GAP_SECONDS = 3.0
 """Beside other tests; 0.2 to 0.5 s by itself. Refused dials cost a kube-apiserver 2.8 s and more."""

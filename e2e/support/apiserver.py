@@ -29,6 +29,8 @@ from localcluster.commands import CommandError
 from localcluster.kubectl import Kubectl
 from localcluster.paths import Cache
 
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
 _USER = "administrator"
 
 REQUEST_SECONDS = 0.05
@@ -40,8 +42,9 @@ REQUEST_WITHIN = 30.0
 
 @dataclass(frozen=True)
 class ApiServer:
-    """One that serves; `folder` has its files and its log."""
+    """One that serves at `address`; `folder` has its files and its log."""
 
+    address: str
     folder: Path
     process: "subprocess.Popen[bytes]" = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
@@ -78,7 +81,7 @@ def api_server(endpoint: str, folder: Path, environment: Mapping[str, str]) -> I
     (folder / "tokens.csv").write_text(f"{_USER},{_USER},{_USER},system:masters\n")
     (folder / "kubeconfig").write_text(json.dumps(_kubeconfig(port)))
     with _process("kube-apiserver", _flags(endpoint, port, folder), folder) as process:
-        server = ApiServer(folder, process, environment)
+        server = ApiServer(_address(port), folder, process, environment)
         wait_until(server.kubectl.is_ready, lambda: f"a kube-apiserver is ready: {server.log[-2000:]}")
         yield server
 
@@ -90,7 +93,7 @@ class Requests:
     """
 
     def __init__(self, server: ApiServer) -> None:
-        self._address = _config_maps_of(server)
+        self._address = f"{server.address}{CONFIG_MAPS}"
         authority = str(server.folder / "certificates" / "apiserver.crt")  # it signs itself
         at_once = int(REQUEST_WITHIN / REQUEST_SECONDS)
         self._pool = urllib3.PoolManager(
@@ -144,12 +147,6 @@ class Requests:
             self._acknowledged.append(ended)
 
 
-def _config_maps_of(server: ApiServer) -> str:
-    """Where its ConfigMaps are created."""
-    config = json.loads((server.folder / "kubeconfig").read_text())
-    return f"{config['clusters'][0]['cluster']['server']}/api/v1/namespaces/default/configmaps"
-
-
 @contextmanager
 def controllers(server: ApiServer, *names: str) -> Iterator[None]:
     """Run these controllers of the kube-controller-manager: they see objects through informers."""
@@ -197,8 +194,12 @@ def _flags(endpoint: str, port: int, folder: Path) -> dict[str, object]:
     }
 
 
+def _address(port: int) -> str:
+    return f"https://127.0.0.1:{port}"
+
+
 def _kubeconfig(port: int) -> dict[str, Any]:
-    cluster = {"server": f"https://127.0.0.1:{port}", "insecure-skip-tls-verify": True}
+    cluster = {"server": _address(port), "insecure-skip-tls-verify": True}
     return {
         "apiVersion": "v1",
         "kind": "Config",
