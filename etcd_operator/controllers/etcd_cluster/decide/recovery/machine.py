@@ -248,7 +248,8 @@ def _hand_over(state: ClusterState, recovery: Recovery, seed: Member) -> Plan:
     if state.kind.opens_seed_last:
         # If this operator dies in between, the next pass opens the seed (`decide.readiness`). The survivor is
         # stopped when it is needed only if the seed and all other members are lost.
-        given_up, survivor = _parted(retired)
+        given_up = [each for each in retired if not each.keeps_data]
+        survivor = [each for each in retired if each.keeps_data]
         last = [*given_up, Remember(persisted=persisted), *survivor, OpenSeed(name=recovery.seed)]
     return Plan.act(
         *before,
@@ -261,11 +262,6 @@ def _hand_over(state: ClusterState, recovery: Recovery, seed: Member) -> Plan:
         ),
         requeue_after=SEED_POLL,
     )
-
-
-def _parted(retired: list[RetireMember]) -> tuple[list[RetireMember], list[RetireMember]]:
-    """Those whose data is given up, and those whose data is kept."""
-    return [each for each in retired if not each.keeps_data], [each for each in retired if each.keeps_data]
 
 
 def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> set[str]:
