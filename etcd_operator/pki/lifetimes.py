@@ -1,0 +1,36 @@
+"""When certificates are renewed.
+
+A leaf at two thirds of its life. A CA, too: so that a leaf that is issued before that still has its whole
+life, a CA lives at least three times as long as its leafs.
+"""
+
+from datetime import datetime, timedelta
+
+from etcd_operator.formats import duration_text
+from etcd_operator.pki.authority import BACKDATING
+from etcd_operator.pki.description import Description
+
+RATIO = 3
+"""How many lives of a leaf a CA lives, at least."""
+
+
+def renewal(found: Description) -> datetime:
+    """From when on a leaf or a CA is renewed: a third of its life remains."""
+    issued = min(found.not_before + BACKDATING, found.not_after)
+    return found.not_after - (found.not_after - issued) / 3
+
+
+def is_due(found: Description, now: datetime) -> bool:
+    """Whether it is to be renewed, or has expired."""
+    return now >= renewal(found)
+
+
+def refusal(leaf: timedelta, ca: timedelta) -> str:
+    """Why such durations are refused; empty if they are not."""
+    if ca >= RATIO * leaf:
+        return ""
+    return (
+        f"a CA must live at least {RATIO} times as long as its leafs: "
+        f"{duration_text(int(ca.total_seconds()))} is less than {RATIO} times "
+        f"{duration_text(int(leaf.total_seconds()))}"
+    )
