@@ -86,7 +86,7 @@ def test_commands_print_log_and_store_no_secret(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    etcd.users["root"] = PASSWORD
+    etcd.auth.require_root(PASSWORD)
     for name, content in {"aes": AES_FILE, "other": bytes(32), "password": PASSWORD.encode()}.items():
         (tmp_path / name).write_bytes(content)
     keys, user = ("--encryption-keys", tmp_path / "aes"), ("--user", "root", "--password-file")

@@ -70,8 +70,20 @@ class AuthRequired(Forbidden):
     """etcd requires a user; the call had none, an unknown one, a wrong password or a stale token."""
 
 
+class UserNotFound(AuthRequired):
+    """etcd has no such user: the one that a call is about, or the caller's own."""
+
+
 class PermissionDenied(Forbidden):
     """The user lacks the right."""
+
+
+class RoleNotFound(NotFound):
+    """No role has that name."""
+
+
+class NotGranted(Conflict):
+    """The user does not have the role, or the role not the permission."""
 
 
 class _Refusal(NamedTuple):
@@ -112,10 +124,24 @@ _REFUSALS = (
     _Refusal("corrupt cluster", Corrupt),
     _Refusal("authentication is not enabled", AuthNotEnabled),
     _Refusal("user name is empty", AuthRequired),
-    _Refusal("authentication failed, invalid user ID or password", AuthRequired),
+    # Also: that a user without a password gave one.
+    _Refusal("authentication failed", AuthRequired),
     _Refusal("invalid auth token", AuthRequired),
     _Refusal("revision of auth store is old", AuthRequired),
     _Refusal("permission denied", PermissionDenied),
+    # Where 3.5 does not translate its own errors, there is no "name" in them.
+    _Refusal("user name not found", UserNotFound),
+    _Refusal("user not found", UserNotFound),
+    _Refusal("user name already exists", AlreadyExists),
+    _Refusal("user already exists", AlreadyExists),
+    _Refusal("role name not found", RoleNotFound),
+    _Refusal("role not found", RoleNotFound),
+    _Refusal("role name already exists", AlreadyExists),
+    _Refusal("role already exists", AlreadyExists),
+    _Refusal("role is not granted to the user", NotGranted),
+    _Refusal("permission is not granted to the role", NotGranted),
+    _Refusal("root user does not", Conflict),
+    _Refusal("invalid auth management", Invalid),
 )
 
 _CODES: dict[grpc.StatusCode, type[OperatorError]] = {

@@ -61,6 +61,44 @@ SNAPSHOT = Method("Maintenance", "Snapshot", pb.SnapshotRequest, pb.SnapshotResp
 MOVE_LEADER = Method("Maintenance", "MoveLeader", pb.MoveLeaderRequest, pb.MoveLeaderResponse, is_write=True)
 
 AUTHENTICATE = Method("Auth", "Authenticate", pb.AuthenticateRequest, pb.AuthenticateResponse)
+AUTH_STATUS = Method("Auth", "AuthStatus", pb.AuthStatusRequest, pb.AuthStatusResponse)
+AUTH_ENABLE = Method("Auth", "AuthEnable", pb.AuthEnableRequest, pb.AuthEnableResponse, is_write=True)
+AUTH_DISABLE = Method("Auth", "AuthDisable", pb.AuthDisableRequest, pb.AuthDisableResponse, is_write=True)
+USER_LIST = Method("Auth", "UserList", pb.AuthUserListRequest, pb.AuthUserListResponse)
+USER_GET = Method("Auth", "UserGet", pb.AuthUserGetRequest, pb.AuthUserGetResponse)
+USER_ADD = Method("Auth", "UserAdd", pb.AuthUserAddRequest, pb.AuthUserAddResponse, is_write=True)
+USER_DELETE = Method("Auth", "UserDelete", pb.AuthUserDeleteRequest, pb.AuthUserDeleteResponse, is_write=True)
+USER_CHANGE_PASSWORD = Method(
+    "Auth",
+    "UserChangePassword",
+    pb.AuthUserChangePasswordRequest,
+    pb.AuthUserChangePasswordResponse,
+    is_write=True,
+)
+USER_GRANT_ROLE = Method(
+    "Auth", "UserGrantRole", pb.AuthUserGrantRoleRequest, pb.AuthUserGrantRoleResponse, is_write=True
+)
+USER_REVOKE_ROLE = Method(
+    "Auth", "UserRevokeRole", pb.AuthUserRevokeRoleRequest, pb.AuthUserRevokeRoleResponse, is_write=True
+)
+ROLE_LIST = Method("Auth", "RoleList", pb.AuthRoleListRequest, pb.AuthRoleListResponse)
+ROLE_GET = Method("Auth", "RoleGet", pb.AuthRoleGetRequest, pb.AuthRoleGetResponse)
+ROLE_ADD = Method("Auth", "RoleAdd", pb.AuthRoleAddRequest, pb.AuthRoleAddResponse, is_write=True)
+ROLE_DELETE = Method("Auth", "RoleDelete", pb.AuthRoleDeleteRequest, pb.AuthRoleDeleteResponse, is_write=True)
+ROLE_GRANT_PERMISSION = Method(
+    "Auth",
+    "RoleGrantPermission",
+    pb.AuthRoleGrantPermissionRequest,
+    pb.AuthRoleGrantPermissionResponse,
+    is_write=True,
+)
+ROLE_REVOKE_PERMISSION = Method(
+    "Auth",
+    "RoleRevokePermission",
+    pb.AuthRoleRevokePermissionRequest,
+    pb.AuthRoleRevokePermissionResponse,
+    is_write=True,
+)
 
 
 def member_of(message: pb.Member) -> EtcdMember:

@@ -23,6 +23,7 @@ def _line(name: str) -> re.Pattern[bytes]:
 
 _SNAPSHOTS_SAVED = _line("etcd_debugging_snap_save_total_duration_seconds_count")
 _LEADERS_SEEN = _line("etcd_server_leader_changes_seen_total")
+_AUTH_REVISION = _line("etcd_debugging_auth_revision")
 _CLUSTER_VERSION = re.compile(
     rb'^etcd_cluster_version\{cluster_version="(\d{1,9}\.\d{1,9})"\} 1\n', re.MULTILINE
 )
@@ -57,6 +58,7 @@ def parsed(body: bytes) -> MetricsPage:
         leaders_seen=_counter(_LEADERS_SEEN, body),
         snapshots_saved=_counter(_SNAPSHOTS_SAVED, body),
         cluster_version=_cluster_version(body),
+        auth_revision=_counter(_AUTH_REVISION, body),
     )
 
 

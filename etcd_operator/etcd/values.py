@@ -126,6 +126,36 @@ class MetricsPage:
     leaders_seen: int | None = None  # changes of leader since it started; 0: it has never followed one
     snapshots_saved: int | None = None  # raft snapshots saved since it started
     cluster_version: str | None = None  # the version that its cluster has agreed on, such as 3.6.0
+    auth_revision: int | None = None  # grows with each change of users and roles that it has applied
 
 
 UNREAD = MetricsPage()
+
+
+class Access(Enum):
+    """What a permission allows."""
+
+    READ = "READ"
+    WRITE = "WRITE"
+    READ_WRITE = "READWRITE"
+
+
+OPEN_END = b"\0"
+"""The end of a range that has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """Access to a key, or to a range of keys; a role has one for each key and end at most."""
+
+    key: bytes  # never empty
+    range_end: bytes = b""  # the first key behind the range; empty for the one key, or `OPEN_END`
+    access: Access
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthStatus:
+    """Whether requests need a user, and the revision of users and roles."""
+
+    is_enabled: bool
+    revision: int

@@ -125,7 +125,7 @@ def test_no_quorum(
 def test_a_user_is_required(
     run: Run, etcd: FakeEtcdCluster, endpoint: str, backups: Path, tmp_path: Path
 ) -> None:
-    etcd.users["root"] = "secret"
+    etcd.auth.require_root("secret")
     words = ("backup", "--endpoints", endpoint, "--to", backups / "one.db")
     fails(run, 1, f"{endpoint} requires a user: pass --user and --password-file", *words)
     password = tmp_path / "password"
@@ -165,7 +165,7 @@ def test_invalid_input_is_one_line(
 def test_no_secret_is_printed(
     run: Run, etcd: FakeEtcdCluster, endpoint: str, backups: Path, tmp_path: Path
 ) -> None:
-    etcd.users["root"] = "planted-password"
+    etcd.auth.require_root("planted-password")
     (tmp_path / "password").write_text("planted-password")
     (tmp_path / "key").write_bytes(b"planted-key-\xff" + bytes(19))
     words = ["backup", "--endpoints", endpoint, "--to", backups / "one.db", "--user", "root"]

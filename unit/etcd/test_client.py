@@ -111,7 +111,7 @@ def test_a_learner_proves_no_quorum(fake: FakeEtcdCluster, client: EtcdClient, c
 def test_a_token_opens_what_anonymous_callers_are_refused(
     fake: FakeEtcdCluster, client: EtcdClient, channels: Channels
 ) -> None:
-    fake.users["root"] = "secret"
+    fake.auth.require_root("secret")
     endpoint = fake.member("m0").endpoint
     with pytest.raises(errors.AuthRequired):
         KeyClient(channels, endpoint).put(b"a", b"b")

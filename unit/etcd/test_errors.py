@@ -26,6 +26,14 @@ TEXTS = [  # the text of etcd counts, whatever the code; one text begins another
     ),
     (Code.UNKNOWN, "membership: can only promote a learner member", errors.NotLearner),
     (Code.UNKNOWN, "auth: user name is empty", errors.AuthRequired),
+    (Code.UNKNOWN, "auth: user not found", errors.UserNotFound),
+    (Code.FAILED_PRECONDITION, "etcdserver: user name not found", errors.UserNotFound),
+    (
+        Code.UNKNOWN,
+        "auth: authentication failed, password was given for no password user",
+        errors.AuthRequired,
+    ),
+    (Code.FAILED_PRECONDITION, "etcdserver: user name already exists", AlreadyExists),
     (Code.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", Unavailable),
 ]
 

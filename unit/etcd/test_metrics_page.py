@@ -82,6 +82,7 @@ def at(*hosts: str) -> list[str]:
         ((AGREED % (b"3.6", 1))[:-1], UNREAD),
         (LEADERS + b" " + b"9" * 5000 + b"\n", UNREAD),
         (AGREED % (b"3." + b"9" * 5000, 1), UNREAD),
+        (b"etcd_debugging_auth_revision 1e+06\n", MetricsPage(auth_revision=1_000_000)),
         (b"", UNREAD),
     ],
 )

@@ -238,7 +238,7 @@ def test_a_refusal_for_lack_of_a_user_is_an_answer_and_a_proof(
     fake: FakeEtcdCluster, channels: Channels
 ) -> None:
     endpoints = start(fake, 1)
-    fake.users["root"] = "secret"
+    fake.auth.require_root("secret")
     result = probe(channels, endpoints, deadline=LONG, patience=LONG)
     assert isinstance(result.replies[endpoints[0]], Refused)
     assert result.quorum is True
@@ -250,7 +250,7 @@ def test_each_member_that_requires_a_user_shows_by_the_proof_whether_it_serves(
     fake: FakeEtcdCluster, channels: Channels
 ) -> None:
     endpoints = start(fake, 3)
-    fake.users["root"] = "secret"
+    fake.auth.require_root("secret")
     with fake.changed:
         fake.add(fake.member("m0"), ("http://m3:2380",), is_learner=True)
     learner = fake.start("m3", peer_url="http://m3:2380").endpoint
@@ -258,7 +258,7 @@ def test_each_member_that_requires_a_user_shows_by_the_proof_whether_it_serves(
     try:
         cut_off = start(lonely, 2)[0]
         lonely.stop("m1")
-        lonely.users["root"] = "secret"
+        lonely.auth.require_root("secret")
         result = probe(channels, [*endpoints, learner, cut_off], deadline=LONG, patience=3.0)
         assert result.quorum is True
         serving = {

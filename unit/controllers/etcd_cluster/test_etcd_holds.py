@@ -128,7 +128,7 @@ def test_members_that_answer_only_users_are_kept_ready_and_only_what_needs_no_us
         assert is_ready(made)
         etcd = made.etcd.etcd
         members = {member.id for member in etcd.members}
-        etcd.users["root"] = "secret"
+        etcd.auth.require_root("secret")
         made.run_until(lambda: made.reason(kind) == "AuthEnabled")
         assert "etcdctl auth disable" in made.condition(kind, "Degraded")["message"]
         assert made.condition(kind, "Available")["status"] == "True"
@@ -148,7 +148,7 @@ def test_members_that_answer_only_users_are_kept_ready_and_only_what_needs_no_us
         assert {member.id for member in etcd.members} == members
         made.rest()
 
-        etcd.users.clear()
+        etcd.auth.disable()
         made.settle()
         assert_finished(made, kind, 5, (0, 1, 2, 3, 4))
 

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TypeVar
 from unittest.mock import patch
 
+import grpc
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from e2e.support.keys import KeyClient
 from etcd_operator.etcd import errors, methods, metrics_page
 from etcd_operator.etcd import rpc_pb2 as pb
+from etcd_operator.etcd.auth import AuthClient
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.values import MetricsPage
 from unit.etcd.real import RealEtcdCluster, free_address
@@ -74,10 +76,6 @@ class Subject(ABC):
         """The log of a process that ends by itself."""
 
     @abstractmethod
-    def enable_auth(self, at: str, password: str) -> None:
-        """Create the user root, and require users from now on."""
-
-    @abstractmethod
     def endpoint(self, name: str) -> str: ...
 
     @abstractmethod
@@ -106,6 +104,19 @@ class Subject(ABC):
     def client(self, name: str, *, deadline: float = 10.0, token: str | None = None) -> KeyClient:
         return KeyClient(self.channels, self.endpoint(name), deadline=deadline, token=token)
 
+    def users(
+        self, name: str, *, by: Channels | None = None, deadline: float = 10.0, token: str | None = None
+    ) -> AuthClient:
+        """The client for users and roles. by: of the caller, if another one than the harness."""
+        return AuthClient(by or self.channels, self.endpoint(name), deadline=deadline, token=token)
+
+    def enable_auth(self, at: str, password: str | None) -> None:
+        """Create the user root, and require users from now on."""
+        client = self.users(at)
+        client.add_user("root", password)
+        client.grant_role("root", "root")
+        client.auth_enable()
+
     def page(self, name: str) -> MetricsPage:
         """What the metrics page of a member reports."""
         endpoint, port = self.metrics(name), int(self.metrics(name).rpartition(":")[2])
@@ -122,9 +133,11 @@ class Subject(ABC):
 class RealSubject(Subject):
     """Processes of one version."""
 
-    def __init__(self, channels: Channels, binaries: Path, folder: Path) -> None:
+    def __init__(
+        self, channels: Channels, binaries: Path, folder: Path, *, tls: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(channels)
-        self._etcd = RealEtcdCluster(binaries, folder)
+        self._etcd = RealEtcdCluster(binaries, folder, tls=tls)
 
     def start(self, name: str, peer_url: str, peers: Mapping[str, str], *, state: str) -> None:
         self._etcd.start(name, peer_url, peers, state=state)
@@ -147,12 +160,6 @@ class RealSubject(Subject):
     def log_tail(self, name: str) -> str:
         return self._etcd.log_tail(name)
 
-    def enable_auth(self, at: str, password: str) -> None:
-        endpoint = self.endpoint(at)
-        self._etcd.ctl("user", "add", f"root:{password}", endpoint=endpoint)
-        self._etcd.ctl("user", "grant-role", "root", "root", endpoint=endpoint)
-        self._etcd.ctl("auth", "enable", endpoint=endpoint)
-
     def endpoint(self, name: str) -> str:
         return self._etcd.endpoint(name)
 
@@ -169,10 +176,11 @@ class RealSubject(Subject):
 class FakeSubject(Subject):
     """Fake members, started by the launcher from the same flags."""
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(self, channels: Channels, *, tls: grpc.ServerCredentials | None = None) -> None:
         super().__init__(channels)
         self._clock = FakeClock()
         self._launcher = Launcher(self._clock)
+        self._launcher.credentials = tls
         self._flags: dict[str, dict[str, str]] = {}
         self._addresses: dict[str, tuple[str, str]] = {}
         self._started: dict[str, tuple[Bootstrapped, FakeMember]] = {}
@@ -226,9 +234,6 @@ class FakeSubject(Subject):
 
     def log_tail(self, name: str) -> str:
         return self._refusals[name]
-
-    def enable_auth(self, at: str, password: str) -> None:
-        self._started[at][0].etcd.users["root"] = password
 
     def endpoint(self, name: str) -> str:
         return self._addresses[name][0]

@@ -6,26 +6,29 @@
     cluster.stop / freeze / thaw / wipe / start again; cluster.close() at the end
 
 It keeps etcd's rules as measured on 3.5 to 3.7: quorum, the 5 s rule (only with a clock), one learner at a
-time, promotion only in sync, what a learner answers, what answers without quorum, and that a process answers
-nothing before it has followed a leader. It does not model the log: data is one dict, a follower is up to date
-unless it `lags` without a quorum, a leader is elected at once unless `elect_slowly` was called.
+time, promotion only in sync, what a learner answers, what answers without quorum, no answer of a process that
+has not followed a leader. It does not model the log: data is one dict, a follower is up to date unless it
+`lags` without a quorum, a leader is elected at once unless `elect_slowly` was called.
 
 `on_write(method, applied)` is called before and after each change; raising `Refusal` there fails the call
 before it, or loses its reply. `damage` changes the bytes of snapshots; `on_chunk(index)` is called before
-each chunk of one is sent, and may block.
+each chunk of one is sent, and may block. `credentials`: of members that serve TLS only.
 
-The cluster version (`3.6`) follows the lowest version of the members, unless `holds_version`: a real leader
-compares them every 5 s. Of the log it knows three things: that 3.7 does not start on entries that 3.5 wrote
-unless a raft snapshot of 3.6 lies behind them, that one is saved every `snapshot_every` entries, and that a
-member that was frozen for more than 5,000 refuses what goes through the log until there is another entry.
+The cluster version follows the lowest version of the members, unless `holds_version`. Of the log it knows
+three things: that 3.7 does not start on entries that 3.5 wrote unless a raft snapshot of 3.6 lies behind
+them, that one is saved every `snapshot_every` entries, and that a member that was frozen for more than 5,000
+refuses what goes through the log until there is another entry.
 """
 
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+import grpc
+
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.members import quorum
+from unit.fakes.etcd.auth import FakeAuth
 from unit.fakes.etcd.member import FakeMember
 from unit.fakes.etcd.refusals import StartRefused, check
 from unit.fakes.etcd.rpc import open_server
@@ -46,8 +49,8 @@ _UNREADABLE = "panic: unmarshal should never fail (proto: cannot parse invalid w
 class FakeEtcdCluster:
     """Every method takes its lock, and `changed` is notified after each change.
 
-    hangs: whether what cannot be answered hangs, as in the real one, until the caller's time is over. False,
-    for scenarios with a clock of their own: that time is over at once.
+    hangs: whether what cannot be answered hangs until the caller's time is over, as in the real one. False,
+    for scenarios with a clock of their own: it is over at once.
     """
 
     def __init__(self, *, cluster_id: int = 0xC0FFEE, clock: Clock | None = None, hangs: bool = True) -> None:
@@ -60,12 +63,12 @@ class FakeEtcdCluster:
         self.revision = 1
         self.keys: dict[bytes, tuple[bytes, int]] = {}
         self.alarms: set[tuple[int, str]] = set()
-        self.users: dict[str, str] = {}
+        self.auth = FakeAuth()
+        self.credentials: grpc.ServerCredentials | None = None
         self.writes: list[str] = []
         self.snapshot_every = 1500
-        self.has_old_entries = False
+        self.has_old_entries, self.holds_version = False, False
         self.cluster_version = ""
-        self.holds_version = False
         self.elects = True
         self.on_write: Callable[[str, bool], None] | None = None
         self.damage: Callable[[bytes], bytes] | None = None

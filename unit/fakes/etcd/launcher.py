@@ -8,6 +8,8 @@ A directory is any name that is unique; whoever calls knows what it lies on and 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import grpc
+
 from etcd_operator.clock import Clock
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.fakes.etcd.member import FakeMember
@@ -59,6 +61,7 @@ class Launcher:
     def __init__(self, clock: Clock, *, hangs: bool = True) -> None:
         self.by_token: dict[str, Bootstrapped] = {}
         self.unsafe: list[str] = []
+        self.credentials: grpc.ServerCredentials | None = None  # of the members of clusters made from now on
         self._clock, self._hangs = clock, hangs
 
     def start(
@@ -150,4 +153,6 @@ class Launcher:
 
     def _new_cluster(self) -> FakeEtcdCluster:
         cluster_id = 0xC0DE + len(self.by_token)
-        return FakeEtcdCluster(cluster_id=cluster_id, clock=self._clock, hangs=self._hangs)
+        etcd = FakeEtcdCluster(cluster_id=cluster_id, clock=self._clock, hangs=self._hangs)
+        etcd.credentials = self.credentials
+        return etcd

@@ -37,6 +37,7 @@ class MetricsServer:
         lines = [
             f"etcd_server_leader_changes_seen_total {self._member.has_led:d}",
             f"etcd_debugging_snap_save_total_duration_seconds_count {etcd.snapshots(self._member)}",
+            f"etcd_debugging_auth_revision {etcd.auth.revision}",
         ]
         if etcd.cluster_version:
             lines.append(f'etcd_cluster_version{{cluster_version="{etcd.cluster_version}"}} 1')

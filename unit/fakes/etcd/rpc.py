@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -11,7 +10,9 @@ import grpc
 from e2e.support.keys import PUT
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
-from etcd_operator.etcd.methods import Method
+from unit.fakes.etcd.auth import alarms, identity, reads, writes
+from unit.fakes.etcd.auth_rpc import AUTH_CALLS
+from unit.fakes.etcd.calls import Call, always
 from unit.fakes.etcd.member import FakeMember
 from unit.fakes.etcd.refusals import Refusal
 
@@ -27,35 +28,13 @@ def open_server(
     """Serve `member` at `address`; the server and its port."""
     server = grpc.server(executor, options=[("grpc.so_reuseport", 0)])
     server.add_generic_rpc_handlers(_handlers(cluster, member))
-    port = server.add_insecure_port(address)
+    credentials = cluster.credentials
+    port = server.add_secure_port(address, credentials) if credentials else server.add_insecure_port(address)
     server.start()
     return server, port
 
 
-def _always(_request: Any) -> bool:
-    return True
-
-
-def _never(_request: Any) -> bool:
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """How a method is answered: `answer` runs under the cluster's lock, once its needs are met.
-
-    is_logged: it goes through the log, so a member refuses it that has not applied most of its log.
-    """
-
-    method: Method[Any, Any]
-    answer: Callable[["_Answers", Any], Any]
-    needs_quorum: Callable[[Any], bool] = _never
-    learner_may: Callable[[Any], bool] = _never
-    is_public: bool = False
-    is_logged: bool = False
-
-
-class _Answers:
+class Answers:
     """The replies of one member."""
 
     def __init__(self, cluster: "FakeEtcdCluster", member: FakeMember) -> None:
@@ -152,15 +131,6 @@ class _Answers:
         self.cluster.put(request.key, request.value)
         return pb.PutResponse(header=self.header())
 
-    def authenticate(self, request: pb.AuthenticateRequest) -> pb.AuthenticateResponse:
-        if not self.cluster.users:
-            text = "etcdserver: authentication is not enabled"
-            raise Refusal(grpc.StatusCode.FAILED_PRECONDITION, text)
-        if self.cluster.users.get(request.name) != request.password:
-            text = "etcdserver: authentication failed, invalid user ID or password"
-            raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, text)
-        return pb.AuthenticateResponse(header=self.header(), token=_token(request.name))
-
     def snapshot(self, _request: pb.SnapshotRequest) -> Iterator[pb.SnapshotResponse]:
         data = self._data(self.cluster.revision)
         data += bytes(-len(data) % 512)
@@ -182,28 +152,34 @@ class _Answers:
 
 
 _CALLS = (
-    _Call(methods.STATUS, _Answers.status, learner_may=_always),
-    _Call(methods.MEMBER_LIST, _Answers.member_list, needs_quorum=lambda request: request.linearizable),
-    _Call(methods.MEMBER_ADD, _Answers.member_add),
-    _Call(methods.MEMBER_REMOVE, _Answers.member_remove, needs_quorum=_always),
-    _Call(methods.MEMBER_PROMOTE, _Answers.member_promote, needs_quorum=_always),
-    _Call(methods.MOVE_LEADER, _Answers.move_leader),
-    _Call(methods.ALARM_LIST, _Answers.alarm, needs_quorum=_always, is_logged=True),
-    _Call(methods.HASH_KV, _Answers.hash_kv),
-    _Call(
+    Call(methods.STATUS, Answers.status, learner_may=always, may_call=identity),
+    Call(
+        methods.MEMBER_LIST,
+        Answers.member_list,
+        needs_quorum=lambda request: request.linearizable,
+        may_call=identity,
+    ),
+    Call(methods.MEMBER_ADD, Answers.member_add),
+    Call(methods.MEMBER_REMOVE, Answers.member_remove, needs_quorum=always),
+    Call(methods.MEMBER_PROMOTE, Answers.member_promote, needs_quorum=always, is_forwarded=True),
+    Call(methods.MOVE_LEADER, Answers.move_leader),
+    Call(methods.ALARM_LIST, Answers.alarm, needs_quorum=always, is_logged=True, may_call=alarms),
+    Call(methods.HASH_KV, Answers.hash_kv),
+    Call(
         methods.RANGE,
-        _Answers.range,
+        Answers.range,
         needs_quorum=lambda request: not request.serializable,
         learner_may=lambda request: request.serializable,
+        may_call=reads,
     ),
-    _Call(PUT, _Answers.put, needs_quorum=_always, is_logged=True),
-    _Call(methods.AUTHENTICATE, _Answers.authenticate, needs_quorum=_always, is_public=True),
-    _Call(methods.SNAPSHOT, _Answers.snapshot, learner_may=_always),
+    Call(PUT, Answers.put, needs_quorum=always, is_logged=True, may_call=writes),
+    Call(methods.SNAPSHOT, Answers.snapshot, learner_may=always),
+    *AUTH_CALLS,
 )
 
 
 def _handlers(cluster: "FakeEtcdCluster", member: FakeMember) -> tuple[grpc.GenericRpcHandler, ...]:
-    answers = _Answers(cluster, member)
+    answers = Answers(cluster, member)
     services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
     for call in _CALLS:
         is_stream = call.method is methods.SNAPSHOT
@@ -219,11 +195,12 @@ def _handlers(cluster: "FakeEtcdCluster", member: FakeMember) -> tuple[grpc.Gene
     )
 
 
-def _behaviour(call: _Call, answers: _Answers) -> Callable[[Any, grpc.ServicerContext], Any]:
+def _behaviour(call: Call, answers: Answers) -> Callable[[Any, grpc.ServicerContext], Any]:
     def behave(request: Any, context: grpc.ServicerContext) -> Any:
         with answers.cluster.changed:
             try:
                 _await_turn(call, answers, request, context)
+                _check_caller(call, answers, request, context)
                 return _answer(call, answers, request)
             except Refusal as refusal:
                 context.abort(refusal.code, refusal.text)
@@ -231,7 +208,7 @@ def _behaviour(call: _Call, answers: _Answers) -> Callable[[Any, grpc.ServicerCo
     return behave
 
 
-def _await_turn(call: _Call, answers: _Answers, request: Any, context: grpc.ServicerContext) -> None:
+def _await_turn(call: Call, answers: Answers, request: Any, context: grpc.ServicerContext) -> None:
     """Hang while the member answers nothing or lacks a quorum that it needs; refuse what it may not."""
     cluster, member = answers.cluster, answers.member
 
@@ -250,8 +227,18 @@ def _await_turn(call: _Call, answers: _Answers, request: Any, context: grpc.Serv
         raise Refusal(grpc.StatusCode.CANCELLED, "the caller has hung up")
     if call.is_logged and member.snapshot_index == cluster.raft_index:
         raise Refusal(grpc.StatusCode.UNKNOWN, "etcdserver: too many requests")
-    if cluster.users and not call.is_public and not _is_known(cluster, context):
-        raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "etcdserver: user name is empty")
+
+
+def _check_caller(call: Call, answers: Answers, request: Any, context: grpc.ServicerContext) -> None:
+    """Refuse who may not call, and hang where etcd tries for ever."""
+    cluster, auth = answers.cluster, answers.cluster.auth
+    if not auth.is_enabled or call.may_call is None:
+        return
+    caller = auth.caller(context)
+    call.may_call(auth, answers.member, request, caller)
+    if call.is_forwarded and caller.is_by_certificate and answers.member is not cluster.leader:
+        _await(cluster, context, lambda: False)
+        raise Refusal(grpc.StatusCode.CANCELLED, "the caller has hung up")
 
 
 def _await(cluster: "FakeEtcdCluster", context: grpc.ServicerContext, can_answer: Callable[[], bool]) -> None:
@@ -261,7 +248,7 @@ def _await(cluster: "FakeEtcdCluster", context: grpc.ServicerContext, can_answer
     cluster.changed.wait_for(lambda: can_answer() or not context.is_active())
 
 
-def _answer(call: _Call, answers: _Answers, request: Any) -> Any:
+def _answer(call: Call, answers: Answers, request: Any) -> Any:
     cluster = answers.cluster
     is_write = call.method.is_write or (isinstance(request, pb.AlarmRequest) and bool(request.action))
     if is_write and cluster.on_write is not None:
@@ -272,15 +259,6 @@ def _answer(call: _Call, answers: _Answers, request: Any) -> Any:
         if cluster.on_write is not None:
             cluster.on_write(call.method.name, True)
     return response
-
-
-def _is_known(cluster: "FakeEtcdCluster", context: grpc.ServicerContext) -> bool:
-    tokens = {_token(user) for user in cluster.users}
-    return any(key == "token" and value in tokens for key, value in context.invocation_metadata())
-
-
-def _token(user: str) -> str:
-    return f"token-of-{user}"
 
 
 def _message(member: FakeMember) -> pb.Member:

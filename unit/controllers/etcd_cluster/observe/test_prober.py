@@ -74,7 +74,7 @@ def test_a_member_that_hesitates_is_asked_again_before_it_is_reported_silent(clu
 def test_members_that_require_a_user_are_asked_for_the_quorum_and_missed_when_silent(
     cluster: ProbedCluster,
 ) -> None:
-    cluster.etcd.users["root"] = "secret"
+    cluster.etcd.auth.require_root("secret")
     result = cluster.probe()
     assert {isinstance(reply, Refused) and reply.is_serving for reply in result.replies.values()} == {True}
     cluster.clock.advance(RECENT)

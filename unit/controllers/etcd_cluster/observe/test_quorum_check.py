@@ -116,7 +116,7 @@ def test_a_cluster_that_is_being_probed_is_not_asked(checked: CheckedCluster) ->
 
 def test_a_refused_user_has_heard_a_quorum(checked: CheckedCluster) -> None:
     checked.cluster.probe()
-    checked.cluster.etcd.users["root"] = "secret"
+    checked.cluster.etcd.auth.require_root("secret")
     for _ in NAMES:
         checked.check()
     assert "OK" not in checked.codes
