@@ -14,12 +14,10 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from etcd_operator.pki.authority import KeyPair
 from etcd_operator.pki.ciphers import KeyKind
-from etcd_operator.pki.decode import LARGEST_FILE, certificates, private_key
+from etcd_operator.pki.decode import LARGEST_FILE
 from etcd_operator.pki.description import describe
 from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.profiles import Usage
@@ -245,64 +243,6 @@ def test_a_ca_that_has_expired_is_refused() -> None:
     leaf = ca.leaf("*.my.ns.svc", "my.ns.svc")
     message = refused(data(leaf.certificate, leaf.key, ca.pem), now=NOW + 2 * DAY)
     assert message.endswith("ca.crt expired at 2026-01-02T00:00:00Z: renew the CA")
-
-
-_PARTS = st.sampled_from(
-    [
-        b"-----BEGIN CERTIFICATE-----\n",
-        b"-----END CERTIFICATE-----\n",
-        b"-----BEGIN PRIVATE KEY-----\n",
-        b"-----END PRIVATE KEY-----\n",
-        b"-----BEGIN ENCRYPTED PRIVATE KEY-----\n",
-        b"MIIB",
-        b"AAAA\n",
-        LEAF.certificate,
-        LEAF.certificate[28:-27],
-        LEAF.key[28:-26],
-        CA.pem,
-        LEAF.key,
-    ]
-)
-_FILES = st.lists(_PARTS | st.binary(max_size=60), max_size=6).map(b"".join)
-
-
-def _damaged(original: bytes) -> st.SearchStrategy[bytes]:
-    place = st.integers(min_value=0, max_value=len(original) - 1)
-    return st.tuples(place, st.integers(min_value=0, max_value=255)).map(
-        lambda change: original[: change[0]] + bytes([change[1]]) + original[change[0] + 1 :]
-    )
-
-
-def outcome(read_it: Callable[[], Supplied | object]) -> object:
-    """What is read, or the error."""
-    try:
-        return read_it()
-    except BadCertificate as error:
-        return error
-
-
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(
-    leaf=_FILES | _damaged(LEAF.certificate),
-    key=_FILES | _damaged(LEAF.key),
-    ca=_FILES | _damaged(CA.pem),
-)
-def test_any_data_is_read_or_refused_in_one_line(leaf: bytes, key: bytes, ca: bytes) -> None:
-    found = outcome(lambda: supplied(data(leaf, key, ca)))
-    if isinstance(found, Supplied):
-        assert certificates(found.chain, "x")[0].public_key() == private_key(found.key, "x").public_key()
-    else:
-        assert str(found).isprintable()
-        assert len(str(found)) < 500
-
-
-@settings(deadline=None)
-@given(_FILES | _damaged(LEAF.key))
-def test_an_error_about_a_key_shows_nothing_of_it(key: bytes) -> None:
-    found = outcome(lambda: private_key(key, "x"))
-    if isinstance(found, BadCertificate):
-        assert found.__cause__ is None
-        assert found.__suppress_context__ or found.__context__ is None
 
 
 def test_all_four_sets_of_keys_differ() -> None:
