@@ -1,0 +1,89 @@
+"""What of a situation the steps share."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
+    ClientLeaf,
+    MemberTls,
+    Situation,
+)
+from etcd_operator.pki import lifetimes
+from etcd_operator.pki.authority import BACKDATING
+from etcd_operator.pki.description import Description
+
+PATIENCE = timedelta(minutes=10)
+"""For a leaf that is not shown to delay the renewal of others: volumes follow in a minute or two."""
+
+
+def accepts(trusted: Iterable[Description] | None, key_id: str, now: datetime) -> bool:
+    """Whether a bundle has a valid certificate of that CA."""
+    return any(ca.key_id == key_id and ca.is_valid(now) for ca in trusted or ())
+
+
+def prints(trusted: Iterable[Description] | None) -> frozenset[str] | None:
+    """Which certificates a bundle has; None if that is not known."""
+    return None if trusted is None else frozenset(ca.fingerprint for ca in trusted)
+
+
+def is_usable(found: Situation, leaf: Description) -> bool:
+    """Whether it is valid, and all members that run accept it, as far as is known."""
+    bundles = [member.loaded for member in found.members if member.is_running and member.loaded is not None]
+    return leaf.is_valid(found.now) and all(
+        accepts(bundle, leaf.issuer_key_id, found.now) for bundle in bundles
+    )
+
+
+def is_due(found: Situation, leaf: Description) -> bool:
+    """Whether a leaf is to be replaced: it is of another CA, or near its end, or not valid."""
+    is_of_issuer = leaf.issuer_key_id == found.record.issuer
+    return not is_of_issuer or lifetimes.is_due(leaf, found.now) or not leaf.is_valid(found.now)
+
+
+def lacks_files(found: Situation, member: MemberTls) -> bool:
+    """Whether the Secret of a member has to be written."""
+    if member.files is None or member.is_renamed or is_due(found, member.files.leaf):
+        return True
+    return prints(member.files.bundle) != prints(found.record.trusted)
+
+
+def lacks_leaf(found: Situation, client: ClientLeaf) -> bool:
+    """The same of a client."""
+    return client.leaf is None or is_due(found, client.leaf)
+
+
+def is_urgent(found: Situation, member: MemberTls) -> bool:
+    """Whether it has nothing to lose by new files: what it has is refused anyhow."""
+    return member.files is None or not is_usable(found, member.files.leaf)
+
+
+def unproven(found: Situation) -> list[MemberTls]:
+    """The members that run and have not shown the leaf that their Secret has."""
+    return [member for member in found.members if member.is_running and not member.has_loaded_files]
+
+
+def is_overdue(found: Situation, member: MemberTls) -> bool:
+    """Whether a leaf should have been shown by now."""
+    return member.files is not None and found.now - (member.files.leaf.not_before + BACKDATING) > PATIENCE
+
+
+def cut_off(found: Situation) -> list[MemberTls]:
+    """The members that run, and accept no leaf of the issuer."""
+    return [
+        member
+        for member in found.members
+        if member.is_running
+        and member.loaded is not None
+        and not accepts(member.loaded, found.record.issuer, found.now)
+    ]
+
+
+def outdated(found: Situation) -> list[MemberTls]:
+    """The members that were started with another bundle than the published one, or with an unknown one."""
+    wanted = prints(found.record.trusted)
+    return [member for member in found.members if member.is_running and prints(member.loaded) != wanted]
+
+
+def stopped(found: Situation) -> list[MemberTls]:
+    """The members that do not run."""
+    return [member for member in found.members if not member.is_running]

@@ -1,0 +1,101 @@
+"""What is recorded of one CA of a cluster, and what is observed of those that have its certificates."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from etcd_operator.pki.description import Description
+
+
+class Phase(StrEnum):
+    """How far the rotation of a CA is."""
+
+    STABLE = "Stable"
+    TRUSTING = "Trusting"  # every member loads the next CA; clients have time to do so
+    REISSUING = "Reissuing"  # the next CA is the issuer; every leaf is replaced
+    DROPPING = "Dropping"  # every leaf is of the issuer; clients have time to load theirs; the old CA goes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What is recorded, in one write together with the CAs and their keys.
+
+    `trusted` is the published bundle: the certificates of the old CA, if one is being replaced, the issuer,
+    and the next one, in this order. The next CA is there long before it is needed.
+    """
+
+    phase: Phase = Phase.STABLE
+    trusted: tuple[Description, ...]
+    issuer: str  # the key ID of the CA that signs
+    since: datetime  # since when clients could load what they need for the next phase
+    request: str = ""  # the last rotation that was requested, as the user named it
+
+    @property
+    def next(self) -> Description | None:
+        """The CA behind the issuer."""
+        behind = self.trusted[self._place + 1 :]
+        return behind[0] if behind else None
+
+    @property
+    def has_old(self) -> bool:
+        """Whether a CA is trusted that has been replaced."""
+        return self._place > 0
+
+    @property
+    def _place(self) -> int:
+        return [ca.key_id for ca in self.trusted].index(self.issuer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """What the Secret of a member has of this CA. A process that has shown the leaf can read the bundle, too.
+
+    Both are in one Secret, and written at once: Kubernetes replaces all files of a volume in one step.
+    """
+
+    leaf: Description  # that of the listener; the others of the same CA are replaced with it
+    bundle: tuple[Description, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberTls:
+    """One member."""
+
+    name: str
+    files: Files | None  # None: not written yet
+    is_running: bool
+    shown: str = (
+        ""  # the serial number in the newest handshake of the running process; empty if there was none
+    )
+    loaded: tuple[Description, ...] | None = (
+        None  # the bundle that the process was started with; None: unknown
+    )
+    is_renamed: bool = False  # its leaf lacks names that it must have
+
+    @property
+    def has_loaded_files(self) -> bool:
+        """Whether the running process presents what its Secret has, so it would also read that bundle."""
+        return self.is_running and self.files is not None and self.shown == self.files.leaf.serial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientLeaf:
+    """The leaf of a client, in a Secret of its own: when it is loaded is up to the client."""
+
+    name: str
+    leaf: Description | None  # None: not written yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """All that the next step depends on."""
+
+    record: Record
+    members: tuple[MemberTls, ...]
+    now: datetime
+    obstacle: str = ""  # why no voter may be away, as upgrades find it; empty if one may
+    clients: tuple[ClientLeaf, ...] = ()
+    published: tuple[Description, ...] | None = None  # where clients find it; None: there are no such clients
+    request: str = ""  # the rotation that is requested
+    grace: timedelta = timedelta()  # how long clients take to load what is published
+    offset: timedelta = timedelta()  # of the operator's clock, from that of the API server

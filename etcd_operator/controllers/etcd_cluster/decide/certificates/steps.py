@@ -1,0 +1,207 @@
+"""The next step for the certificates of one CA of a cluster.
+
+The record changes; the published bundle, the Secrets and the processes of members follow it, in this order:
+the bundle is published, Secrets get a bundle and a leaf of the issuer, one member at a time, each proven by a
+handshake that shows the new leaf; members that were started with another bundle are started again, one at a
+time. Only when all of them have followed, and clients have had time to, does a rotation go on.
+
+Where nothing is left to lose, because the members refuse each other already, nothing is waited for.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from etcd_operator.controllers.etcd_cluster.decide.certificates import facts
+from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Situation
+from etcd_operator.formats import duration_text, timestamp
+from etcd_operator.pki import lifetimes
+
+MOST_OFFSET = timedelta(minutes=2)
+"""Of the operator's clock: well within what new certificates are back-dated by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """Write the record, with the CAs that the change makes."""
+
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Write the bundle where clients find it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deliver:
+    """Write leafs of the issuer, and the bundle, to the Secrets of these members and clients."""
+
+    members: tuple[str, ...] = ()
+    clients: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """These members are to be started again, one at a time.
+
+    forced: the members refuse each other; none is waited for until it is healthy, only until it runs.
+    """
+
+    members: tuple[str, ...]
+    is_forced: bool = False
+
+
+Action = Alter | Publish | Deliver | Restart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What is done next, or waited for."""
+
+    message: str
+    action: Action | None = None
+    reason: str = "TLSRotating"
+
+
+def next_step(found: Situation) -> Step | None:
+    """The next step; None if nothing is to be done."""
+    return next((step for rule in _RULES if (step := rule(found)) is not None), None)
+
+
+def _check_clock(found: Situation) -> Step | None:
+    if abs(found.offset) <= MOST_OFFSET:
+        return None
+    off = duration_text(int(abs(found.offset).total_seconds()))
+    return Step(
+        reason="ClockSkew",
+        message=f"the operator's clock is off by {off}: no certificate is issued until it is set",
+    )
+
+
+def _switch_in_emergency(found: Situation) -> Step | None:
+    """The issuer has expired in members that have loaded the next CA: its leafs are accepted."""
+    following = found.record.next
+    if following is None or not facts.cut_off(found):
+        return None
+    running = [member for member in found.members if member.is_running]
+    if not all(facts.accepts(member.loaded, following.key_id, found.now) for member in running):
+        return None
+    return Step(
+        action=Alter(Change.SWITCH),
+        message="the CA has expired in members, which trust the next one: it signs from now on",
+    )
+
+
+def _renew(found: Situation) -> Step | None:
+    """All CAs at once: that costs one roll."""
+    due = [ca for ca in found.record.trusted if lifetimes.is_due(ca, found.now) or not ca.is_valid(found.now)]
+    if not due:
+        return None
+    end = min(ca.not_after for ca in due)
+    return Step(
+        action=Alter(Change.RENEW),
+        message=f"a CA ends at {timestamp(end)}: it is renewed with its own key",
+    )
+
+
+def _publish(found: Situation) -> Step | None:
+    if found.published is None or facts.prints(found.published) == facts.prints(found.record.trusted):
+        return None
+    return Step(action=Publish(), message="the published bundle is brought up to date")
+
+
+def _deliver(found: Situation) -> Step | None:
+    """Files that are refused anyhow are replaced at once, others one by one, each proven before the next."""
+    due = [member for member in found.members if facts.lacks_files(found, member)]
+    clients = tuple(client.name for client in found.clients if facts.lacks_leaf(found, client))
+    urgent = [member for member in due if not member.is_running or facts.is_urgent(found, member)]
+    unproven = [member for member in facts.unproven(found) if member not in due]
+    if found.record.phase is not Phase.REISSUING:
+        unproven = [member for member in unproven if not facts.is_overdue(found, member)]
+    chosen = urgent or ([] if unproven else due[:1])
+    if not chosen and not clients:
+        return None
+    names = tuple(member.name for member in chosen)
+    return Step(
+        action=Deliver(members=names, clients=clients),
+        message=f"new certificates for {', '.join([*names, *clients])}",
+    )
+
+
+def _prove(found: Situation) -> Step | None:
+    unproven = facts.unproven(found)
+    if not unproven:
+        return None
+    names = ", ".join(member.name for member in unproven)
+    if any(facts.is_overdue(found, member) for member in unproven):
+        return Step(
+            reason="TLSInvalid",
+            message=f"{names}: the certificate in the Secret is not the one that is presented: see the "
+            "Events of the pod, and whether its volume follows the Secret",
+        )
+    return Step(message=f"waiting for {names} to present the new certificate")
+
+
+def _restart(found: Situation) -> Step | None:
+    """Members that accept no leaf of the issuer first, without a quorum: they cannot reach the others."""
+    away = facts.stopped(found)
+    lost, outdated = facts.cut_off(found), facts.outdated(found)
+    if lost:
+        if away:
+            missing = ", ".join(member.name for member in away)
+            return Step(message=f"waiting for {missing} to run: the members refuse each other's certificates")
+        return Step(
+            action=Restart(members=(lost[0].name,), is_forced=True),
+            message=f"{lost[0].name} trusts no valid CA: starting it again; the cluster serves when a quorum "
+            "has been",
+        )
+    if not outdated:
+        return None
+    if found.obstacle:
+        return Step(message=f"before members load the CAs again: waiting for {found.obstacle}")
+    names = tuple(member.name for member in outdated)
+    return Step(action=Restart(members=names), message=f"{', '.join(names)}: to load the CAs again")
+
+
+def _advance(found: Situation) -> Step | None:
+    """The next phase, once all have followed this one."""
+    record = found.record
+    match record.phase:
+        case Phase.STABLE:
+            if not found.request or found.request == record.request:
+                return None
+            return _alter(found, Change.BEGIN, "the rotation of the CA begins")
+        case Phase.TRUSTING:
+            return _alter(found, Change.SWITCH, "all members trust the next CA: it signs from now on")
+        case Phase.REISSUING:
+            return _alter(found, Change.SETTLE, "all leafs are of the new CA", waits=False)
+        case Phase.DROPPING if record.has_old:
+            return _alter(found, Change.DROP, "the old CA is no longer trusted")
+        case Phase.DROPPING:
+            return _alter(found, Change.END, "the rotation of the CA is over", waits=False)
+
+
+def _alter(found: Situation, change: Change, message: str, *, waits: bool = True) -> Step:
+    """A change, if the cluster is healthy, and clients have had their time, which waits for both."""
+    away = ", ".join(member.name for member in facts.stopped(found))
+    obstacle = found.obstacle or (f"{away} (not running)" if away else "")
+    if obstacle:
+        return Step(message=f"before {message}: waiting for {obstacle}")
+    end = found.record.since + found.grace
+    if waits and change is not Change.BEGIN and found.now < end:
+        return Step(message=f"clients have until {timestamp(end)} to load certificates")
+    return Step(action=Alter(change), message=message)
+
+
+_RULES: Iterable[Callable[[Situation], Step | None]] = (
+    _check_clock,
+    _switch_in_emergency,
+    _renew,
+    _publish,
+    _deliver,
+    _prove,
+    _restart,
+    _advance,
+)
