@@ -30,6 +30,7 @@ UNASKED: dict[Right, str] = {
     ("etcd.improbable.io", "etcdbackups/finalizers", "update"): "the same",
     ("etcd.improbable.io", "etcdbackupschedules/finalizers", "update"): "the same",
     ("etcd.improbable.io", "etcdrestores/finalizers", "update"): "the same",
+    ("etcd.improbable.io", "etcdusers/finalizers", "update"): "the same",
     ("etcd.improbable.io", "etcdpeers/operate", "update"): "manifests/policies/etcd-operator-peers.yaml asks",
 }
 """Rights that the API server checks as part of other requests."""

@@ -18,6 +18,7 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.backup_schedules import EtcdBackupSchedule
 from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.api.restores import EtcdRestore
+from etcd_operator.api.users import EtcdRole, EtcdUser
 from etcd_operator.decoding import read
 from etcd_operator.kube import views
 
@@ -201,7 +202,7 @@ def test_that_check_sees_each_way_to_decode(source: str) -> None:
 READ = [
     *(kind for kind in vars(views).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)),
     *(coreos.EtcdCluster, improbable.EtcdCluster, improbable.EtcdPeer),
-    *(EtcdBackup, EtcdBackupSchedule, EtcdRestore),
+    *(EtcdBackup, EtcdBackupSchedule, EtcdRestore, EtcdRole, EtcdUser),
 ]
 
 

@@ -7,11 +7,12 @@ import msgspec
 import pytest
 import yaml
 
-from etcd_operator.api import backup_schedules, backups, coreos, improbable, restores
+from etcd_operator.api import backup_schedules, backups, coreos, improbable, restores, users
 from etcd_operator.api.definitions.crd import crds
 from etcd_operator.api.definitions.policies import policies
 from etcd_operator.app import LEASE_NAME
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
+from etcd_operator.controllers.etcd_auth.decide.spec import role_problem, user_problem
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import checked
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
@@ -29,8 +30,9 @@ EXAMPLES = MANIFESTS / "examples"
 BACKUP = EXAMPLES / "etcd_v1alpha1_etcdbackup.yaml"
 SCHEDULE = EXAMPLES / "etcd_v1alpha1_etcdbackupschedule.yaml"
 RESTORE = EXAMPLES / "etcd_v1alpha1_etcdrestore.yaml"
+USER = EXAMPLES / "etcd_v1alpha1_etcduser.yaml"
 CLUSTERS = sorted(
-    set(EXAMPLES.rglob("*.yaml")) - {BACKUP, SCHEDULE, RESTORE} - set(EXAMPLES.glob("deployment*.yaml"))
+    set(EXAMPLES.rglob("*.yaml")) - {BACKUP, SCHEDULE, RESTORE, USER} - set(EXAMPLES.glob("deployment*.yaml"))
 )
 IN_DEFAULT = "examples/deployment.yaml"
 EVERYWHERE = ("deployment.yaml", "deployment-no-install.yaml", IN_DEFAULT, "examples/deployment-aws.yaml")
@@ -76,6 +78,7 @@ def test_rights_on_secrets_have_a_role_of_their_own(path: str) -> None:
     assert rights(roles["etcd-operator-secrets"]["rules"]) == [
         ("", "secrets", "get"),
         ("", "secrets", "create"),
+        ("", "secrets", "patch"),
     ]
 
 
@@ -219,6 +222,7 @@ def test_the_examples_have_the_names_of_the_walkthroughs() -> None:
         "etcd_v1alpha1_etcdbackupschedule.yaml",
         "etcd_v1alpha1_etcdcluster.yaml",
         "etcd_v1alpha1_etcdrestore.yaml",
+        "etcd_v1alpha1_etcduser.yaml",
         "example-etcd-cluster-nodeport-service.json",
         "example-etcd-cluster-with-backup.yaml",
         "example-etcd-cluster-with-s3-backup.yaml",
@@ -271,6 +275,16 @@ def test_the_example_of_a_restore_is_valid() -> None:
     document = yaml.safe_load(RESTORE.read_text())
     assert (document["apiVersion"], document["kind"]) == (restores.API_VERSION, restores.KIND)
     assert restore_problem(msgspec.convert(document["spec"], restores.RestoreSpec)) == ""
+
+
+def test_the_example_of_a_user_has_the_example_of_a_role() -> None:
+    role, user = documents("examples/etcd_v1alpha1_etcduser.yaml")
+    assert (role["kind"], user["kind"]) == (users.ROLE_KIND, users.USER_KIND)
+    assert role_problem(msgspec.convert(role["spec"], users.RoleSpec)) == ""
+    spec = msgspec.convert(user["spec"], users.UserSpec)
+    assert user_problem(spec) == ""
+    assert spec.roles == (role["metadata"]["name"],)
+    assert role["spec"]["clusterRef"] == user["spec"]["clusterRef"]
 
 
 def test_the_oldest_form_means_the_same_as_its_successor() -> None:

@@ -23,8 +23,10 @@ from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.fakes.apiserver.kinds import SECRETS
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.passes.bench import Bench, bench
-from unit.passes.bodies import BACKUPS, COREOS, ephemeral
+from unit.passes.bodies import BACKUPS, COREOS, ephemeral, persistent
 from unit.passes.jobs import Jobs, backup, ended
+from unit.passes.users import secret as connection
+from unit.passes.users import user
 from unit.programs.backup_tool.support import TOKEN, request, tool
 from unit.storage import moto_s3
 from unit.storage.server import Server, answers_with, closes
@@ -218,6 +220,24 @@ def test_a_cluster_with_regular_backups_shows_no_secret(logs: StringIO) -> None:
         made.drain()
         assert "c-backup-tool" in everything(made)
         assert not found(everything(made) + logs.getvalue(), *CREDENTIALS, token)
+
+
+def test_a_user_with_a_password_shows_it_in_the_secret_only(logs: StringIO) -> None:
+    with bench() as made:
+        made.start()
+        made.create(*persistent(size=1))
+        made.create(*user(rotateAfter="1h"))
+        made.settle()
+        made.run_until(lambda: bool(made.names(SECRETS)))
+        first = connection(made)["password"]
+        made.clock.advance(3600.0)
+        made.run_until(lambda: connection(made)["password"] != first)
+        made.etcd.etcd.freeze("c-0")
+        made.wait(60.0)
+        made.events()
+        shown = everything(made) + logs.getvalue()
+        assert "app-etcd-connection" in shown
+        assert not found(shown, first, connection(made)["password"])
 
 
 def _refuses_replica_sets(request: Request) -> Fault | None:

@@ -11,6 +11,8 @@ from etcd_operator.api.restores import EtcdRestore
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.backup_tool.group import tool_group
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import tool_name
+from etcd_operator.controllers.etcd_auth.caches import auth_caches
+from etcd_operator.controllers.etcd_auth.group import auth_group
 from etcd_operator.controllers.etcd_backup.group import backup_caches, backup_group
 from etcd_operator.controllers.etcd_backup_schedule.groups import schedule_groups
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
@@ -40,7 +42,7 @@ from etcd_operator.kube.informer import Informer
 
 
 def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
-    """The groups of clusters, backup tools, backups, their schedules and restores, wired but not started."""
+    """The groups of clusters and of all other resources, wired but not started."""
     of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
     backups, restores = backup_caches(source), restore_caches(source)
     return (
@@ -51,6 +53,7 @@ def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
         backup_group(wiring, backups, (of_improbable.clusters, of_coreos.clusters)),
         *schedule_groups(wiring, source, backups, of_improbable),
         restore_group(wiring, restores),
+        auth_group(wiring, auth_caches(source, of_improbable, of_coreos)),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api import backup_schedules, backups, coreos, improbable, restores
+from etcd_operator.api import backup_schedules, backups, coreos, improbable, restores, users
 from etcd_operator.api.definitions.crd import Manifest, crds
 from etcd_operator.api.definitions.limits import UNSUPPORTED_FIELDS
 from etcd_operator.api.definitions.schema import Schema, at, fields, of_type, piece
@@ -16,6 +16,8 @@ PEER = CRDS["etcdpeers.etcd.improbable.io"]
 BACKUP = CRDS["etcdbackups.etcd.improbable.io"]
 SCHEDULE = CRDS["etcdbackupschedules.etcd.improbable.io"]
 RESTORE = CRDS["etcdrestores.etcd.improbable.io"]
+ROLE = CRDS["etcdroles.etcd.improbable.io"]
+USER = CRDS["etcdusers.etcd.improbable.io"]
 EPHEMERAL = CRDS["etcdclusters.coreos.com"]
 FRAME = {"apiVersion", "kind", "metadata", "metadata.name", "spec", "status"}
 RAW = "raw"
@@ -62,6 +64,8 @@ def _declared(kind: Any, path: str) -> Iterator[tuple[str, str]]:
         (BACKUP, backups.BackupSpec, backups.BackupStatus, set()),
         (SCHEDULE, backup_schedules.ScheduleSpec, backup_schedules.ScheduleStatus, set()),
         (RESTORE, restores.RestoreSpec, restores.RestoreStatus, set()),
+        (ROLE, users.RoleSpec, users.RoleStatus, set()),
+        (USER, users.UserSpec, users.UserStatus, set()),
         (
             EPHEMERAL,
             coreos.ClusterSpec,
@@ -87,7 +91,7 @@ def test_only_wanted_defaults_are_in_the_schema(crd: Manifest) -> None:
     spec = "spec.clusterTemplate.spec" if crd == RESTORE else "spec"
     claim = f"{spec}.storage.volumeClaimTemplate"
     found = {path for path in fields(_schema(crd)) if "default" in at(_schema(crd), path)}
-    without = (EPHEMERAL, BACKUP, SCHEDULE)
+    without = (EPHEMERAL, BACKUP, SCHEDULE, ROLE, USER)
     assert found == (set() if crd in without else {f"{claim}.accessModes", f"{claim}.volumeMode"})
 
 

@@ -7,6 +7,7 @@ from etcd_operator.api.definitions import (
     limits,
     restore_validations,
     schedule_validations,
+    user_validations,
     validations,
 )
 from etcd_operator.api.definitions.cel import Validation
@@ -17,6 +18,7 @@ from unit.api.contract.peer_cases import PEER_CASES
 from unit.api.contract.persistent_cases import PERSISTENT_CASES
 from unit.api.contract.restore_cases import RESTORE_CASES
 from unit.api.contract.schedule_cases import SCHEDULE_CASES
+from unit.api.contract.user_cases import ROLE_CASES, USER_CASES
 
 TABLES = {
     "etcdclusters.etcd.improbable.io": (validations.IMPROBABLE_CLUSTER, PERSISTENT_CASES),
@@ -24,6 +26,8 @@ TABLES = {
     "etcdbackups.etcd.improbable.io": (backup_validations.BACKUP, BACKUP_CASES),
     "etcdbackupschedules.etcd.improbable.io": (schedule_validations.SCHEDULE, SCHEDULE_CASES),
     "etcdrestores.etcd.improbable.io": (restore_validations.RESTORE, RESTORE_CASES),
+    "etcdroles.etcd.improbable.io": (user_validations.ROLE, ROLE_CASES),
+    "etcdusers.etcd.improbable.io": (user_validations.USER, USER_CASES),
     "etcdclusters.coreos.com": (validations.COREOS_CLUSTER, EPHEMERAL_CASES),
 }
 

@@ -7,7 +7,7 @@ import pytest
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import OPERATOR_KINDS
 
-COREOS, IMPROBABLE, PEERS, BACKUPS, SCHEDULES, RESTORES = OPERATOR_KINDS
+COREOS, IMPROBABLE, PEERS, BACKUPS, SCHEDULES, RESTORES, ROLES, USERS = OPERATOR_KINDS
 STORAGE = {"volumeClaimTemplate": {"resources": {"requests": {"storage": "1Gi"}}}}
 
 

@@ -5,7 +5,11 @@ import urllib3
 from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.transport import Request, Response, Timeouts, Transport
 
-ETCD_WRITES = ("MemberAdd", "MemberRemove", "MemberPromote", "MoveLeader")
+ETCD_WRITES = (
+    *("MemberAdd", "MemberRemove", "MemberPromote", "MoveLeader"),
+    *("UserAdd", "UserDelete", "UserChangePassword", "UserGrantRole", "UserRevokeRole"),
+    *("RoleAdd", "RoleDelete", "RoleGrantPermission", "RoleRevokePermission"),
+)
 
 
 class Died(BaseException):

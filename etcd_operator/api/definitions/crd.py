@@ -8,12 +8,13 @@ no webhook is needed.
 from collections.abc import Iterable
 from typing import Any
 
-from etcd_operator.api import backups, coreos, improbable, restores
+from etcd_operator.api import backups, coreos, improbable, restores, users
 from etcd_operator.api.backup_schedules import EtcdBackupSchedule, ScheduleSpec, ScheduleStatus
 from etcd_operator.api.definitions import (
     backup_validations,
     restore_validations,
     schedule_validations,
+    user_validations,
     validations,
 )
 from etcd_operator.api.definitions.cel import Validation
@@ -30,7 +31,16 @@ _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"
 
 def crds() -> tuple[Manifest, ...]:
     """All CustomResourceDefinitions."""
-    return (_improbable_cluster(), _peer(), _backup(), _schedule(), _restore(), _coreos_cluster())
+    return (
+        _improbable_cluster(),
+        _peer(),
+        _backup(),
+        _schedule(),
+        _restore(),
+        _role(),
+        _user(),
+        _coreos_cluster(),
+    )
 
 
 def _improbable_cluster() -> Manifest:
@@ -108,6 +118,33 @@ def _restore() -> Manifest:
         _column("Progress", ".status.progress"),
         _column("Revision", ".status.snapshot.revision", kind="integer"),
         _column("URL", ".status.url", priority=1),
+    )
+
+
+def _role() -> Manifest:
+    schema = _with_spec(users.EtcdRole, users.RoleSpec, users.RoleStatus)
+    return _definition(
+        improbable.API_VERSION,
+        users.ROLE_KIND,
+        _finished(schema, user_validations.ROLE),
+        _column("Cluster", ".spec.clusterRef.name"),
+        _column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+        _column("Reason", '.status.conditions[?(@.type=="Ready")].reason'),
+    )
+
+
+def _user() -> Manifest:
+    schema = _with_spec(users.EtcdUser, users.UserSpec, users.UserStatus)
+    return _definition(
+        improbable.API_VERSION,
+        users.USER_KIND,
+        _finished(schema, user_validations.USER),
+        _column("Cluster", ".spec.clusterRef.name"),
+        _column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+        _column("Reason", '.status.conditions[?(@.type=="Ready")].reason'),
+        _column("Secret", ".status.connectionSecret"),
+        _column("User", ".status.username", priority=1),
+        _column("Rotation", ".status.rotationTime", priority=1),
     )
 
 

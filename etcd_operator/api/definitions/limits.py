@@ -67,6 +67,8 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "spec.schedule": {"maxLength": 256},
     "timeZone": {"maxLength": 64},
     "retention.maxAge": {"maxLength": 64},
+    "clusterRef.name": {"minLength": 1, "maxLength": LONGEST_LABEL},
+    "rotateAfter": {"maxLength": 64},
     "source.clusterURL": {"maxLength": 512},
     "objectURLTemplate": {"maxLength": 1024},
     "source.objectURL": {"maxLength": 1024},

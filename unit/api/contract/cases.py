@@ -20,6 +20,7 @@ from unit.api.contract.persistent_cases import PERSISTENT_CASES
 from unit.api.contract.recovery_cases import recoveries
 from unit.api.contract.restore_cases import RESTORE_CASES
 from unit.api.contract.schedule_cases import OWN_CASES as SCHEDULE_CASES
+from unit.api.contract.user_cases import ROLE_CASES, USER_CASES
 from unit.commands.cases import rows as command_rows
 
 EPHEMERAL_CASES = (
@@ -85,6 +86,8 @@ GROUPS = {
     "EtcdBackup": BACKUP_CASES,
     "EtcdBackupSchedule": SCHEDULE_CASES,
     "EtcdRestore": RESTORE_CASES,
+    "EtcdRole": ROLE_CASES,
+    "EtcdUser": USER_CASES,
     "EtcdPeer": PEER_CASES,
 }
 INTRODUCTION = """\

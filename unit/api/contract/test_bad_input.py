@@ -8,6 +8,7 @@ from unit.api.contract.peer_cases import PEER_CASES
 from unit.api.contract.persistent_cases import PERSISTENT_CASES
 from unit.api.contract.restore_cases import RESTORE_CASES
 from unit.api.contract.schedule_cases import SCHEDULE_CASES
+from unit.api.contract.user_cases import ROLE_CASES, USER_CASES
 
 pytestmark = pytest.mark.cluster
 
@@ -25,6 +26,8 @@ def _identity(case: Case) -> str:
         *BACKUP_CASES,
         *SCHEDULE_CASES,
         *RESTORE_CASES,
+        *ROLE_CASES,
+        *USER_CASES,
     ],
     ids=_identity,
 )

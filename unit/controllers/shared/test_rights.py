@@ -22,10 +22,11 @@ from unit.fakes.clock import FakeClock
 from unit.operators import running, until
 from unit.passes import manual_recoveries, quorum_losses
 from unit.passes.bench import PEER_LABEL, Bench, bench
-from unit.passes.bodies import BACKUPS, COREOS, PEERS, RESTORES, SCHEDULES, ephemeral, persistent
+from unit.passes.bodies import BACKUPS, COREOS, PEERS, RESTORES, SCHEDULES, USERS, ephemeral, persistent
 from unit.passes.harness import objects_of
 from unit.passes.jobs import Jobs, backup, schedule
 from unit.passes.restoring import Restoring, restore
+from unit.passes.users import role, user
 from unit.rights import DEFINITIONS, UNASKED, Right, all_taken, granted
 
 MADE = {
@@ -152,6 +153,24 @@ def a_life_of_a_restore() -> frozenset[Right]:
         return all_taken(exchange.request for exchange in made.api.log)
 
 
+def a_life_of_a_user() -> frozenset[Right]:
+    """The password is replaced, and the user deleted."""
+    with bench() as made:
+        made.start()
+        made.create(*persistent(size=1))
+        made.create(*role())
+        made.create(*user(rotateAfter="1h"))
+        made.settle()
+        made.run_until(lambda: bool(made.names(SECRETS)))
+        make_again(made, *set(MADE.values()) - {SECRETS})
+        made.clock.advance(3600.0)
+        made.wait(31.0)
+        made.delete(USERS, "app")
+        made.drain()
+        made.events()
+        return all_taken(exchange.request for exchange in made.api.log)
+
+
 def a_life_of_a_backup_tool() -> frozenset[Right]:
     """Its claim grows, and is deleted with its cluster."""
     with bench() as made:
@@ -212,6 +231,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[Right
         "backup of nothing": a_backup_of_nothing(),
         "schedule": a_life_of_a_schedule(),
         "restore": a_life_of_a_restore(),
+        "user": a_life_of_a_user(),
         "backup tool": a_life_of_a_backup_tool(),
         "storage class": the_storage_class(),
         "leader": a_leader(tmp_path_factory.mktemp("home")),

@@ -100,6 +100,8 @@ OPERATOR_KINDS = (
     custom_kind("etcd.improbable.io", "v1alpha1", "etcdbackups", "EtcdBackup"),
     custom_kind("etcd.improbable.io", "v1alpha1", "etcdbackupschedules", "EtcdBackupSchedule"),
     custom_kind("etcd.improbable.io", "v1alpha1", "etcdrestores", "EtcdRestore"),
+    custom_kind("etcd.improbable.io", "v1alpha1", "etcdroles", "EtcdRole"),
+    custom_kind("etcd.improbable.io", "v1alpha1", "etcdusers", "EtcdUser"),
 )
 
 

@@ -1,0 +1,1 @@
+"""EtcdRoles and EtcdUsers: the roles and users of clusters, and what applications connect with."""

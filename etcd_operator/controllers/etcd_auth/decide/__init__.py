@@ -1,0 +1,1 @@
+"""What is done about roles and users; without I/O."""

@@ -1,0 +1,145 @@
+"""What the EtcdRoles and EtcdUsers of one cluster ask for, and what each of them reports."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from etcd_operator.api.definitions.user_validations import NAME_LENGTH, ROLE_NAME_LENGTH
+from etcd_operator.api.meta import merge_conditions
+from etcd_operator.api.users import (
+    READY,
+    EtcdRole,
+    EtcdUser,
+    RoleSpec,
+    RoleStatus,
+    UserSpec,
+    UserStatus,
+)
+from etcd_operator.controllers.etcd_auth.connections import UserConnection
+from etcd_operator.controllers.etcd_auth.decide import report, spec
+from etcd_operator.controllers.etcd_auth.decide.names import Method, names_of
+from etcd_operator.controllers.etcd_auth.decide.report import Verdict
+from etcd_operator.controllers.etcd_auth.decide.state import AuthPlan, DesiredRole, DesiredUser
+from etcd_operator.controllers.etcd_auth.manifests.connection import secret_name
+from etcd_operator.decoding import parsed
+from etcd_operator.formats import timestamp
+
+
+@dataclass(kw_only=True)
+class DeclaredRole:
+    """An EtcdRole; spec: None for one that is not valid, about which `verdict` reports."""
+
+    role: EtcdRole
+    spec: RoleSpec | None
+    verdict: Verdict | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name, also in etcd."""
+        return self.role.metadata.name
+
+    def desired(self) -> Iterator[DesiredRole]:
+        """What etcd is to have."""
+        if self.spec is not None:
+            yield DesiredRole(name=self.name, permissions=spec.permissions(self.spec))
+
+    def status(self, plan: AuthPlan, now: str) -> RoleStatus:
+        """Once the plan is carried out."""
+        verdict = self.verdict or report.of_role(self.name, plan)
+        before, generation = self.role.status, self.role.metadata.generation
+        wanted = (verdict.condition(generation),)
+        conditions = merge_conditions(before.conditions, wanted, now, own={READY})
+        return RoleStatus(observed_generation=generation, conditions=conditions)
+
+
+@dataclass(kw_only=True)
+class DeclaredUser:
+    """An EtcdUser; spec: None for one that is not valid. With a verdict, etcd keeps what it has of it.
+
+    connection: of a user with a password, once its Secret is known. username: what the Secret is for.
+    """
+
+    user: EtcdUser
+    spec: UserSpec | None
+    verdict: Verdict | None = None
+    connection: UserConnection | None = None
+    username: str = ""
+    unproven: set[str] = field(default_factory=set)  # users in etcd whose password may be another one
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.user.metadata.name
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing is changed for it in etcd."""
+        return self.spec is None or self.verdict is not None
+
+    def desired(self) -> Iterator[DesiredUser]:
+        """The users that etcd is to have."""
+        if self.spec is None or self.is_held:
+            return
+        if self.connection is None:
+            yield self._desired(self.spec, self.name)
+            return
+        rotation = self.connection.rotation
+        for name in filter(None, (rotation.current, rotation.following)):
+            yield self._desired(self.spec, name)
+        if rotation.retiring:
+            yield self._desired(self.spec, rotation.retiring, is_retiring=True)
+
+    def _desired(self, spec: UserSpec, name: str, *, is_retiring: bool = False) -> DesiredUser:
+        return DesiredUser(
+            name=name,
+            of=self.name,
+            method=Method(spec.authentication),
+            roles=frozenset(spec.roles),
+            is_retiring=is_retiring,
+            has_other_password=not is_retiring and name in self.unproven,
+        )
+
+    def status(self, plan: AuthPlan, now: str) -> UserStatus:
+        """Once the plan is carried out."""
+        names = [each.name for each in self.desired()]
+        verdict = self.verdict or report.of_user(self.name, names, plan)
+        before, generation = self.user.status, self.user.metadata.generation
+        wanted = (verdict.condition(generation),)
+        conditions = merge_conditions(before.conditions, wanted, now, own={READY})
+        if self.verdict is not None or verdict.reason == report.TAKEN:
+            return msgspec.structs.replace(before, observed_generation=generation, conditions=conditions)
+        due = self.connection.rotation.due if self.connection is not None else None
+        return UserStatus(
+            observed_generation=generation,
+            username=self.username or self.name,
+            connection_secret=secret_name(self.name) if self.connection is not None else "",
+            rotation_time=timestamp(due) if due is not None else "",
+            conditions=conditions,
+        )
+
+
+Declared = DeclaredRole | DeclaredUser
+
+
+def declared_role(role: EtcdRole) -> DeclaredRole:
+    """An EtcdRole as it is stored."""
+    made, wrong = parsed(role.spec, RoleSpec, spec.role_problem)
+    wrong = spec.name_problem(role.metadata.name, ROLE_NAME_LENGTH) or wrong
+    return DeclaredRole(
+        role=role, spec=None if wrong else made, verdict=report.invalid(wrong) if wrong else None
+    )
+
+
+def declared_user(user: EtcdUser) -> DeclaredUser:
+    """An EtcdUser as it is stored; its Secret is not known yet."""
+    made, wrong = parsed(user.spec, UserSpec, spec.user_problem)
+    wrong = spec.name_problem(user.metadata.name, NAME_LENGTH) or wrong
+    return DeclaredUser(
+        user=user, spec=None if wrong else made, verdict=report.invalid(wrong) if wrong else None
+    )
+
+
+def held_users(users: list[DeclaredUser]) -> frozenset[str]:
+    """The names in etcd of users for which nothing is changed."""
+    return frozenset(name for user in users if user.is_held for name in names_of(user.name))

@@ -1,0 +1,106 @@
+"""The connection Secret of an EtcdUser: all that an application mounts to connect to the cluster.
+
+It belongs to the EtcdUser and is deleted with it. Keys: host, port, endpoints, uri, username; password for
+users with one; with client TLS ca.crt, and tls.crt and tls.key for users with a certificate.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.users import API_VERSION, ROTATED_ANNOTATION, USER_ANNOTATION, USER_KIND
+from etcd_operator.controllers.shared.manifests.owner import owned_by
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
+from etcd_operator.formats import timestamp
+
+USERNAME, PASSWORD = "username", "password"
+NEXT_USERNAME, NEXT_PASSWORD = "next-username", "next-password"
+"""Only while a password is being replaced; see `decide.rotation`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTls:
+    """What clients of a cluster with client TLS need, as PEM. key: of the user's certificate."""
+
+    ca: str
+    certificate: str = ""
+    key: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """How an application connects. password: empty for a user with a certificate."""
+
+    cluster: str
+    namespace: str
+    username: str
+    password: str = field(default="", repr=False)
+    tls: ClientTls | None = None
+
+
+def secret_name(user: str) -> str:
+    """The name of the connection Secret of an EtcdUser."""
+    return f"{user}-etcd-connection"
+
+
+def secret(owner: ObjectMeta, connection: Connection, rotated_at: datetime) -> RawObject:
+    """The connection Secret of the EtcdUser `owner`."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": secret_name(owner.name),
+            "namespace": owner.namespace,
+            "annotations": _annotations(connection, rotated_at),
+            "ownerReferences": owned_by(API_VERSION, USER_KIND, name=owner.name, uid=owner.uid),
+        },
+        "type": "Opaque",
+        "data": encoded(values(connection)),
+    }
+
+
+def publication(connection: Connection, rotated_at: datetime) -> RawObject:
+    """A merge patch: what the Secret has from now on, without the next user and password."""
+    gone = {NEXT_USERNAME: None, NEXT_PASSWORD: None}
+    return {
+        "metadata": {"annotations": _annotations(connection, rotated_at)},
+        "data": {**encoded(values(connection)), **gone},
+    }
+
+
+def preparation(username: str, password: str) -> RawObject:
+    """A merge patch: the next user and password."""
+    return {"data": encoded({NEXT_USERNAME: username, NEXT_PASSWORD: password})}
+
+
+def values(connection: Connection) -> dict[str, str]:
+    """The content of the Secret by key."""
+    host = f"{connection.cluster}.{connection.namespace}.svc"
+    address, scheme = endpoint(host, CLIENT_PORT), "https" if connection.tls is not None else "http"
+    # A generated password contains only characters that a URL may have.
+    login = f"{connection.username}:{connection.password}@" if connection.password else ""
+    found = {
+        "host": host,
+        "port": str(CLIENT_PORT),
+        "endpoints": f"{scheme}://{address}",
+        "uri": f"{scheme}://{login}{address}",
+        USERNAME: connection.username,
+    }
+    if connection.password:
+        found[PASSWORD] = connection.password
+    if connection.tls is not None:
+        found["ca.crt"] = connection.tls.ca
+        if connection.tls.certificate:
+            found |= {"tls.crt": connection.tls.certificate, "tls.key": connection.tls.key}
+    return found
+
+
+def encoded(content: Mapping[str, str]) -> dict[str, str]:
+    """As a Secret has it."""
+    return {key: base64.b64encode(value.encode()).decode() for key, value in content.items()}
+
+
+def _annotations(connection: Connection, rotated_at: datetime) -> dict[str, str]:
+    return {USER_ANNOTATION: connection.username, ROTATED_ANNOTATION: timestamp(rotated_at)}

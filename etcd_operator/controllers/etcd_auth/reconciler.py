@@ -1,0 +1,290 @@
+"""One pass over the roles and users of one cluster: Secrets, then etcd, then what became of it.
+
+What etcd has is read only if something may have changed: an object, the time, or `auth_revision` on a metrics
+page, which grows with each change of users and roles. Otherwise a pass reads one such page, and ends.
+
+A pass may end after any write, and be repeated: all that the operator has to know is in etcd and in the
+connection Secrets.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_auth import etcd
+from etcd_operator.controllers.etcd_auth.caches import AuthCaches
+from etcd_operator.controllers.etcd_auth.connections import connect
+from etcd_operator.controllers.etcd_auth.decide import report
+from etcd_operator.controllers.etcd_auth.decide.plan import plan
+from etcd_operator.controllers.etcd_auth.decide.report import Verdict
+from etcd_operator.controllers.etcd_auth.decide.spec import rotate_after
+from etcd_operator.controllers.etcd_auth.decide.state import (
+    AuthPlan,
+    AuthState,
+    Change,
+    DeleteRole,
+    DeleteUser,
+    SetPassword,
+)
+from etcd_operator.controllers.etcd_auth.declared import (
+    Declared,
+    DeclaredRole,
+    DeclaredUser,
+    declared_role,
+    declared_user,
+    held_users,
+)
+from etcd_operator.controllers.etcd_auth.memory import Memory, Settled
+from etcd_operator.controllers.etcd_auth.reporter import Reporter
+from etcd_operator.controllers.shared.decide.clusters import ClusterResource
+from etcd_operator.controllers.shared.decide.holds import BEHIND
+from etcd_operator.controllers.shared.failures import Failures
+from etcd_operator.controllers.shared.objects import NameConflict, Objects
+from etcd_operator.controllers.shared.writes import Writes
+from etcd_operator.engine.controller import Result
+from etcd_operator.errors import Forbidden, NotLeading, OperatorError
+from etcd_operator.etcd import metrics_page
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import OnCall
+from etcd_operator.etcd.errors import AuthRequired, PermissionDenied
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.views import Written
+
+POLL = 30.0
+"""Seconds between two looks at a metrics page."""
+
+SECRETS_CHECKED = timedelta(minutes=5)
+"""After so long it is checked whether the Secrets still exist: a watch would be sent all Secrets."""
+
+HELD = timedelta(seconds=30)
+"""After so long something is tried again that another one has to resolve, without an event."""
+
+Dial = Callable[[ClusterResource], Channels]
+"""Connections to the members of a cluster, with which the operator may change users and roles."""
+
+
+@dataclass(eq=False, kw_only=True)
+class AuthReconciler:
+    """Makes users and roles those that are declared. Only passes over a key use what is known of it."""
+
+    caches: AuthCaches
+    writes: Writes
+    failures: Failures
+    reporter: Reporter
+    clock: Clock
+    on_call: OnCall
+    dial: Dial
+    memory: Memory = field(default_factory=Memory)
+
+    def reconcile(self, key: Key) -> Result:
+        """One pass. Raises the errors of the API server and of etcd that are worth another try."""
+        return self.writes.pass_over(key, lambda objects: self._pass(key, objects))
+
+    def _pass(self, key: Key, objects: Objects) -> Result:
+        made = _Pass(
+            reconciler=self,
+            key=key,
+            objects=objects,
+            roles=[declared_role(each) for each in self.caches.roles_of(key)],
+            users=[declared_user(each) for each in self.caches.users_of(key)],
+            now=self.clock.now(),
+        )
+        found = self.caches.cluster(key)
+        if found is None or found[0].metadata.is_deleting:
+            self.memory.unsettle(key)
+            self.failures.passed(key)
+            self.reporter.forget(key)
+            made.report_all(report.no_cluster(key.name))
+            return Result()
+        cluster, caches = found
+        if not cluster.status.cluster_id:
+            made.report_all(report.waiting("the cluster has not been created yet"))
+            return Result(requeue_after=POLL if made.declared else None)
+        endpoints = self.caches.endpoints(cluster.metadata, caches)
+        try:
+            return made.over(cluster, endpoints)
+        except (AuthRequired, PermissionDenied):
+            made.report_all(report.refused())
+            return Result(requeue_after=POLL if made.declared else None)
+        except NotLeading:
+            raise
+        except OperatorError as error:
+            message = self.failures.failed(key, error)
+            if message:
+                made.report_all(report.waiting(message))
+            raise
+
+
+@dataclass(kw_only=True)
+class _Pass:
+    """One cluster, as it is seen in one pass."""
+
+    reconciler: AuthReconciler
+    key: Key
+    objects: Objects
+    roles: list[DeclaredRole]
+    users: list[DeclaredUser]
+    now: datetime
+
+    @property
+    def declared(self) -> bool:
+        """Whether anything names this cluster."""
+        return bool(self.roles or self.users)
+
+    @property
+    def _may_remove(self) -> bool:
+        """Whether nothing exists of which not even the cluster is known."""
+        return not self.reconciler.caches.has_unreadable(self.key.namespace)
+
+    def over(self, cluster: ClusterResource, endpoints: list[str]) -> Result:
+        """A cluster that has served. Raises the errors of `Client` and `AuthClient`."""
+        requested = (_requested(each) for each in self._metadata())
+        inputs = (cluster.metadata.uid, self._may_remove, *requested)
+        revision = _revision(endpoints)
+        known = self.reconciler.memory.still_settled(self.key, inputs, revision, self.now)
+        if known is not None:
+            return self._rest(known)
+        if not self.declared and (revision is None or revision <= 1):
+            # It never had a user or a role; or no page can be read yet, so that this is not known.
+            return Result(requeue_after=POLL if revision is None else None)
+        settled_at = self.reconciler.memory.unsettle(self.key)
+        self._connect()
+        with closing(self.reconciler.dial(cluster)) as channels:
+            found = etcd.read(channels, endpoints, self.reconciler.on_call)
+            self._check_passwords(found, settled_at)
+            made = self._plan(cluster.metadata, found)
+            if made is None:
+                return Result(requeue_after=BEHIND)
+            passwords = {name: value for user in self.users for name, value in _passwords(user).items()}
+            etcd.carry_out(found.client, made.changes, passwords, self.objects.require_leadership)
+            revision = found.client.auth_status().revision if made.changes else found.status.revision
+        self._publish()
+        news = tuple(each for each in made.changes if _is_news(each, found))
+        self.reconciler.reporter.changed(cluster, replace(made, changes=news), self.roles, self.users)
+        self._report(made)
+        settled = Settled(inputs=inputs, revision=revision, until=self._until())
+        self.reconciler.memory.settle(self.key, settled)
+        self.reconciler.failures.passed(self.key)
+        return self._rest(settled)
+
+    def _rest(self, settled: Settled) -> Result:
+        if not self.declared and self._may_remove:
+            return Result()
+        left = POLL if settled.until is None else (settled.until - self.now).total_seconds()
+        return Result(requeue_after=max(0.01, min(POLL, left)))
+
+    def _connect(self) -> None:
+        """The Secrets of users with passwords; one that cannot be written holds up its own user only."""
+        for user in self.users:
+            if user.spec is None:
+                continue
+            if user.spec.authentication != "password":
+                user.verdict = report.needs_client_tls()
+                continue
+            try:
+                after = rotate_after(user.spec)
+                user.connection = connect(user.user, self.key, after, self.now, self.objects)
+            except NameConflict as error:
+                user.verdict = Verdict(is_ready=False, reason="NameConflict", message=str(error))
+            except NotLeading:
+                raise
+            except Forbidden as error:
+                user.verdict = Verdict(is_ready=False, reason="Forbidden", message=str(error))
+
+    def _check_passwords(self, found: etcd.Found, settled_at: int | None) -> None:
+        """While etcd requires no user, it checks no password: any change may have been one of a password."""
+        for user in self.users:
+            if user.connection is None or user.is_held:
+                continue
+            is_doubtful = user.connection.is_new or settled_at != found.status.revision
+            for name, password in user.connection.passwords.items():
+                if name not in found.store.users:
+                    continue
+                if found.status.is_enabled:
+                    is_doubtful = not etcd.has_password(found.client, name, password)
+                if is_doubtful:
+                    user.unproven.add(name)
+
+    def _plan(self, cluster: ObjectMeta, found: etcd.Found) -> AuthPlan | None:
+        """What to change; None if caches are behind what exists."""
+        state = AuthState(
+            uid=cluster.uid,
+            store=found.store,
+            roles=tuple(each for role in self.roles for each in role.desired()),
+            users=tuple(each for user in self.users for each in user.desired()),
+            held_roles=frozenset(role.name for role in self.roles if role.spec is None),
+            held_users=held_users(self.users),
+            may_remove=self._may_remove,
+        )
+        made = plan(state)
+        removes = any(isinstance(each, (DeleteUser, DeleteRole)) for each in made.changes)
+        if removes and not self._are_all_known():
+            return None
+        return made
+
+    def _are_all_known(self) -> bool:
+        """Whether the API server shows no other objects than the caches: nothing is removed by mistake."""
+        known = {metadata.uid for metadata in self._metadata()}
+        caches = self.reconciler.caches
+        known |= {each.metadata.uid for informer in caches.informers() for each in informer.store.values()}
+        live = (
+            each.metadata.uid
+            for resource in (resources.ROLES, resources.USERS)
+            for each in self.objects.client.list(resource, Written, namespace=self.key.namespace).whole()
+        )
+        return known.issuperset(live)
+
+    def _publish(self) -> None:
+        for user in self.users:
+            if user.connection is not None and not user.is_held:
+                user.username = user.connection.publish(self.objects, self.now)
+
+    def _until(self) -> datetime | None:
+        """When time alone changes something."""
+        rotations = [user.connection.rotation for user in self.users if user.connection is not None]
+        moments = [each for made in rotations for each in (made.until, made.due) if each is not None]
+        if rotations:
+            moments.append(self.now + SECRETS_CHECKED)
+        if any(user.spec is not None and user.is_held for user in self.users):
+            moments.append(self.now + HELD)
+        return min(moments, default=None)
+
+    def report_all(self, verdict: Verdict) -> None:
+        """The same for all that are valid."""
+        declared: list[Declared] = [*self.roles, *self.users]
+        for each in declared:
+            each.verdict = each.verdict or verdict
+        self._report(AuthPlan())
+
+    def _report(self, made: AuthPlan) -> None:
+        self.reconciler.reporter.write(self.objects, made, self.roles, self.users, self.now)
+
+    def _metadata(self) -> list[ObjectMeta]:
+        return [*(each.role.metadata for each in self.roles), *(each.user.metadata for each in self.users)]
+
+
+def _is_news(change: Change, found: etcd.Found) -> bool:
+    """Whether it is reported: not that a password is set which nobody may have changed."""
+    return found.status.is_enabled or not isinstance(change, SetPassword)
+
+
+def _passwords(user: DeclaredUser) -> dict[str, str]:
+    return dict(user.connection.passwords) if user.connection is not None and not user.is_held else {}
+
+
+def _revision(endpoints: Iterable[str]) -> int | None:
+    """Of the first member whose page can be read."""
+    for endpoint in endpoints:
+        revision = metrics_page.read([endpoint])[endpoint].auth_revision
+        if revision is not None:
+            return revision
+    return None
+
+
+def _requested(metadata: ObjectMeta) -> tuple[object, ...]:
+    """What people change of an object."""
+    return metadata.uid, metadata.generation, tuple(sorted(metadata.labels.items()))

@@ -1,0 +1,113 @@
+"""Statuses of EtcdRoles and EtcdUsers, and Events about what was changed in etcd, and by whom it had been."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from etcd_operator.api.meta import ObjectMeta, Value
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_auth.caches import AuthCaches
+from etcd_operator.controllers.etcd_auth.decide import report
+from etcd_operator.controllers.etcd_auth.decide.state import AuthPlan, Change, described, role_of, user_of
+from etcd_operator.controllers.etcd_auth.declared import DeclaredRole, DeclaredUser
+from etcd_operator.controllers.shared.decide.clusters import ClusterResource
+from etcd_operator.controllers.shared.failures import IndependentWrites
+from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.formats import timestamp
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.events import EventType, Recorder, Reference
+from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.views import Written
+
+CHANGED, CORRECTED, REMOVED, UNDECLARED = "Applied", "DriftCorrected", "Revoked", "UndeclaredUsers"
+"""Reasons of Events."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Reporter:
+    """Only passes over a key call it with that key."""
+
+    caches: AuthCaches
+    recorder: Recorder
+    clock: Clock
+    _undeclared: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+
+    def changed(
+        self,
+        cluster: ClusterResource,
+        plan: AuthPlan,
+        roles: Iterable[DeclaredRole],
+        users: Iterable[DeclaredUser],
+    ) -> None:
+        """Events about a plan that was carried out."""
+        for role in roles:
+            changes = [each for each in plan.changes if role_of(each) == role.name]
+            was_ready = report.was_ready(role.role.status.conditions, role.role.metadata.generation)
+            self._event(Reference.to(resources.ROLES, role.role.metadata), changes, was_ready=was_ready)
+        for user in users:
+            changes = [each for each in plan.changes if user_of(each) == user.name]
+            metadata = user.user.metadata
+            was_ready = report.was_ready(user.user.status.conditions, metadata.generation)
+            # A rotation is no drift: it makes another user.
+            is_rotating = user.connection is not None and bool(user.connection.rotation.following)
+            self._event(
+                Reference.to(resources.USERS, metadata), changes, was_ready=was_ready and not is_rotating
+            )
+        self._on_cluster(cluster, plan, {role.name for role in roles})
+
+    def forget(self, key: Key) -> None:
+        """The cluster is gone."""
+        self._undeclared.pop(key, None)
+
+    def _on_cluster(self, cluster: ClusterResource, plan: AuthPlan, declared: set[str]) -> None:
+        key = cluster.metadata.key
+        about = Reference.to(self._resource(key), cluster.metadata)
+        rest = [each for each in plan.changes if not user_of(each) and role_of(each) not in declared]
+        if words := described(rest):
+            self.recorder.record(about, "Normal", REMOVED, words)
+        undeclared = (*plan.undeclared_users, *(f"role {name}" for name in plan.undeclared_roles))
+        if undeclared and self._undeclared.get(key) != undeclared:
+            names = ", ".join(undeclared[:10])
+            message = f"etcd has users or roles that no EtcdUser or EtcdRole declares: {names}"
+            self.recorder.record(about, "Warning", UNDECLARED, message)
+        self._undeclared[key] = undeclared
+
+    def _resource(self, key: Key) -> Resource:
+        found = self.caches.cluster(key)
+        return found[1].resource if found is not None else resources.IMPROBABLE_CLUSTERS
+
+    def _event(self, about: Reference, changes: list[Change], *, was_ready: bool) -> None:
+        words = described(changes)
+        if not words:
+            return
+        kind: EventType = "Warning" if was_ready else "Normal"
+        message = f"etcd was changed by somebody else: {words}" if was_ready else words
+        self.recorder.record(about, kind, CORRECTED if was_ready else CHANGED, message)
+
+    def write(
+        self,
+        objects: Objects,
+        plan: AuthPlan,
+        roles: Iterable[DeclaredRole],
+        users: Iterable[DeclaredUser],
+        now: datetime,
+    ) -> None:
+        """The statuses that are new. Raises the first error of `Client`, once all are tried."""
+        text = timestamp(now)
+        writes = IndependentWrites(self.clock)
+
+        def make(resource: Resource, metadata: ObjectMeta, before: Value, wanted: Value) -> None:
+            if wanted != before:
+                writes.make(partial(_write, objects, resource, metadata, wanted))
+
+        for role in roles:
+            make(resources.ROLES, role.role.metadata, role.role.status, role.status(plan, text))
+        for user in users:
+            make(resources.USERS, user.user.metadata, user.user.status, user.status(plan, text))
+        writes.end()
+
+
+def _write(objects: Objects, resource: Resource, metadata: ObjectMeta, status: Value) -> None:
+    objects.write_status(resource, metadata, status, Written)

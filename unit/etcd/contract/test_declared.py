@@ -1,0 +1,70 @@
+"""What is planned for users and roles can be carried out by etcd, and is then all that is to be done."""
+
+from dataclasses import replace
+
+import pytest
+
+from etcd_operator.controllers.etcd_auth import etcd
+from etcd_operator.controllers.etcd_auth.decide.names import Method
+from etcd_operator.controllers.etcd_auth.decide.plan import plan
+from etcd_operator.controllers.etcd_auth.decide.spec import end_of_prefix
+from etcd_operator.controllers.etcd_auth.decide.state import AuthState, AuthStore, DesiredRole, DesiredUser
+from etcd_operator.errors import Forbidden
+from etcd_operator.etcd.values import OPEN_END, Access, Permission
+from unit.etcd.contract.authority import Authority
+from unit.etcd.contract.harness import Subject
+
+READER = DesiredRole(
+    name="reader",
+    permissions=(
+        Permission(key=b"\0", range_end=OPEN_END, access=Access.READ),
+        Permission(key=b"/app/", range_end=end_of_prefix(b"/app/"), access=Access.READ_WRITE),
+        Permission(key="é".encode(), access=Access.WRITE),
+    ),
+)
+CERTIFIED = DesiredUser(name="app", of="app", method=Method.CERTIFICATE, roles=frozenset({"reader"}))
+NAMED = DesiredUser(name="pass_2", of="pass", method=Method.PASSWORD, roles=frozenset({"reader"}))
+EMPTY = AuthStore(users={}, roles={})
+DECLARED = AuthState(uid="uid-1", store=EMPTY, roles=(READER,), users=(CERTIFIED, NAMED), may_remove=True)
+
+
+def apply(subject: Subject, declared: AuthState) -> etcd.Found:
+    """Carry out what is planned, as a pass does; what etcd has then."""
+    found = read(subject)
+    passwords = {"pass_2": "secret"}
+    etcd.carry_out(found.client, plan(replace(declared, store=found.store)).changes, passwords, lambda: None)
+    after = read(subject)
+    assert plan(replace(declared, store=after.store)).changes == ()
+    return after
+
+
+def read(subject: Subject) -> etcd.Found:
+    return etcd.read(subject.channels, [subject.endpoint("m0")], lambda *_: None)
+
+
+def test_etcd_becomes_as_declared_and_users_may_what_their_roles_allow(
+    secured: Subject, authority: Authority
+) -> None:
+    secured.bootstrap("m0")
+    found = apply(secured, DECLARED)
+    assert set(found.store.users) == {"app", "pass_2"}
+    secured.enable_auth("m0", None)
+    apply(secured, DECLARED)
+    app = type(secured.client("m0"))(authority.of("app"), secured.endpoint("m0"), deadline=10.0)
+    app.put(b"/app/a", b"1")
+    assert app.get(b"any") is None
+    with pytest.raises(Forbidden):
+        app.put(b"any", b"1")
+    assert etcd.has_password(found.client, "pass_2", "secret")
+    assert not etcd.has_password(found.client, "pass_2", "other")
+    assert not etcd.has_password(found.client, "app", "secret")
+
+    narrowed = replace(READER, permissions=READER.permissions[:1])
+    apply(secured, replace(DECLARED, roles=(narrowed,)))
+    with pytest.raises(Forbidden):
+        app.put(b"/app/a", b"1")
+    found = apply(secured, replace(DECLARED, roles=(), users=()))
+    assert set(found.store.users) == {"root"}
+    assert {name for name in found.store.roles if "/" not in name} <= {"root"}
+    with pytest.raises(Forbidden):
+        app.get(b"/app/a")
