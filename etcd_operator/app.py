@@ -38,6 +38,7 @@ from etcd_operator.kube.lease import Elector
 from etcd_operator.kube.lease_lock import Candidate
 from etcd_operator.kube.own_pod import OwnPod
 from etcd_operator.kube.transport import Timeouts
+from etcd_operator.kube.zone import own_zone
 from etcd_operator.observability import files
 from etcd_operator.observability.logs import reconcile_context
 from etcd_operator.observability.metrics import Metrics
@@ -257,6 +258,8 @@ class Operator:
             on_metrics=self._metrics.objects.set,
             on_restore_end=self._metrics.restore_ended,
             own_image=OwnImage(client=self._client, pod=self._pod, given=settings.backup_image),
+            own_namespace=settings.own_namespace,
+            zone=own_zone(),
             pv_provisioner=settings.pv_provisioner,
             epoch=lambda: 0 if self._leadership is None else self._leadership.epoch(),
             may_act=self._may_act,
@@ -286,7 +289,7 @@ class Operator:
         timeouts = Timeouts(connect=2.0, read=4.0, total=4.0)
         return Elector(
             Client(self._transport, timeouts=timeouts, on_request=self._metrics.on_request),
-            Key(self._settings.lease_namespace or self._settings.namespace or "default", LEASE_NAME),
+            Key(self._settings.own_namespace, LEASE_NAME),
             Candidate(self._identity, self._pod),
             clock=self._clock,
             on_started_leading=on_started,

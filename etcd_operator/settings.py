@@ -58,6 +58,11 @@ class Settings:
         "(default: none is created, and backups use the default StorageClass)",
     )
 
+    @property
+    def own_namespace(self) -> str:
+        """Where the operator keeps what is its own: the Lease, and the keys of CAs."""
+        return self.lease_namespace or self.namespace or "default"
+
     def check(self) -> None:
         """Raise `OperatorError`, in one line, for an invalid value."""
         if self.workers < 1:

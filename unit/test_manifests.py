@@ -79,6 +79,7 @@ def test_rights_on_secrets_have_a_role_of_their_own(path: str) -> None:
         ("", "secrets", "get"),
         ("", "secrets", "create"),
         ("", "secrets", "patch"),
+        ("", "secrets", "delete"),
     ]
 
 

@@ -26,6 +26,56 @@ class Adopt(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mode: Mode = "Complete"
 
 
+MinVersion = Literal["TLS1.2", "TLS1.3"]
+
+
+class Auto(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Certificates that the operator issues, from a CA that only this cluster has."""
+
+
+class PeerTls(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """TLS between the members."""
+
+    auto: Auto | None = None  #: The operator issues the certificates. The only source so far, so required.
+    #: How long the members' certificates are valid, like 90d. They are renewed after two thirds of it,
+    #: without a restart. Default: 90d.
+    leaf_duration: str = ""
+    #: How long the certificate of the CA is valid, like 3650d. Default: 3650d. Cannot be changed later.
+    ca_duration: str = msgspec.field(default="", name="caDuration")
+
+
+class ClientTls(PeerTls, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """TLS for clients."""
+
+    #: While true (the default), clients need a certificate of the cluster's client CA.
+    client_cert_auth: bool = True
+    #: The lowest version of TLS that members accept. Default: TLS1.2.
+    min_version: MinVersion | None = None
+    #: More DNS names under which clients connect, like etcd.example.com.
+    extra_dns_names: tuple[str, ...] = msgspec.field(default=(), name="extraDNSNames")
+    #: More IP addresses under which clients connect.
+    extra_ips: tuple[str, ...] = msgspec.field(default=(), name="extraIPs")
+
+
+class Tls(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """TLS of a cluster."""
+
+    peer: PeerTls | None = None  #: TLS between the members. Without this field they use plain HTTP.
+    client: ClientTls | None = None  #: TLS for clients. Without this field they use plain HTTP.
+
+
+class MemberTls(Value, frozen=True, kw_only=True):
+    """How a member is started: the part of the TLS settings that its flags contain."""
+
+    peer: bool = False  #: Whether the members use TLS among themselves.
+    client: bool = False  #: Whether clients use TLS.
+    client_cert_auth: bool = False  #: Whether clients need a certificate.
+    min_version: MinVersion | None = None  #: The lowest version of TLS for clients.
+
+
+PLAIN = MemberTls()
+"""Members without TLS."""
+
 RecoveryMode = Literal["Manual", "Automatic"]
 
 AUTOMATIC: RecoveryMode = "Automatic"
@@ -46,6 +96,9 @@ class SharedSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: removed afterwards, unless the mode is Join or Leave. Cannot be set once the cluster is bootstrapped,
     #: except to continue an adoption.
     adopt: Adopt | None = None
+    #: TLS between the members and for clients. Whether members use TLS, clientCertAuth, minVersion and
+    #: caDuration cannot be changed once the cluster is created.
+    tls: Tls | None = None
     #: Manual (the default): members that do not answer are given up only on request. Automatic: if the quorum
     #: is lost, and stays lost for recoveryAfterSeconds, the operator gives up the members that do not answer,
     #: and recovers the cluster without a request. Writes that only these members have are then lost.

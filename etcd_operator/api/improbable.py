@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api import coreos, persisted
-from etcd_operator.api.cluster_spec import MOST_MEMBERS, PodTemplate, SharedSpec
+from etcd_operator.api.cluster_spec import MOST_MEMBERS, MemberTls, PodTemplate, SharedSpec
 from etcd_operator.api.meta import (
     Affinity,
     Condition,
@@ -73,6 +73,9 @@ RESTORED_ANNOTATION = f"{GROUP}/restored"
 
 NON_ROOT_ANNOTATION = f"{GROUP}/non-root"
 """`"true"` on a claim that was created for an etcd that does not run as root (`manifests.security`)."""
+
+PEER_TLS_ANNOTATION = f"{GROUP}/peer-tls"
+"""`"true"` on a claim whose data records members with https peer URLs."""
 
 TOKEN_LABEL = f"{GROUP}/cluster-token"
 """On pods: the token of the etcd cluster of the member. The client Service selects by it."""
@@ -177,6 +180,7 @@ class PeerSpec(Value, frozen=True, kw_only=True):
     bootstrap: PeerBootstrap  #: How the etcd of this member starts.
     storage: Storage  #: The storage of each member. Immutable.
     pod_template: PodTemplate = PodTemplate()  #: Settings of the members' pods. Immutable.
+    tls: MemberTls | None = None  #: The TLS that this member uses; without this field it uses none.
 
 
 class PeerStatus(Value, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ are written before the act that they describe.
 
 import msgspec
 
+from etcd_operator.api.cluster_spec import MemberTls, MinVersion
 from etcd_operator.api.meta import Condition, ObjectMeta, Value
 from etcd_operator.api.recoveries import Recovery
 
@@ -43,6 +44,29 @@ class Upgrade(Value, frozen=True, kw_only=True):
     since: str = ""  #: When the upgrade began.
 
 
+class TlsRecord(Value, frozen=True, kw_only=True):
+    """The TLS that a cluster was created with; written before its first object is created.
+
+    A CA is named by the SHA-256 of its certificate, in hexadecimal.
+    """
+
+    peer_ca: str = msgspec.field(default="", name="peerCA")  #: The CA of the members; empty without peer TLS.
+    #: The CA of servers and clients; empty without TLS for clients.
+    client_ca: str = msgspec.field(default="", name="clientCA")
+    client_cert_auth: bool = False  #: Whether clients need a certificate.
+    min_version: MinVersion | None = None  #: The lowest version of TLS for clients.
+
+    @property
+    def of_members(self) -> MemberTls:
+        """How its members are started."""
+        return MemberTls(
+            peer=bool(self.peer_ca),
+            client=bool(self.client_ca),
+            client_cert_auth=self.client_cert_auth,
+            min_version=self.min_version,
+        )
+
+
 class AdoptedMember(Value, frozen=True, kw_only=True):
     """A member of the adopted cluster that the operator did not create."""
 
@@ -74,7 +98,7 @@ class Adoption(Value, frozen=True, kw_only=True):
 class ClusterStatus(Value, frozen=True, kw_only=True):
     """What the status of a cluster has in both groups.
 
-    `bootstrap`, `cluster_id`, `recovery`, `upgrade` and `adoption` are the operator's persisted state.
+    `bootstrap`, `cluster_id`, `recovery`, `upgrade`, `adoption` and `tls` are the operator's persisted state.
     """
 
     observed_generation: int = 0  #: The generation of the spec that this status is based on.
@@ -91,6 +115,7 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
     upgrade: Upgrade | None = None  #: The upgrade in progress.
     #: The adoption of a running cluster, in progress or finished. Persisted state of the operator.
     adoption: Adoption | None = None
+    tls: TlsRecord | None = None  #: The CAs of the cluster. Persisted state of the operator.
     conditions: tuple[Condition, ...] = ()  #: The current state of this object.
 
 

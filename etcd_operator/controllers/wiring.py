@@ -25,6 +25,7 @@ from etcd_operator.controllers.etcd_cluster.parts import ClusterGroup, Parts, qu
 from etcd_operator.controllers.etcd_cluster.peer_status import PeerStatusWriter
 from etcd_operator.controllers.etcd_cluster.recovery.stored_backups import StoredBackups
 from etcd_operator.controllers.etcd_cluster.recovery.tool_backups import KnownToolBackups
+from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
 from etcd_operator.controllers.etcd_peer.memory import PeerMemory
 from etcd_operator.controllers.etcd_peer.observe import PeerObserver
 from etcd_operator.controllers.etcd_peer.reconciler import PeerReconciler
@@ -45,10 +46,11 @@ def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
     """The groups of clusters and of all other resources, wired but not started."""
     of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
     backups, restores = backup_caches(source), restore_caches(source)
+    authorities = AuthorityStore(client=wiring.client, clock=wiring.clock, namespace=wiring.own_namespace)
     return (
         # Of two that are equally old, the one with persistent members is served.
-        _improbable(wiring, of_improbable, of_coreos, backups.owners, restores),
-        _coreos(wiring, of_coreos, of_improbable),
+        _improbable(wiring, of_improbable, of_coreos, backups.owners, restores, authorities),
+        _coreos(wiring, of_coreos, of_improbable, authorities),
         tool_group(wiring, source, of_coreos),
         backup_group(wiring, backups, (of_improbable.clusters, of_coreos.clusters)),
         *schedule_groups(wiring, source, backups, of_improbable),
@@ -71,6 +73,7 @@ def _improbable(
     other: Caches[Any],
     backups: Informer[EtcdBackup],
     restores: JobCaches[EtcdRestore],
+    authorities: AuthorityStore,
 ) -> ClusterGroup:
     writes, memory = wiring.writes(caches.all()), PeerMemory(clock=wiring.clock, epoch=wiring.epoch)
     to_cluster, answered = Later(), Later()
@@ -86,6 +89,7 @@ def _improbable(
         owns_pod=persistent.owns_pod(caches),
         conflicting_cluster=_conflicting_cluster(other, or_equal=False),
         all_clusters=(caches.clusters, other.clusters),
+        authorities=authorities,
         peer_problem=memory.problem,
         peer_status=_peer_status_writer(wiring, caches, writes),
         backups_of=StoredBackups(
@@ -137,7 +141,9 @@ def _peer_status_writer(
     return PeerStatusWriter(writes=writes, peers=caches.peers, clock=wiring.clock)
 
 
-def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[Any]) -> ClusterGroup:
+def _coreos(
+    wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[Any], authorities: AuthorityStore
+) -> ClusterGroup:
     to_cluster, answered = Later(), Later()
     writes = wiring.writes(caches.all())
     tool_backups = KnownToolBackups(
@@ -162,6 +168,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         owns_pod=ephemeral.owns_pod,
         conflicting_cluster=_conflicting_cluster(other, or_equal=True),
         all_clusters=(caches.clusters, other.clusters),
+        authorities=authorities,
         tool_backups_of=tool_backups,
     )
     group = _cluster_group(wiring, "coreos-cluster", parts, other, to_cluster, answered)

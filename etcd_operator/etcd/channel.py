@@ -6,6 +6,8 @@ Promises:
 - a connection that failed is discarded: the next call opens a new one at once instead of waiting for gRPC's
   back-off against an address that may belong to another pod by then;
 - closing ends the calls in flight with `Unavailable`;
+- with credentials, a server is verified before it is sent anything, by the name that it must have; to an
+  endpoint whose name is not known there is no connection;
 - a reply above `LARGEST_REPLY` is neither received in full nor decoded: the call fails.
 
 By default gRPC shares connections between the channels of a process and uses HTTP_PROXY: both are disabled.
@@ -13,8 +15,8 @@ By default gRPC shares connections between the channels of a process and uses HT
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import grpc
@@ -49,6 +51,8 @@ class TlsCredentials:
     certificate: bytes | None = None  # with its key, or not at all
     key: bytes | None = field(default=None, repr=False)
     server_name: str | None = None  # replaces the endpoint's host in the check
+    # whether each endpoint has a name of its own, see `Channels.identify`
+    by_name: bool = False
 
 
 class Connection:
@@ -93,21 +97,47 @@ class Channels:
     def __init__(self, credentials: TlsCredentials | None = None) -> None:
         self._lock = threading.Lock()
         self._credentials = credentials
+        self._names: dict[str, str] = {}
         self._open: dict[str, Connection] = {}
         self._closed = False
+
+    @property
+    def credentials(self) -> TlsCredentials | None:
+        """With which it connects."""
+        return self._credentials
+
+    def identify(self, names: Mapping[str, str]) -> None:
+        """The names that the servers at these endpoints must have from now on, with credentials `by_name`.
+
+        A connection to an endpoint that had another name is closed: the address has another owner.
+        """
+        with self._lock:
+            others = [at for at, name in names.items() if self._names.get(at, name) != name]
+            outdated = [self._open.pop(at) for at in others if at in self._open]
+            self._names.update(names)
+        _close(outdated)
 
     def connection(self, endpoint: str) -> Connection:
         """The connection to `endpoint` (`host:port`); connects in the background when first used.
 
-        Raises `Unavailable` once closed.
+        Raises `Unavailable` once closed, and for a server whose name is not known.
         """
         with self._lock:
             if self._closed:
                 raise Unavailable(f"connections are closed, not calling {endpoint}")
             connection = self._open.get(endpoint)
             if connection is None:
-                connection = self._open[endpoint] = Connection(endpoint, self._credentials)
+                connection = self._open[endpoint] = Connection(endpoint, self._credentials_for(endpoint))
             return connection
+
+    def _credentials_for(self, endpoint: str) -> TlsCredentials | None:
+        credentials = self._credentials
+        if credentials is None or not credentials.by_name:
+            return credentials
+        name = self._names.get(endpoint)
+        if name is None:
+            raise Unavailable(f"the name of the server at {endpoint} is not known: not calling it")
+        return replace(credentials, server_name=name)
 
     def discard(self, connection: Connection) -> None:
         """Close a connection that failed; a newer one to the same endpoint is kept."""
@@ -120,6 +150,7 @@ class Channels:
         """Close the connections to all other endpoints."""
         with self._lock:
             unused = [self._open.pop(endpoint) for endpoint in set(self._open).difference(endpoints)]
+            self._names = {at: name for at, name in self._names.items() if at in endpoints}
         _close(unused)
 
     def close(self) -> None:

@@ -162,7 +162,15 @@ _CODES: dict[grpc.StatusCode, type[OperatorError]] = {
 _TEXT = re.compile(r"^(?:etcdserver|auth|membership|raft): (.*)", re.DOTALL)
 
 # gRPC's texts if no connection was established: nothing can have been sent.
-_NEVER_SENT = ("failed to connect to all addresses", "DNS resolution failed", "Name resolution failure")
+_WRONG_SERVER = "Hostname Verification Check failed"
+"""gRPC's text, with UNAUTHENTICATED, if the certificate of the server has another name (grpcio 1.85)."""
+
+_NEVER_SENT = (
+    "failed to connect to all addresses",
+    "DNS resolution failed",
+    "Name resolution failure",
+    _WRONG_SERVER,
+)
 
 
 def translate(code: grpc.StatusCode, details: str, *, call: str, is_write: bool) -> OperatorError:
@@ -175,11 +183,14 @@ def translate(code: grpc.StatusCode, details: str, *, call: str, is_write: bool)
     if refusal is not None:
         return _make(refusal.error, message, maybe_applied=is_write and refusal.in_doubt)
     in_doubt = not details.startswith(_NEVER_SENT)
-    return _make(_CODES.get(code, Unavailable), message, maybe_applied=is_write and in_doubt)
+    error = Unavailable if details.startswith(_WRONG_SERVER) else _CODES.get(code, Unavailable)
+    return _make(error, message, maybe_applied=is_write and in_doubt)
 
 
 def is_connection_lost(code: grpc.StatusCode, details: str) -> bool:
     """Whether the connection itself failed; etcd also returns UNAVAILABLE over a working one."""
+    if details.startswith(_WRONG_SERVER):
+        return True
     return code is grpc.StatusCode.UNAVAILABLE and _TEXT.match(details) is None
 
 

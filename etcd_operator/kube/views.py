@@ -259,7 +259,17 @@ class Claim(Lean, frozen=True, kw_only=True):
 
 
 class Secret(Value, frozen=True, kw_only=True):
-    """A Secret of the operator's own; values in base64."""
+    """A Secret of the operator's own; values in base64, which no representation shows."""
+
+    metadata: ObjectMeta
+    data: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"Secret({self.metadata.namespace}/{self.metadata.name})"
+
+
+class ConfigMap(Value, frozen=True, kw_only=True):
+    """A ConfigMap of the operator's own."""
 
     metadata: ObjectMeta
     data: dict[str, str] = {}

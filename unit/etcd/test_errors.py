@@ -46,6 +46,8 @@ CODES = [
     (Code.ALREADY_EXISTS, "", AlreadyExists),
     (Code.NOT_FOUND, "", NotFound),
     (Code.UNIMPLEMENTED, "unknown service", Invalid),
+    (Code.UNAUTHENTICATED, "Hostname Verification Check failed.", Unavailable),
+    (Code.UNAUTHENTICATED, "something else", errors.AuthRequired),
 ]
 
 

@@ -19,6 +19,7 @@ class Running:
     command: tuple[str, ...]
     env: Mapping[str, str]
     claims: tuple[str, ...] = field(default=())
+    secrets: tuple[str, ...] = ()
     restarts: int = 0
     init: tuple[tuple[str, ...], ...] = ()
 
@@ -40,6 +41,12 @@ def _mounted(pod: Json, main: Json) -> tuple[str, ...]:
     names = {mount["name"] for mount in main.get("volumeMounts") or ()}
     volumes = [volume for volume in pod["spec"].get("volumes") or () if volume["name"] in names]
     return claims_of({"spec": {"volumes": volumes}})
+
+
+def _secrets(pod: Json) -> tuple[str, ...]:
+    """The Secrets that a pod mounts."""
+    volumes = pod["spec"].get("volumes") or ()
+    return tuple(volume["secret"]["secretName"] for volume in volumes if "secret" in volume)
 
 
 def rendered(pod: Json, ip: str, node: str, restarts: int) -> Running:
@@ -74,6 +81,7 @@ def rendered(pod: Json, ip: str, node: str, restarts: int) -> Running:
         command=words(main),
         env=environment(main),
         claims=_mounted(pod, main),
+        secrets=_secrets(pod),
         restarts=restarts,
         init=tuple(words(step) for step in pod["spec"].get("initContainers") or ()),
     )

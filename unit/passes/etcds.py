@@ -7,6 +7,10 @@ A start that etcd refuses leaves the container in a crash loop.
 import base64
 import hashlib
 import json
+import posixpath
+from functools import partial
+
+import grpc
 
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.observe.slots import answering
@@ -68,6 +72,9 @@ class Etcds(Launcher):
         flags = dict(word[2:].split("=", 1) for word in words[5:] if "=" in word)
         if verb == "save":
             if running.uid not in self.fetched:  # a step that ended well is not run again
+                if flags["endpoints"].startswith("https://"):
+                    files = seen_by(self._api, running)
+                    assert {posixpath.basename(flags[f]) for f in ("cacert", "cert", "key")} <= files.keys()
                 self.fetched[running.uid] = self._survivor(flags["endpoints"])
         else:
             assert "--mark-compacted" in words
@@ -99,7 +106,7 @@ class Etcds(Launcher):
         self.backups[name] = Saved(dict(etcd.keys), etcd.revision, etcd.on_write)
 
     def _survivor(self, endpoint: str) -> FakeEtcdCluster | Saved:
-        name = endpoint.removeprefix("http://").removesuffix(":2379").partition(".")[0]
+        name = endpoint.partition("://")[2].removesuffix(":2379").partition(".")[0]
         for _, cluster, member in self._where.values():
             if member.name == name and member.is_answering:
                 etcd, least = cluster.etcd, cluster.etcd.revision - member.lags
@@ -227,17 +234,53 @@ class Etcds(Launcher):
             raise StartRefused("stat /usr/local/bin/etcd: no such file or directory")
         directory = self._directory(running, options["data-dir"])
         cluster, member = self.start(
-            options, directory=directory, address=f"{running.ip}:2379", version=version
+            options,
+            directory=directory,
+            address=f"{running.ip}:2379",
+            version=version,
+            credentials=self._credentials(running, options),
         )
         self._where[running.uid] = running, cluster, member
         if self.serves_metrics:
             self._pages[running.uid] = MetricsServer(running.ip, METRICS_PORT, cluster.etcd, member)
+
+    def _credentials(self, running: Running, options: Options) -> grpc.ServerCredentials | None:
+        """Of its Secret, which etcd reads at each handshake."""
+        schemes = {
+            url.partition(":")[0] for url in (options["listen-client-urls"], options["advertise-client-urls"])
+        }
+        if "cert-file" not in options:
+            assert schemes == {"http"}
+            return None
+        assert (schemes, options["enable-grpc-gateway"]) == ({"https"}, "false")
+        read = partial(served_by, self._api, running, options)
+        requires = options.get("client-cert-auth") == "true"
+        return grpc.dynamic_ssl_server_credentials(read(), read, require_client_authentication=requires)
 
     def _directory(self, running: Running, directory: str) -> str:
         if not running.claims:
             return f"{running.uid}{directory}"
         claim = self._api.objects.get(CLAIMS, running.namespace, running.claims[0])
         return f"{claim['metadata']['uid']}{directory}"
+
+
+def seen_by(api: ApiServer, running: Running) -> dict[str, bytes]:
+    """The files of the Secrets that a pod mounts. Raises KeyError."""
+    stored = {(s["metadata"]["namespace"], s["metadata"]["name"]): s for s in api.objects.select(SECRETS)}
+    data = [stored[running.namespace, name]["data"] for name in running.secrets]
+    return {name: base64.b64decode(text) for each in data for name, text in each.items()}
+
+
+def served_by(api: ApiServer, running: Running, options: Options) -> grpc.ServerCertificateConfiguration:
+    """What a member presents and trusts, as the files of its volume are now. Raises StartRefused."""
+    try:
+        files = seen_by(api, running)
+        key, chain = (files[posixpath.basename(options[flag])] for flag in ("key-file", "cert-file"))
+        trusted = options.get("trusted-ca-file", "")
+        ca = files[posixpath.basename(trusted)] if trusted else None
+    except KeyError as error:
+        raise StartRefused(f"open {error}: no such file or directory") from error
+    return grpc.ssl_server_certificate_configuration([(key, chain)], ca)
 
 
 def _token_in(secret: Json) -> str:

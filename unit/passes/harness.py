@@ -38,6 +38,7 @@ from unit.passes.tools import Tools
 
 RESYNC = 10.0
 MARK = "Mark"
+OWN_NAMESPACE = "etcd-operator"
 TIMEOUTS = Timeouts(connect=1.0, read=5.0, total=5.0)
 
 
@@ -101,6 +102,8 @@ class Operator:
             on_metrics=self._on_metrics,
             on_restore_end=self.restore_ends.append,
             own_image=tools.image,
+            own_namespace=OWN_NAMESPACE,
+            zone="cluster.local",
             ask_tool=tools.ask,
             clean_up_tool=tools.clean_up,
             ask_restorable=tools.ask_restorable,

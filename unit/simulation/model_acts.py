@@ -18,6 +18,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     ChangeStorage,
     ClearMissing,
     ConfirmClaimsLost,
+    CreateAuthorities,
     CreateClientService,
     CreateMember,
     CreateMemberService,
@@ -25,9 +26,11 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     DisarmCorrupt,
     DropPod,
     KeepBudget,
+    KeepCertificates,
     MoveLeader,
     PadLog,
     Promote,
+    PublishAuthority,
     RecreatePod,
     Remember,
     RemoveCorrupt,
@@ -101,8 +104,15 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             | AppendEntry()
         ):
             change(world, state, action)
-        case RemoveExternal() | TakeBack() | ChangeStorage():
-            raise AssertionError("nothing is adopted, loses its owner or changes its storage here")
+        case (
+            RemoveExternal()
+            | TakeBack()
+            | ChangeStorage()
+            | CreateAuthorities()
+            | KeepCertificates()
+            | PublishAuthority()
+        ):
+            raise AssertionError("nothing is adopted, loses its owner, changes its storage or has TLS here")
         case DeleteMember() | DropPod():
             take_away(world, cache, state, action)
         case _:

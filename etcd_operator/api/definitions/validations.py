@@ -22,6 +22,7 @@ from etcd_operator.api.definitions.limits import (
     UNSUPPORTED_FIELDS,
     VERSION_PATTERN,
 )
+from etcd_operator.api.definitions.tls_validations import COREOS_TLS, TLS
 
 
 def _of_name(holds: str, message: str) -> Validation:
@@ -205,6 +206,7 @@ IMPROBABLE_CLUSTER = (
     *empty_volumes(_CLAIM),
     *reserved_names("spec.podTemplate"),
     *IMPROBABLE_ADOPTION,
+    *TLS,
     RECOVERY_AFTER,
     one_affinity("spec", "spec.affinity and spec.podTemplate.affinity are alternatives: set one of them"),
 )
@@ -290,6 +292,7 @@ COREOS_CLUSTER = (
     *VERSION_CHANGES,
     *BACKUP_POLICY,
     *COREOS_ADOPTION,
+    *COREOS_TLS,
     RECOVERY_AFTER,
     *(
         Validation(

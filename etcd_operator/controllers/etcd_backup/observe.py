@@ -48,6 +48,8 @@ class Sources:
         found = self._cluster(Key(namespace, name)) if name else None
         if found is None:
             return SourceCluster(endpoints=(address,))
+        if found.status.tls is not None and found.status.tls.client_ca:
+            return _with_tls(name)
         return SourceCluster(endpoints=_endpoints(found) or (address,), uid=found.metadata.uid)
 
     def find_live(self, source: BackupSource, objects: Objects) -> SourceCluster:
@@ -149,9 +151,20 @@ def _source(key: Key, found: Any) -> SourceCluster:
         )
     if found.metadata.is_deleting:
         return SourceCluster(reason="UnknownCluster", message=f"EtcdCluster {key.name} is being deleted")
+    if found.status.tls is not None and found.status.tls.client_ca:
+        return _with_tls(key.name)
     if not found.status.cluster_id or not found.status.endpoints:
         return SourceCluster(reason="SourceNotReady", message=f"EtcdCluster {key.name} has not served yet")
     return SourceCluster(endpoints=_endpoints(found), uid=found.metadata.uid)
+
+
+def _with_tls(name: str) -> SourceCluster:
+    return SourceCluster(
+        reason="TLSNotSupported",
+        message=f"EtcdCluster {name} uses TLS for clients (spec.tls.client): backups of such clusters are "
+        "not supported yet",
+        is_refused=True,
+    )
 
 
 def _endpoints(cluster: Any) -> tuple[str, ...]:

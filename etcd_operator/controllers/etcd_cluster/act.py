@@ -36,6 +36,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     ReplaceMember,
     RestoreLabels,
     TakeBack,
+    TlsAction,
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, Orphan, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction, TrySeedExistingOnly
@@ -49,6 +50,7 @@ from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.recovery.acts import Recoverer
 from etcd_operator.controllers.etcd_cluster.recovery.proofs import RecoveryProofs
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers, located
+from etcd_operator.controllers.etcd_cluster.tls.certificates import Certificates
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.manifests.owner import owned_by
 from etcd_operator.controllers.shared.objects import CHANGED, Overridden, RecordEvent
@@ -77,6 +79,7 @@ class Actor(Generic[Cluster]):
     clock: Clock
     readers: Readers
     leads_for: Callable[[float], bool]
+    certificates: Certificates
 
     def act(self, state: ClusterState, action: Action, report: RecordEvent) -> None:
         """Carry out one action other than `Remember`, which is a status write.
@@ -92,6 +95,8 @@ class Actor(Generic[Cluster]):
             self._recover(scope, action)
         elif isinstance(action, KindAction):
             self.members(scope).act(action)
+        elif isinstance(action, TlsAction):
+            self.certificates.act(scope, action)
         else:
             self._write(scope, action)
 
@@ -136,6 +141,7 @@ class Actor(Generic[Cluster]):
         if isinstance(action.start, Bootstrapping):
             _assert_bootstraps(scope, self.caches.resource)
         start = located(scope, action.start)
+        self.certificates.keep(scope, action.name)  # its pod does not start without them
         body = self.dialect.member(scope.desired.at(action.version), action.name, start)
         self.members(scope).create(body)
 

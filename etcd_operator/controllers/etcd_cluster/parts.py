@@ -29,6 +29,8 @@ from etcd_operator.controllers.etcd_cluster.peer_status import PeerStatusWriter
 from etcd_operator.controllers.etcd_cluster.reconciler import ClusterReconciler
 from etcd_operator.controllers.etcd_cluster.recovery.absences import Absences
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers, Readings
+from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
+from etcd_operator.controllers.etcd_cluster.tls.certificates import Certificates
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits, UpgradeWatch
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.decide.clusters import cluster_of_member
@@ -61,6 +63,7 @@ class Parts(Generic[Cluster]):
     owns_pod: OwnsPod
     conflicting_cluster: ConflictingCluster
     all_clusters: tuple[Informer[Any], ...]  # of both groups
+    authorities: AuthorityStore
     peer_problem: PeerProblem = lambda _: None
     peer_status: PeerStatusWriter | None = None
     tool_backups_of: Callable[[Cluster, ClusterState], ToolBackups] = no_tool_backups
@@ -68,6 +71,13 @@ class Parts(Generic[Cluster]):
 
     def reconciler(self, wiring: Wiring) -> ClusterReconciler[Cluster]:
         """A reconciler of them, with a prober of its own."""
+        certificates = Certificates(
+            authorities=self.authorities,
+            dialect=self.dialect,
+            clock=wiring.clock,
+            writes=self.writes,
+            zone=wiring.zone,
+        )
         prober = Prober(
             deadline=wiring.probe_deadline,
             on_done=self.answered,
@@ -79,8 +89,8 @@ class Parts(Generic[Cluster]):
             writes=self.writes,
             caches=self.caches,
             dialect=self.dialect,
-            observer=self._observer(wiring, prober),
-            actor=self._actor(wiring, prober),
+            observer=self._observer(wiring, prober, certificates),
+            actor=self._actor(wiring, prober, certificates),
             readiness_writer=ReadinessWriter(writes=self.writes, dialect=self.dialect, clock=wiring.clock),
             prober=prober,
             clock=wiring.clock,
@@ -96,7 +106,7 @@ class Parts(Generic[Cluster]):
             peer_status=self.peer_status,
         )
 
-    def _observer(self, wiring: Wiring, prober: Prober) -> Observer[Cluster]:
+    def _observer(self, wiring: Wiring, prober: Prober, certificates: Certificates) -> Observer[Cluster]:
         return Observer(
             caches=self.caches,
             cached=CachedMembers(
@@ -125,9 +135,10 @@ class Parts(Generic[Cluster]):
             tool_backups_of=self.tool_backups_of,
             backups_of=self.backups_of,
             readings=self.readings,
+            certificates=certificates,
         )
 
-    def _actor(self, wiring: Wiring, prober: Prober) -> Actor[Cluster]:
+    def _actor(self, wiring: Wiring, prober: Prober, certificates: Certificates) -> Actor[Cluster]:
         return Actor(
             writes=self.writes,
             caches=self.caches,
@@ -144,6 +155,7 @@ class Parts(Generic[Cluster]):
                 tokens=self.readings.tokens,
             ),
             leads_for=wiring.leads_for,
+            certificates=certificates,
         )
 
 

@@ -59,6 +59,8 @@ class Wiring:
     on_metrics: OnMetrics
     on_restore_end: OnRestoreEnd
     own_image: Callable[[], str]  # the operator's, see `OwnImage`
+    own_namespace: str  # where the keys of CAs are
+    zone: str  # the domain of the names of Services
     pv_provisioner: str = ""  # of the StorageClass for backups
     ask_tool: Ask = ask
     clean_up_tool: Ask = clean_up

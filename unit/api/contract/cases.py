@@ -20,6 +20,7 @@ from unit.api.contract.persistent_cases import PERSISTENT_CASES
 from unit.api.contract.recovery_cases import recoveries
 from unit.api.contract.restore_cases import RESTORE_CASES
 from unit.api.contract.schedule_cases import OWN_CASES as SCHEDULE_CASES
+from unit.api.contract.tls_cases import COREOS_TLS_CASES, tls
 from unit.api.contract.user_cases import ROLE_CASES, USER_CASES
 from unit.commands.cases import rows as command_rows
 
@@ -27,6 +28,8 @@ EPHEMERAL_CASES = (
     *sizes(EPHEMERAL, "size"),
     *versions(EPHEMERAL),
     *names(EPHEMERAL, 57),
+    *tls(EPHEMERAL),
+    *COREOS_TLS_CASES,
     *(
         Case(
             typed=f"no {field}",

@@ -19,11 +19,13 @@ from unit.api.contract.case import (
     versions,
 )
 from unit.api.contract.recovery_cases import recoveries
+from unit.api.contract.tls_cases import tls
 
 PERSISTENT_CASES = (
     *sizes(PERSISTENT, "replicas"),
     *versions(PERSISTENT),
     *names(PERSISTENT, 58),
+    *tls(PERSISTENT),
     Case(typed="no spec", base=PERSISTENT, changes={"spec": ABSENT}, sees="spec: Required value"),
     Case(
         typed="no replicas",

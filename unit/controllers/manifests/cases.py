@@ -4,8 +4,10 @@ from typing import Any
 
 import msgspec
 
+from etcd_operator.api import coreos, improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.api.recoveries import OfflineSurvivor, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Bootstrapping,
@@ -56,6 +58,15 @@ CLAIM: dict[str, Any] = {
 PLAIN_PERSISTENT = ImprobableDialect(DEFAULTS).desired(improbable_cluster())
 FULL_PERSISTENT = ImprobableDialect(DEFAULTS).desired(
     improbable_cluster({"replicas": 5, "version": "3.5.35", "podTemplate": TEMPLATE, "storage": CLAIM})
+)
+
+TLS: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}, "minVersion": "TLS1.3"}}
+RECORDED = TlsRecord(peer_ca="aa", client_ca="bb", client_cert_auth=True, min_version="TLS1.3")
+SECURED_EPHEMERAL = CoreosDialect(DEFAULTS).desired(
+    coreos_cluster({"size": 3, "tls": TLS}, status=coreos.ClusterStatus(tls=RECORDED))
+)
+SECURED_PERSISTENT = ImprobableDialect(DEFAULTS).desired(
+    improbable_cluster({"tls": TLS}, status=improbable.ClusterStatus(tls=RECORDED))
 )
 
 INITIAL_MEMBERS = ("db-0", "db-1", "db-2")

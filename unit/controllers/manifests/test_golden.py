@@ -41,6 +41,8 @@ from unit.controllers.manifests.cases import (
     PLAIN_EPHEMERAL,
     PLAIN_PERSISTENT,
     RESUMING,
+    SECURED_EPHEMERAL,
+    SECURED_PERSISTENT,
     peer_of,
 )
 from unit.controllers.manifests.conftest import GOLDEN, Compare
@@ -119,6 +121,14 @@ MANIFESTS = {
     "ephemeral-pod-full": ephemeral.pod(FULL_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
     "ephemeral-seed": seed.pod(PLAIN_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image),
     "ephemeral-seed-full": seed.pod(FULL_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image),
+    "ephemeral-pod-tls": ephemeral.pod(SECURED_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
+    "ephemeral-seed-tls": seed.pod(SECURED_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image),
+    "persistent-peer-tls": persistent.peer(SECURED_PERSISTENT, "db-1", BOOTSTRAPPING),
+    "persistent-claim-tls": persistent.claim(peer_of(SECURED_PERSISTENT)),
+    "persistent-replica-set-tls": persistent.replica_set(peer_of(SECURED_PERSISTENT), IMAGE),
+    "persistent-replica-set-seed-tls": persistent.replica_set(
+        peer_of(SECURED_PERSISTENT, "db-3", PERSISTENT_SEEDING), IMAGE, is_restored=True
+    ),
     "persistent-client-service": persistent.client_service(PLAIN_PERSISTENT),
     "persistent-budget": persistent.budget(PLAIN_PERSISTENT, 2),
     "persistent-peer": persistent.peer(PLAIN_PERSISTENT, "db-1", BOOTSTRAPPING),

@@ -5,6 +5,7 @@ That nothing is missing is seen by every test on a bench; that nothing is unused
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,23 @@ from etcd_operator.kube.holder_pod import HolderPods
 from etcd_operator.kube.own_pod import OwnPod
 from unit.controllers.backup_tool.test_backup_tool import BACKUP, backed_up
 from unit.fakes.apiserver import ApiServer, Kind
-from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, JOBS, NODES, PODS, REPLICA_SETS, SECRETS, SERVICES
+from unit.fakes.apiserver.kinds import (
+    BUDGETS,
+    CLAIMS,
+    CONFIG_MAPS,
+    JOBS,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    SECRETS,
+    SERVICES,
+)
 from unit.fakes.clock import FakeClock
 from unit.operators import running, until
 from unit.passes import manual_recoveries, quorum_losses
 from unit.passes.bench import PEER_LABEL, Bench, bench
 from unit.passes.bodies import BACKUPS, COREOS, PEERS, RESTORES, SCHEDULES, USERS, ephemeral, persistent
-from unit.passes.harness import objects_of
+from unit.passes.harness import OWN_NAMESPACE, objects_of
 from unit.passes.jobs import Jobs, backup, schedule
 from unit.passes.restoring import Restoring, restore
 from unit.passes.users import role, user
@@ -87,6 +98,29 @@ def a_life_of_a_persistent_cluster() -> frozenset[Right]:
         manual_recoveries.ask(made)
         made.settle()
         made.events()
+        return all_taken(exchange.request for exchange in made.api.log)
+
+
+def a_life_with_tls() -> frozenset[Right]:
+    """Names are added, somebody changes what clients trust, and it is deleted while no operator runs."""
+    with bench(FakeClock(datetime.now(UTC))) as made:
+        made.api.add_namespace(OWN_NAMESPACE)
+        kind, body = ephemeral(size=2, tls={side: {"auto": {}} for side in ("peer", "client")})
+        made.start()
+        made.create(kind, body)
+        made.settle()
+        made.edit(CONFIG_MAPS, "c-ca", {"data": {"ca.crt": "another"}})
+        made.edit(
+            kind, "c", {"spec": {"size": 1, "tls": {"client": {"extraDNSNames": ["etcd.example.com"]}}}}
+        )
+        made.wait(310.0)
+        made.kill()
+        made.delete(kind, "c")
+        made.start()
+        made.create(*ephemeral("d", size=1))
+        made.settle()
+        made.delete(kind, "d")
+        made.run_until(lambda: not made.api.objects.select(SECRETS, OWN_NAMESPACE))
         return all_taken(exchange.request for exchange in made.api.log)
 
 
@@ -227,6 +261,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[Right
         "ephemeral": a_life_of_an_ephemeral_cluster(),
         "persistent": a_life_of_a_persistent_cluster(),
         "survivor": a_survivor_that_restarted(),
+        "tls": a_life_with_tls(),
         "backup": a_life_of_a_backup(),
         "backup of nothing": a_backup_of_nothing(),
         "schedule": a_life_of_a_schedule(),

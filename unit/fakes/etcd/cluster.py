@@ -86,7 +86,13 @@ class FakeEtcdCluster:
                 self._admit((peer_url,), name=name, is_learner=False)
 
     def start(
-        self, name: str, *, peer_url: str, address: str = "127.0.0.1:0", version: str = "3.6.16"
+        self,
+        name: str,
+        *,
+        peer_url: str,
+        address: str = "127.0.0.1:0",
+        version: str = "3.6.16",
+        credentials: grpc.ServerCredentials | None = None,
     ) -> FakeMember:
         """Start the process of a member at `address`; port 0 picks one (see its `endpoint`).
 
@@ -100,6 +106,7 @@ class FakeEtcdCluster:
             if member.is_wiped:
                 self._forget(member)
             self._read_log(member, version)
+            member.credentials = credentials
             member.server, port = open_server(self, member, address, self._executor)
             member.endpoint = f"{address.rpartition(':')[0]}:{port}"
             member.name, member.version = name, version

@@ -65,7 +65,13 @@ class Launcher:
         self._clock, self._hangs = clock, hangs
 
     def start(
-        self, options: Options, *, directory: str, address: str, version: str
+        self,
+        options: Options,
+        *,
+        directory: str,
+        address: str,
+        version: str,
+        credentials: grpc.ServerCredentials | None = None,
     ) -> tuple[Bootstrapped, FakeMember]:
         """Start a process that serves at `address` (`host:port`). Raises StartRefused."""
         cluster = self._cluster(options, directory)
@@ -74,6 +80,7 @@ class Launcher:
             peer_url=options["initial-advertise-peer-urls"],
             address=address,
             version=version,
+            credentials=credentials,
         )
         cluster.served.update(each.id for each in cluster.etcd.members if each.is_answering)
         return cluster, member

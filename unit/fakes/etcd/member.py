@@ -39,6 +39,7 @@ class FakeMember:
     snapshot_index: int = 0
     lags: int = 0
     server: grpc.Server | None = field(default=None, repr=False)
+    credentials: grpc.ServerCredentials | None = field(default=None, repr=False)
 
     @property
     def is_alive(self) -> bool:

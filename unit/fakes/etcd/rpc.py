@@ -28,7 +28,7 @@ def open_server(
     """Serve `member` at `address`; the server and its port."""
     server = grpc.server(executor, options=[("grpc.so_reuseport", 0)])
     server.add_generic_rpc_handlers(_handlers(cluster, member))
-    credentials = cluster.credentials
+    credentials = member.credentials or cluster.credentials
     port = server.add_secure_port(address, credentials) if credentials else server.add_insecure_port(address)
     server.start()
     return server, port

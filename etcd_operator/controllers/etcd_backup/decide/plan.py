@@ -169,7 +169,7 @@ def await_source(state: BackupState) -> BackupPlan | None:
     if source.endpoints:
         return None
     left = SOURCE_PATIENCE - state.waited
-    if left <= 0:
+    if left <= 0 or source.is_refused:
         return failed(state, source.reason, source.message)
     return in_progress(state, source.reason, source.message, requeue_after=min(left, SOURCE_RECHECK))
 
@@ -211,7 +211,8 @@ def rests_on_absence(job: JobState) -> bool:
 def gives_up_source(state: BackupState) -> bool:
     """Whether the backup is about to fail because of its source: a cache that is behind must not make it."""
     is_begun = state.job is not None or state.is_job_recorded
-    return not (is_begun or state.problem or state.source.endpoints) and state.waited >= SOURCE_PATIENCE
+    is_over = state.waited >= SOURCE_PATIENCE or state.source.is_refused
+    return not (is_begun or state.problem or state.source.endpoints) and is_over
 
 
 def plan(state: BackupState) -> BackupPlan | None:

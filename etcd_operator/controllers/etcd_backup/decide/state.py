@@ -17,6 +17,7 @@ class SourceCluster:
     uid: str = ""  # of the EtcdCluster; empty for another etcd
     reason: str = ""
     message: str = ""
+    is_refused: bool = False  # whether there never will be any, so that nothing is waited for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -211,6 +211,20 @@ class DropPod(OnMember):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CreateAuthorities:
+    """Make the CAs of a cluster, in the namespace of the operator."""
+
+
+class KeepCertificates(OnMember):
+    """Make or renew the certificates of a member: etcd reads them at each handshake."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishAuthority:
+    """Make the ConfigMap with which clients verify the members, or write it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmClaimsLost:
     """Make sure, live, that no initial member has a claim: nothing that follows may happen otherwise."""
 
@@ -238,6 +252,9 @@ KindAction = (
 )
 """What is done for one kind of member only."""
 
+TlsAction = CreateAuthorities | KeepCertificates | PublishAuthority
+"""What is written for TLS."""
+
 CommonAction = (
     Remember
     | CreateClientService
@@ -252,7 +269,7 @@ CommonAction = (
 )
 """What is done for all clusters."""
 
-Action = MembershipAction | RecoveryAction | KindAction | CommonAction
+Action = MembershipAction | RecoveryAction | KindAction | CommonAction | TlsAction
 
 
 class Stage(Enum):

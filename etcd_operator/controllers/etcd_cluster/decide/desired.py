@@ -6,9 +6,9 @@ this value only.
 
 from dataclasses import dataclass, field, replace
 
-from etcd_operator.api.cluster_spec import Mode, PodTemplate, S3Target
+from etcd_operator.api.cluster_spec import PLAIN, MemberTls, Mode, PodTemplate, S3Target, Tls
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.persisted import Adoption, Bootstrap, Upgrade
+from etcd_operator.api.persisted import Adoption, Bootstrap, TlsRecord, Upgrade
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
 from etcd_operator.controllers.shared.decide.clusters import member_name
@@ -27,6 +27,7 @@ class PersistedState:
     recovery: Recovery | None = None
     upgrade: Upgrade | None = None  # the one under way
     adoption: Adoption | None = None  # the one under way or finished
+    tls: TlsRecord | None = None  # what its members were created with; None without TLS
 
     @property
     def is_bootstrapped(self) -> bool:
@@ -114,6 +115,7 @@ class DesiredCluster:
     recovers_after: float | None = None
     restore_in_place: str = ""  # the name of the restore in place that its user requests; empty for none
     adopt: Adopt | None = None  # the running cluster that its members join; None for a cluster of its own
+    tls: Tls | None = None  # as its resource asks for it; None for plain members, or an invalid spec
     restore: RestoreFrom | None = None  # what a new cluster begins with; None for nothing
     restored_by: str = ""  # the EtcdRestore that created it on claims with data; empty for none
     unavailable_since: str = ""  # since when its status reports that (RFC 3339); empty while it is available
@@ -134,6 +136,14 @@ class DesiredCluster:
         return bootstrap.token if bootstrap is not None else self.uid
 
     @property
+    def secured(self) -> MemberTls:
+        """How its members are started, and reached: as recorded, once there may be any."""
+        recorded = self.persisted.tls
+        if self.persisted.has_begun or self.tls is None:
+            return recorded.of_members if recorded is not None else PLAIN
+        return members_of(self.tls)
+
+    @property
     def image(self) -> str:
         """The image that its members run."""
         return image_of(self.repository, self.version)
@@ -150,3 +160,14 @@ class DesiredCluster:
     def at(self, version: str) -> "DesiredCluster":
         """This cluster with another version of etcd; unchanged for an empty one."""
         return replace(self, version=version) if version else self
+
+
+def members_of(tls: Tls) -> MemberTls:
+    """How the members of a cluster with these settings are started."""
+    client = tls.client
+    return MemberTls(
+        peer=tls.peer is not None,
+        client=client is not None,
+        client_cert_auth=client is not None and client.client_cert_auth,
+        min_version=client.min_version if client is not None else None,
+    )

@@ -6,7 +6,7 @@ on record at once, but no quorum has answered for this resource yet. That is no 
 
 from collections.abc import Iterable
 
-from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.api.persisted import Bootstrap, TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
     Bootstrapping,
@@ -48,9 +48,9 @@ def awaited(state: ClusterState) -> str:
     return f"waiting for a quorum of {names} to serve on the data of their claims"
 
 
-def create(bootstrap: Bootstrap, names: tuple[str, ...]) -> Plan:
-    """Record the bootstrap, then create its members of these names."""
-    persisted = PersistedState(bootstrap=bootstrap, next_ordinal=len(bootstrap.members))
+def create(bootstrap: Bootstrap, names: tuple[str, ...], tls: TlsRecord | None) -> Plan:
+    """Record the bootstrap, then create its members of these names. tls: as recorded before."""
+    persisted = PersistedState(bootstrap=bootstrap, next_ordinal=len(bootstrap.members), tls=tls)
     return Plan.act(
         Remember(persisted=persisted),
         *initial_members(bootstrap, names),

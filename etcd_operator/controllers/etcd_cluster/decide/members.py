@@ -136,6 +136,7 @@ class ClaimFacts:
     version: str = ""  # of etcd, the last one that was started on it
     is_restored: bool = False  # its data directory is that of a seed
     is_for_non_root: bool = False  # made for an etcd that is not root
+    has_peer_tls: bool = False  # made for members whose peer URLs, which its data records, are https
     storage_class: str = ""  # empty: it has none, and there is no default one
 
 

@@ -25,6 +25,7 @@ from etcd_operator.controllers.etcd_cluster.decide.rules import (
     replace,
     resume,
     scale,
+    secure,
     take_back,
     take_over,
     unhealthy,
@@ -49,6 +50,7 @@ PRELIMINARY: tuple[Rule, ...] = (
     # What is needed before anything is concluded from an absence or from silence.
     objects.restore_labels,  # a pod without its labels is in no cache: to all later rules it would be lost
     guard.split,  # with members of two clusters, no later act is right for both
+    secure.keep,  # nobody is reached without certificates, and no member starts without them
     objects.repair,  # needs neither a user nor a quorum, and may bring a quorum back
     recovery.created_late,  # before a member gets the name, and the volume, of what was created late
     guard.locked,  # all that follows reads or changes members, which etcd allows to users only
@@ -57,6 +59,7 @@ PRELIMINARY: tuple[Rule, ...] = (
 
 RULES: tuple[Rule, ...] = (
     # Until the cluster ID is recorded.
+    secure.begin,  # a member is created with TLS, or without
     adopt.begin,  # a cluster that is to be adopted is never bootstrapped
     take_over.take_over,  # members that run come before data on claims
     take_back.take_back,  # the same, for those that this operator made

@@ -40,6 +40,21 @@ class Unseen:
     message: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFacts:
+    """What of a cluster's TLS is there, beside what its status records."""
+
+    # the SHA-256 of the certificates of its CAs; empty while it has none
+    peer_ca: str = ""
+    client_ca: str = ""
+    # members with an object whose certificates are missing, or are to be renewed
+    outdated: tuple[str, ...] = ()
+    is_published: bool = True  # the CA is where clients read it
+
+
+NO_TLS = TlsFacts()
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterState:
     """Everything observed about one cluster at one moment."""
@@ -92,6 +107,7 @@ class ClusterState:
     attempted_for: float = 0.0
     # whether clients may still be sent to the member that is to be stopped next (see `facts.departing`)
     is_departing_reached: bool = False
+    tls: TlsFacts = NO_TLS  # its CAs and certificates; known only with TLS
     backups: BackupFacts = NO_BACKUPS  # its EtcdBackups; known only where one may be restored
 
     @property

@@ -104,6 +104,7 @@ def desired_of(
             recovery=status.recovery,
             upgrade=status.upgrade,
             adoption=status.adoption,
+            tls=status.tls,
         ),
         unavailable_since=unavailable_since(status.conditions),
         available_reason=available_reason(status.conditions),
@@ -156,6 +157,7 @@ def persisted_fields(persisted: PersistedState, *, now: str) -> dict[str, Any]:
         "recovery": persisted.recovery,
         "upgrade": upgrade,
         "adoption": persisted.adoption,
+        "tls": persisted.tls,
     }
 
 
@@ -192,4 +194,4 @@ def client_endpoint(member: Member) -> str:
 
 def peer_url(dialect: Dialect[Any], desired: DesiredCluster, name: str) -> str:
     """The URL under which the other members of a cluster reach a member; etcd's list has it."""
-    return url(dialect.member_host(desired, name), PEER_PORT)
+    return url(dialect.member_host(desired, name), PEER_PORT, is_secure=desired.secured.peer)

@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 
 from etcd_operator.api import coreos
-from etcd_operator.api.cluster_spec import Adopt, PodTemplate
+from etcd_operator.api.cluster_spec import Adopt, PodTemplate, Tls
 from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus
 from etcd_operator.api.coreos_backup import S3
 from etcd_operator.api.definitions.adoption_validations import ALTERNATIVES
 from etcd_operator.api.definitions.coreos_backup_validations import CLUSTER, RESTORE_S3
+from etcd_operator.api.definitions.tls_validations import NO_BACKUP, NO_RESTORE
 from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Resuming, Seeding, Stage, Start
@@ -30,6 +31,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import (
     persisted_fields,
     version_for,
 )
+from etcd_operator.controllers.etcd_cluster.dialects.tls import tls_of
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, seed
 from etcd_operator.controllers.shared.decide.clusters import Defaults
 from etcd_operator.controllers.shared.manifests.affinity import preferred_apart
@@ -76,6 +78,8 @@ class CoreosDialect:
             raise InvalidSpec("spec.size is missing: set the number of members, like 3")
         # The default is the running version: a new default of the operator must not upgrade clusters.
         version = version_for(self._defaults, spec.version or cluster.status.current_version)
+        tls = tls_of(spec, cluster.status, version)
+        _refuse_with(tls, spec)
         return {
             "size": size,
             "repository": self._defaults.repository,
@@ -83,6 +87,7 @@ class CoreosDialect:
             "is_paused": spec.paused,
             "pod_template": _pod_template(cluster.metadata.name, spec),
             "recovers_after": spec.recovers_after,
+            "tls": tls,
             "adopt": adopt_of(_adopt(spec, cluster.spec), cluster.metadata.namespace),
             # Nothing reads it later, so nothing that spec.backup is edited to can make it a problem.
             "restore": _restore(spec) if not cluster.status.cluster_id else None,
@@ -144,8 +149,10 @@ class CoreosDialect:
 
 def _endpoints(state: ClusterState) -> tuple[str, ...]:
     """Client URLs, by the Services of the members, with the namespace so that they work in all namespaces."""
+    desired = state.desired
     names = (member.name for member in state.members if member.entry is not None)
-    return tuple(url(f"{name}.{state.desired.namespace}.svc", CLIENT_PORT) for name in names)
+    is_secure = desired.secured.client
+    return tuple(url(f"{name}.{desired.namespace}.svc", CLIENT_PORT, is_secure=is_secure) for name in names)
 
 
 def _pod_template(name: str, spec: ClusterSpec) -> PodTemplate:
@@ -163,6 +170,16 @@ def _adopt(spec: ClusterSpec, raw: RawObject) -> Adopt | None:
     if spec.self_hosted is None:
         return spec.adopt
     return Adopt(endpoints=(spec.self_hosted.boot_member_client_endpoint,))
+
+
+def _refuse_with(tls: Tls | None, spec: ClusterSpec) -> None:
+    """Raises InvalidSpec for what a cluster with TLS cannot have yet."""
+    if tls is None:
+        return
+    if spec.restore is not None or spec.self_hosted is not None:
+        raise InvalidSpec(f"spec.tls: {NO_RESTORE}")
+    if tls.client is not None and spec.backup is not None:
+        raise InvalidSpec(f"spec.backup: {NO_BACKUP}")
 
 
 def _restore(spec: ClusterSpec) -> RestoreFrom | None:

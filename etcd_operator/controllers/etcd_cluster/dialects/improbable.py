@@ -27,6 +27,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import (
     persisted_fields,
     version_for,
 )
+from etcd_operator.controllers.etcd_cluster.dialects.tls import tls_of
 from etcd_operator.controllers.etcd_cluster.manifests import persistent
 from etcd_operator.controllers.shared.decide.clusters import Defaults
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, url
@@ -83,6 +84,7 @@ class ImprobableDialect:
             "restore_in_place": _requested(cluster, RESTORE_ANNOTATION),
             "restored_by": _restored_by(cluster),
             "recovers_after": spec.recovers_after,
+            "tls": tls_of(spec, cluster.status, version),
             "pod_template": template,
             "adopt": adopt_of(spec.adopt, cluster.metadata.namespace),
             "claim_template": spec.storage.volume_claim_template,
@@ -105,7 +107,7 @@ class ImprobableDialect:
             current_version=current_version(state) or previous.current_version,
             kept_claims=tuple(claim.name for claim in state.kept),
             endpoints=tuple(
-                url(self.member_host(desired, member.name), CLIENT_PORT)
+                url(self.member_host(desired, member.name), CLIENT_PORT, is_secure=desired.secured.client)
                 for member in members
                 if member.id not in theirs
             ),

@@ -1,9 +1,11 @@
 """The objects of an ephemeral member (coreos.com): a pod and a Service of the same name."""
 
 from etcd_operator.api import coreos
+from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping, Joining
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.budget import budget as disruption_budget
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.etcd_cluster.manifests.options import (
@@ -14,7 +16,12 @@ from etcd_operator.controllers.etcd_cluster.manifests.options import (
     etcd_options,
     fixed,
 )
-from etcd_operator.controllers.shared.manifests.pod import DATA_VOLUME, ETCD_CONTAINER, etcd_pod_spec
+from etcd_operator.controllers.shared.manifests.pod import (
+    DATA_VOLUME,
+    ETCD_CONTAINER,
+    add_volume,
+    etcd_pod_spec,
+)
 from etcd_operator.controllers.shared.manifests.security import security
 from etcd_operator.controllers.shared.manifests.service import service
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT
@@ -67,7 +74,7 @@ def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> R
 
     One that joins lacks the label that admits clients until it serves (`decide.readiness`).
     """
-    options = _options(name, start)
+    options = _options(cluster, name, start)
     container: RawObject = {
         "name": ETCD_CONTAINER,
         "image": cluster.image,
@@ -96,10 +103,12 @@ def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> R
         data_volume={"emptyDir": {}},
         extra={},
     )
+    if cluster.secured != PLAIN:
+        add_volume(spec, tls.volume(name))
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _options(name: str, start: Bootstrapping | Joining) -> Options:
+def _options(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> Options:
     return etcd_options(
         name=name,
         host=name,
@@ -108,6 +117,7 @@ def _options(name: str, start: Bootstrapping | Joining) -> Options:
         state="new" if isinstance(start, Bootstrapping) else "existing",
         token=start.token,
         external=start.external if isinstance(start, Joining) else (),
+        secured=cluster.secured,
     )
 
 

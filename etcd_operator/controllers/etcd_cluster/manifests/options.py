@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
+from etcd_operator.api.cluster_spec import PLAIN, MemberTls
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podkeys import PodKeys
+from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, url
 from etcd_operator.pods.contract import METRICS_PORT
 
@@ -18,7 +20,7 @@ DOWNWARD_API_OPTIONS = ("initial-cluster", "initial-cluster-state")
 """The options that decide what etcd does with an empty data directory; they can change in a running pod."""
 
 
-def etcd_options(
+def etcd_options(  # noqa: PLR0913 -- all that a start depends on
     *,
     name: str,
     host: str,
@@ -27,25 +29,29 @@ def etcd_options(
     state: str,
     token: str,
     external: Iterable[tuple[str, str]] = (),
+    secured: MemberTls = PLAIN,
 ) -> Options:
     """The options of a member, by flag name.
 
     host: DNS name of the member for peers and clients.
     initial_cluster: host by member name. state: `new` or `existing`.
     external: a name and a peer URL for each member of a cluster that is adopted (`actions.Joining`).
+    secured: its TLS; the pod has the volume of `manifests.tls` then.
     """
-    own = ((member, url(at, PEER_PORT)) for member, at in initial_cluster.items())
+    peer, client = secured.peer, secured.client
+    own = ((member, url(at, PEER_PORT, is_secure=peer)) for member, at in initial_cluster.items())
     return {
         "name": name,
         "data-dir": data_dir,
-        "listen-peer-urls": url(ALL_ADDRESSES, PEER_PORT),
-        "listen-client-urls": url(ALL_ADDRESSES, CLIENT_PORT),
+        "listen-peer-urls": url(ALL_ADDRESSES, PEER_PORT, is_secure=peer),
+        "listen-client-urls": url(ALL_ADDRESSES, CLIENT_PORT, is_secure=client),
         "listen-metrics-urls": url(ALL_ADDRESSES, METRICS_PORT),
-        "initial-advertise-peer-urls": url(host, PEER_PORT),
-        "advertise-client-urls": url(host, CLIENT_PORT),
+        "initial-advertise-peer-urls": url(host, PEER_PORT, is_secure=peer),
+        "advertise-client-urls": url(host, CLIENT_PORT, is_secure=client),
         "initial-cluster": ",".join(f"{member}={at}" for member, at in (*own, *external)),
         "initial-cluster-state": state,
         "initial-cluster-token": token,
+        **tls.options(secured),
     }
 
 

@@ -7,6 +7,7 @@ claim has no owner: it outlives everything except a deliberate removal of the me
 import msgspec
 
 from etcd_operator.api import improbable
+from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.improbable import (
     EtcdPeer,
     ExternalMember,
@@ -25,7 +26,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Start,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.manifests import survivor_reader
+from etcd_operator.controllers.etcd_cluster.manifests import survivor_reader, tls
 from etcd_operator.controllers.etcd_cluster.manifests.budget import budget as disruption_budget
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.etcd_cluster.manifests.options import (
@@ -43,12 +44,13 @@ from etcd_operator.controllers.shared.manifests.pod import (
     DATA_VOLUME,
     ETCD_CONTAINER,
     RESTORED_DIR,
+    add_volume,
     etcd_pod_spec,
     go_max_procs,
 )
 from etcd_operator.controllers.shared.manifests.security import Security, security
 from etcd_operator.controllers.shared.manifests.service import service
-from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, url
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT
 from etcd_operator.decoding import convert
 from etcd_operator.pods.contract import METRICS_PORT
 
@@ -101,6 +103,7 @@ def peer(cluster: DesiredCluster, name: str, start: Start) -> RawObject:
         bootstrap=peer_bootstrap(cluster, name, start),
         storage=improbable.Storage(volume_claim_template=cluster.claim_template),
         pod_template=cluster.pod_template,
+        tls=cluster.secured if cluster.secured != PLAIN else None,
     )
     return {
         "apiVersion": improbable.API_VERSION,
@@ -159,6 +162,8 @@ def claim(peer: EtcdPeer, *, is_root_owned: bool = False, is_restored: bool = Fa
         annotations[improbable.STARTED_ANNOTATION] = "false"
     if peer.spec.bootstrap.survivor or is_restored:
         annotations[improbable.RESTORED_ANNOTATION] = "true"
+    if peer.spec.tls is not None and peer.spec.tls.peer:
+        annotations[improbable.PEER_TLS_ANNOTATION] = "true"
     if not is_root_owned and peer.spec.pod_template.security_context is None:
         annotations[improbable.NON_ROOT_ANNOTATION] = "true"
     return {
@@ -248,12 +253,21 @@ def _pod_template(
         data_volume=volume,
         extra=extra,
     )
+    if peer.spec.tls is not None:
+        add_volume(spec, tls.volume(name))
     token = bootstrap.initial_cluster_token
     if bootstrap.survivor:
         annotations |= RUN_STEPS
-        survivor = url(bootstrap.survivor, CLIENT_PORT)
-        fetch = _fetch(spec, peer, own_image)
-        add_steps(spec, survivor=survivor, name=name, host=host, data_dir=data_dir, token=token, fetch=fetch)
+        add_steps(
+            spec,
+            survivor=bootstrap.survivor,
+            name=name,
+            host=host,
+            data_dir=data_dir,
+            token=token,
+            fetch=_fetch(spec, peer, own_image),
+            secured=peer.spec.tls or PLAIN,
+        )
     pod_labels = {**template.metadata.labels, **labels, improbable.TOKEN_LABEL: token}
     return {"metadata": {"labels": pod_labels, "annotations": annotations}, "spec": spec}
 
@@ -283,6 +297,7 @@ def _options(peer: EtcdPeer, host: str, data_dir: str) -> Options:
         state=bootstrap.initial_cluster_state.lower(),
         token=bootstrap.initial_cluster_token,
         external=((member.id, member.url) for member in bootstrap.external),
+        secured=peer.spec.tls or PLAIN,
     )
 
 

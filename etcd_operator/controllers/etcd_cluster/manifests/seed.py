@@ -30,7 +30,6 @@ from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR
 from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS, add_steps, fetch_step
 from etcd_operator.controllers.shared.manifests import token
 from etcd_operator.controllers.shared.manifests.command import PodVolume, store_env
-from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, url
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
 
@@ -57,13 +56,14 @@ def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[
         )
     add_steps(
         spec,
-        survivor=url("" if isinstance(start.source, Backup) else start.source.name, CLIENT_PORT),
+        survivor="" if isinstance(start.source, Backup) else start.source.name,
         name=name,
         host=name,
         data_dir=DATA_DIR,
         token=start.token,
         fetch=fetch,
         bump=start.bump,
+        secured=cluster.secured,
     )
     return body
 

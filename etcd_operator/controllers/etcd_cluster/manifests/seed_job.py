@@ -50,7 +50,8 @@ def job(
     metadata, seed, backup = _metadata(cluster), recovery.seed, recovery.stored_backup
     if backup is None:
         raise TypeError(f"recovery {recovery.generation} restores no EtcdBackup")
-    peers = {seed: url_of(member_host(cluster.name, cluster.namespace, seed), PEER_PORT)}
+    host, is_secure = member_host(cluster.name, cluster.namespace, seed), cluster.secured.peer
+    peers = {seed: url_of(host, PEER_PORT, is_secure=is_secure)}
     member = RestoredMember(name=seed, ordinal=ordinal_of(seed), peer_urls=peers, token=recovery.token)
     flags = [*keys_flag(access), *flags_of(member, backup.sha256), f"--bump-revision={recovery.bump}"]
     spec = restoring_pod(access, member, backup.url, flags, image=image, etcd_image=etcd_image)

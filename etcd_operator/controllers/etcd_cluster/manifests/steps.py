@@ -13,13 +13,15 @@ the seed serves, the annotations change, and from then on the steps only print a
 
 from collections.abc import Iterable
 
+from etcd_operator.api.cluster_spec import PLAIN, MemberTls
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import REVISION_BUMP
+from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.options import from_annotation
 from etcd_operator.controllers.shared.manifests.command import REPORT_PATH, PodVolume, container
 from etcd_operator.controllers.shared.manifests.pod import DATA_VOLUME
 from etcd_operator.controllers.shared.manifests.security import as_etcd
-from etcd_operator.controllers.shared.manifests.urls import PEER_PORT, url
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, url
 from etcd_operator.pods.contract import SEED_COMMAND_SKIP, SEED_COMMAND_VARIABLE
 
 FETCH = "fetch"
@@ -46,16 +48,19 @@ def add_steps(  # noqa: PLR0913 -- all that the steps depend on
     token: str,
     fetch: RawObject | None,
     bump: int = REVISION_BUMP,
+    secured: MemberTls = PLAIN,
 ) -> None:
     """Add the steps to the pod of a member, which has one container.
 
-    survivor: client URL of the member whose data is copied. host: of the seed itself. fetch: the first step,
-    where it does not copy from a survivor. bump: how much revisions increase.
+    survivor: host of the member whose data is copied. host: of the seed itself. fetch: the first step,
+    where it does not copy from a survivor. bump: how much revisions increase. secured: of the members.
     """
     (main,) = spec["containers"]
-    restoring = _restoring(name, url(host, PEER_PORT), data_dir, token, bump)
+    restoring = _restoring(name, url(host, PEER_PORT, is_secure=secured.peer), data_dir, token, bump)
+    source = url(survivor, CLIENT_PORT, is_secure=secured.client)
+    flags = [f"--endpoints={source}", *tls.client_flags(secured)]
     spec["initContainers"] = [
-        fetch or _step(main, FETCH, "etcdctl", "save", f"--endpoints={survivor}"),
+        fetch or _step(main, FETCH, "etcdctl", "save", *flags),
         _step(main, RESTORE, "etcdutl", "restore", *restoring),
     ]
     spec["volumes"].append({"name": SNAPSHOT_VOLUME, "emptyDir": {}})
@@ -63,7 +68,7 @@ def add_steps(  # noqa: PLR0913 -- all that the steps depend on
 
 def _step(main: RawObject, step: str, tool: str, verb: str, *more: str) -> RawObject:
     names = ((SEED_COMMAND_VARIABLE, COMMAND_ANNOTATION), ("SEED_OPTION", OPTION_ANNOTATION))
-    (data,) = (mount for mount in main["volumeMounts"] if mount["name"] == DATA_VOLUME)
+    mounts = [mount for mount in main["volumeMounts"] if mount["name"] in (DATA_VOLUME, tls.VOLUME)]
     return {
         "name": step,
         "image": main["image"],
@@ -76,7 +81,7 @@ def _step(main: RawObject, step: str, tool: str, verb: str, *more: str) -> RawOb
             *more,
         ],
         "env": [from_annotation(*name) for name in names],
-        "volumeMounts": [data, {"name": SNAPSHOT_VOLUME, "mountPath": SNAPSHOT_PATH}],
+        "volumeMounts": [*mounts, {"name": SNAPSHOT_VOLUME, "mountPath": SNAPSHOT_PATH}],
         **{field: main[field] for field in ("resources", "securityContext") if field in main},
     }
 

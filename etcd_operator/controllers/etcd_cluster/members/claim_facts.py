@@ -43,6 +43,7 @@ def claim_facts(claim: Claim) -> ClaimFacts:
         version=annotations.get(improbable.VERSION_ANNOTATION, ""),
         is_restored=improbable.RESTORED_ANNOTATION in annotations,
         is_for_non_root=annotations.get(improbable.NON_ROOT_ANNOTATION) == "true",
+        has_peer_tls=annotations.get(improbable.PEER_TLS_ANNOTATION) == "true",
         storage_class=claim.spec.storage_class_name or "",
     )
 

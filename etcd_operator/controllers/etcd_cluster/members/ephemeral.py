@@ -61,6 +61,7 @@ class EphemeralMembers:
 
     def remove(self, name: str, whose: str = "") -> None:
         """Pod and Service."""
+        self.scope.remove_certificates(name)
         member = self.scope.member(name)
         if member.pod is not None and not member.pod.is_terminating:
             self.scope.objects.remove(resources.PODS, member.pod)

@@ -102,6 +102,7 @@ class PersistentMembers:
 
     def remove(self, name: str, whose: str = "") -> None:
         """The peer with its claim, by its finalizer; a claim without a peer by itself."""
+        self.scope.remove_certificates(name)
         member = self.scope.member(name)
         claim = member.claim
         if member.peer is not None:
@@ -265,6 +266,7 @@ class PersistentMembers:
             raise Conflict(f"the pod {name} has changed since it was observed: trying again")
 
     def _give_up(self, name: str) -> None:
+        self.scope.remove_certificates(name)
         member = self.scope.member(name)
         if member.claim is not None:
             claims.write_given_up(self.scope, member.claim)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.actions import KindAction, ReplaceMember
@@ -12,11 +13,13 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RetireMember
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.manifests.tls import secret_name
 from etcd_operator.controllers.shared.objects import Objects, RecordEvent
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.values import MemberList
+from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.views import Pod
+from etcd_operator.kube.views import Pod, Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,14 @@ class Scope:
         """Create an object and report it; one that an earlier attempt created is not reported again."""
         if self.objects.create(resource, body):
             self.report(reason, f"created {resource.kind} {body['metadata']['name']}")
+
+    def remove_certificates(self, member: str) -> None:
+        """Delete the Secret with the keys of a member that is removed for good, or given up."""
+        if self.desired.secured == PLAIN:
+            return
+        found = self.objects.find(resources.SECRETS, secret_name(member), Written)
+        if found is not None and found.metadata.controller_uid == self.desired.uid:
+            self.objects.remove(resources.SECRETS, found.metadata)
 
     def pod(self, name: str) -> PodFacts:
         """The member's pod as it was seen. Raises Unavailable without one."""

@@ -23,7 +23,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situation
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen, extended
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts, Unseen, extended
 from etcd_operator.controllers.etcd_cluster.decide.status import named
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints, peer_url
 from etcd_operator.controllers.etcd_cluster.manifests.budget import is_as_desired
@@ -36,6 +36,7 @@ from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.observe.slots import PagesNeeded
 from etcd_operator.controllers.etcd_cluster.recovery.absences import Absences
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readings
+from etcd_operator.controllers.etcd_cluster.tls.certificates import Certificates
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.manifests.urls import host_of
@@ -81,6 +82,7 @@ class Observer(Generic[Cluster]):
     absences: Absences
     awaited: UpgradeWaits
     departures: Departures
+    certificates: Certificates
     readings: Readings  # adds what is read of members that answer nobody
     # what is known of a cluster's backup tool
     tool_backups_of: Callable[[Cluster, ClusterState], ToolBackups] = no_tool_backups
@@ -94,11 +96,14 @@ class Observer(Generic[Cluster]):
         objects = self.cached.members(key, desired, claims)
         endpoints = client_endpoints(objects.values())
         running = client_endpoints(m for m in objects.values() if m.pod is not None and m.pod.is_running)
+        secured = self.certificates.secured(desired, running)
+        asked = frozenset([*running.values(), *external_answers.endpoints(desired)])
         probe = self.prober.collect(
             key,
-            frozenset([*running.values(), *external_answers.endpoints(desired)]),
+            asked if secured.unseen is None else frozenset(),
             frozenset(at for name, at in running.items() if _is_leaving(objects[name])),
             _pages_needed(desired, objects, endpoints),
+            secured.access,
         )
         if probe is None:
             return None
@@ -125,11 +130,12 @@ class Observer(Generic[Cluster]):
             budget=self._budget(desired),
             conflict=conflict(desired) if self.conflicting_cluster(key, desired.created) else "",
             is_fresh=is_fresh,
-            unseen=self._unreadable(key) if is_fresh else self._behind(key),
+            unseen=(self._unreadable(key) if is_fresh else self._behind(key)) or secured.unseen,
             has_quorum=probe.quorum is True and is_own_quorum(found),
             age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
         )
+        state = self._with_certificates(secured.facts, state)
         state = self.readings(key, replace(state, unconsented=self.consents.missing(state)))
         state = extended(
             state,
@@ -141,6 +147,13 @@ class Observer(Generic[Cluster]):
             is_departing_reached=self.departures.is_reached(key, state),
         )
         return self._with_backups(cluster, state)
+
+    def _with_certificates(self, known: TlsFacts, state: ClusterState) -> ClusterState:
+        """With what is missing of its certificates; a right that is missing to read them is reported."""
+        try:
+            return replace(state, tls=self.certificates.facts(known, state.desired, state.members))
+        except TerminalError as error:
+            return state if state.unseen is not None else replace(state, tls=known, unseen=_refused(error))
 
     def _with_backups(self, cluster: Cluster, state: ClusterState) -> ClusterState:
         """With what is known of its backups; a right that is missing to read them live is reported."""
@@ -155,8 +168,7 @@ class Observer(Generic[Cluster]):
         except TerminalError as error:
             if not state.is_fresh or state.unseen is not None:
                 return state
-            reason = "Forbidden" if isinstance(error, Forbidden) else "Refused"
-            return replace(state, unseen=Unseen(reason=reason, message=str(error)))
+            return replace(state, unseen=_refused(error))
 
     def _behind(self, key: Key) -> Unseen | None:
         late = self.expectations.late(key)
@@ -180,6 +192,7 @@ class Observer(Generic[Cluster]):
         self.awaited.forget(key)
         self.departures.forget(key)
         self.readings.forget(key)
+        self.certificates.forget(key)
 
     def _with_node(self, desired: DesiredCluster, member: Member) -> Member:
         """The member, lost with its node if only the Node itself shows that (see `observe.nodes`)."""
@@ -201,6 +214,10 @@ class Observer(Generic[Cluster]):
         if not isinstance(least, int) or not is_as_desired(budget.spec, self.dialect.budget(desired, least)):
             return None
         return least
+
+
+def _refused(error: TerminalError) -> Unseen:
+    return Unseen(reason="Forbidden" if isinstance(error, Forbidden) else "Refused", message=str(error))
 
 
 def _is_leaving(member: Member) -> bool:

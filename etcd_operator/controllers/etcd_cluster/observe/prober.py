@@ -37,6 +37,8 @@ from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.observe.quorum_check import Settled
 from etcd_operator.controllers.etcd_cluster.observe.slots import (
     EMPTY,
+    OPEN,
+    Access,
     PagesNeeded,
     Slot,
     answering,
@@ -114,10 +116,12 @@ class Prober:
         endpoints: frozenset[str],
         leaving: frozenset[str] = frozenset(),
         pages_needed: PagesNeeded = no_pages,
+        access: Access = OPEN,
     ) -> Probe | None:
         """The result of a probe of `endpoints` (`host:port`) for this pass; None: one is under way.
 
         leaving: those of them that are expected to fall silent and not worth a second request.
+        access: a change of credentials closes the connections.
         pages_needed: metrics pages to be read as well; a result without them is not used.
         No endpoints need no probe: the result is empty at once.
         Raises NotProbed when the last probe failed in this process, or none can be begun.
@@ -129,7 +133,8 @@ class Prober:
                     slot.voters = ()  # those that had a quorum are gone: there is none to be checked
                 return EMPTY
             if slot is None:
-                slot = self._slots[key] = Slot(endpoints, Channels())
+                slot = self._slots[key] = Slot(endpoints, Channels(access.credentials))
+            self._identify(slot, access)
             if slot.failure:
                 failure, slot.failure = slot.failure, ""
                 raise NotProbed(failure)
@@ -200,6 +205,14 @@ class Prober:
             slot.channels.close()
         for lane in self._lanes.values():
             lane.shutdown(wait=True, cancel_futures=True)
+
+    def _identify(self, slot: Slot, access: Access) -> None:
+        """An open connection goes on with the credentials that it began with, and fails when it breaks."""
+        if slot.channels.credentials != access.credentials:
+            slot.channels.close()
+            slot.channels = Channels(access.credentials)
+            slot.result, slot.is_outdated = None, True
+        slot.channels.identify(access.names)
 
     def _lane_for(self, slot: Slot, endpoints: frozenset[str]) -> tuple[Lane, _Step]:
         now = self._clock.monotonic()

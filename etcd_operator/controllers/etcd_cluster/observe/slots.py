@@ -1,10 +1,10 @@
 """What the prober keeps of each cluster."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.etcd.values import Answered, MemberReply, NoAnswer, Refused
 
@@ -18,6 +18,20 @@ PagesNeeded = Callable[[Probe], frozenset[str]]
 def no_pages(_: Probe) -> frozenset[str]:
     """What most passes need."""
     return frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How the members of a cluster are reached."""
+
+    credentials: TlsCredentials | None = None  # of this cluster only; None where its members use no TLS
+    names: Mapping[str, str] = field(
+        default_factory=dict
+    )  # that each must have, by endpoint; with credentials
+
+
+OPEN = Access()
+"""Without TLS."""
 
 
 @dataclass(slots=True)

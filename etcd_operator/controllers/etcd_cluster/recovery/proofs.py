@@ -144,7 +144,13 @@ class RecoveryProofs:
     def _endpoints_of(self, name: str, *, but: Collection[str] = ()) -> list[str]:
         """Where the pods that a member has now serve clients. but: UIDs of pods that do not count."""
         found = (pod.status.pod_ip for pod in self._pods_of(name) if pod.metadata.uid not in but)
-        return [endpoint(ip, CLIENT_PORT) for ip in found if ip]
+        return [self._known_at(name, ip) for ip in found if ip]
+
+    def _known_at(self, name: str, ip: str) -> str:
+        """Where a member serves clients; with TLS, nobody else is asked there."""
+        at = endpoint(ip, CLIENT_PORT)
+        self.channels.identify({at: self.dialect.member_host(self.scope.desired, name)})
+        return at
 
     def _assert_no_voter(self, names: Iterable[str], consequence: str) -> None:
         """None of the pods that these members have now, in a cache or not, answers as a voter.
@@ -224,7 +230,7 @@ class RecoveryProofs:
         if pod is None or pod.is_terminating:
             return
         if pod.reader is None or not pod.reader.is_running:
-            if pod.ip and self._answers(endpoint(pod.ip, CLIENT_PORT)):
+            if pod.ip and self._answers(self._known_at(source.name, pod.ip)):
                 raise Conflict(f"{source.name} answers again: not giving up the others")
             return
         read = ReadMember(name=source.name, uid=pod.uid, sha256=source.sha256)
@@ -239,7 +245,7 @@ class RecoveryProofs:
 
     def _endpoint_of(self, name: str, uid: str, *, may_leave: bool = False) -> str:
         """Where a survivor serves clients, if it still is the pod that was seen."""
-        return endpoint(self.pod_as_seen(name, uid, may_leave=may_leave).status.pod_ip, CLIENT_PORT)
+        return self._known_at(name, self.pod_as_seen(name, uid, may_leave=may_leave).status.pod_ip)
 
     def pod_as_seen(self, name: str, uid: str, *, may_leave: bool = False) -> Pod:
         """A member's pod, live. Raises Conflict if it is another one now, or is being deleted.

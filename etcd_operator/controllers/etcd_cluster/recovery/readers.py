@@ -42,6 +42,8 @@ ASK_AGAIN = 1.0
 PATIENCE = 120.0
 """Seconds for a reader to be added, to start and to read some gigabytes, before that is a problem."""
 
+UNENCRYPTED = "its reader would send the data without TLS, which spec.tls.client does not allow"
+
 REFUSED_SECONDS = 30.0
 """For how long no reader is added to a pod after the API server has refused one."""
 
@@ -66,6 +68,9 @@ class Readers:
         the webhook of a policy that does not run would keep all of them from that. Raises Conflict if the pod
         has changed, and the retryable errors of `Objects`.
         """
+        if scope.desired.secured.client:
+            self.refused(scope.pod(name), UNENCRYPTED)
+            return
         last, number = reader_of(found), len(found.spec.ephemeral_containers) + 1
         try:
             self._create_secret(scope)

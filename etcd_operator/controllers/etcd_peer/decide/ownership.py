@@ -51,6 +51,8 @@ def _differences(peer: EtcdPeer, cluster: EtcdCluster) -> Iterator[str]:
     survivor = bootstrap.survivor
     if survivor and survivor != _host(cluster, survivor.partition(".")[0]):
         yield f"spec.bootstrap.survivor: {survivor!r} is not a member of its EtcdCluster"
+    if spec.tls != (cluster.status.tls.of_members if cluster.status.tls is not None else None):
+        yield "spec.tls is not the TLS of its EtcdCluster"
     reserved = [name for names in reserved_names(spec.pod_template).values() for name in names]
     if reserved:
         yield f"spec.podTemplate.metadata has reserved names: {', '.join(reserved)}"

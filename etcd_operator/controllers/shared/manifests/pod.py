@@ -13,6 +13,7 @@ from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.controllers.shared.manifests.affinity import members_affinity
+from etcd_operator.controllers.shared.manifests.command import PodVolume
 from etcd_operator.controllers.shared.manifests.security import Security
 
 STOP_SECONDS = 30
@@ -63,6 +64,14 @@ def etcd_pod_spec(
     if template.topology_spread_constraints:
         spec["topologySpreadConstraints"] = list(template.topology_spread_constraints)
     return {**spec, **scheduling(template), **extra}
+
+
+def add_volume(spec: RawObject, volume: PodVolume) -> None:
+    """Mount one more volume in the pod of a member, which has one container."""
+    name, source, mount = volume
+    (main,) = spec["containers"]
+    main["volumeMounts"].append({"name": name, **mount})
+    spec["volumes"].append({"name": name, **source})
 
 
 def scheduling(template: PodTemplate) -> RawObject:

@@ -7,9 +7,9 @@ CLIENT_PORT = 2379
 PEER_PORT = 2380
 
 
-def url(host: str, port: int) -> str:
-    """`http://host:port`; a literal IPv6 address gets brackets."""
-    return f"http://{endpoint(host, port)}"
+def url(host: str, port: int, *, is_secure: bool = False) -> str:
+    """`http://host:port`, or https; a literal IPv6 address gets brackets."""
+    return f"http{'s' if is_secure else ''}://{endpoint(host, port)}"
 
 
 def endpoint(host: str, port: int) -> str:

@@ -52,7 +52,7 @@ def _begin(state: ClusterState) -> Plan:
     """Of a cluster without members and claims: `rules.take_back` and `rules.resume` take every other one."""
     names = state.desired.initial_member_names
     bootstrap = Bootstrap(members=names, token=state.desired.uid, version=state.desired.version)
-    return create(bootstrap, names)
+    return create(bootstrap, names, state.persisted.tls)
 
 
 def _record_cluster_id(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:

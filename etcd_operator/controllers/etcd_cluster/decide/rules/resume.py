@@ -7,7 +7,7 @@ cluster waits for a person.
 
 from collections.abc import Sequence
 
-from etcd_operator.api.persisted import Adoption, Bootstrap
+from etcd_operator.api.persisted import Adoption, Bootstrap, TlsRecord
 from etcd_operator.api.restores import UID_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
@@ -27,7 +27,9 @@ def resume(state: ClusterState) -> Plan | None:
         return None
     claims = [member.claim for member in state.members if member.claim is not None]
     if claims:
-        return _resume(claims, state.kept, is_adopting=state.desired.adopt is not None)
+        return _resume(
+            claims, state.kept, is_adopting=state.desired.adopt is not None, tls=state.persisted.tls
+        )
     return _restored_data_missing(state) or _in_the_way(state)
 
 
@@ -58,7 +60,9 @@ def _in_the_way(state: ClusterState) -> Plan | None:
     )
 
 
-def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts], *, is_adopting: bool) -> Plan:
+def _resume(
+    claims: list[ClaimFacts], kept: Sequence[ClaimFacts], *, is_adopting: bool, tls: TlsRecord | None
+) -> Plan:
     """Old claims decide: the data of a cluster that was here before is used, never overwritten.
 
     is_adopting: others may vote, too, and what is recorded of the voters is older (`adoption.adopt_again`).
@@ -88,12 +92,12 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts], *, is_adopting
         )
     bootstrap = Bootstrap(members=initial_members, token=claims[0].token)
     if not ids:
-        return _go_on(claims, bootstrap)
+        return _go_on(claims, bootstrap, tls)
     held = _not_adopted(claims, names, min(ids)) if is_adopting else _missing(claims)
     if held is not None:
         return held
     adoption = Adoption(members=()) if is_adopting else None
-    bootstrapped = PersistedState(bootstrap=bootstrap, cluster_id=ids.pop(), adoption=adoption)
+    bootstrapped = PersistedState(bootstrap=bootstrap, cluster_id=ids.pop(), adoption=adoption, tls=tls)
     message = f"resuming on the data of {names}"
     if kept:
         message += f", not on claims that were given up: {', '.join(claim.name for claim in kept)}"
@@ -134,15 +138,15 @@ def _is_voter(claim: ClaimFacts, voters: dict[str, str]) -> bool:
     return claim.name in voters and claim.member_id in ("", voters[claim.name])
 
 
-def _go_on(claims: list[ClaimFacts], bootstrap: Bootstrap) -> Plan:
+def _go_on(claims: list[ClaimFacts], bootstrap: Bootstrap, tls: TlsRecord | None) -> Plan:
     """Continue a bootstrap that nobody saw finish; with the members that are left, if it was started."""
     left = tuple(claim.name for claim in claims)
     if len(left) >= len(bootstrap.members):
-        return create(bootstrap, bootstrap.members)
+        return create(bootstrap, bootstrap.members, tls)
     if all(claim.is_started is False for claim in claims):
-        return create(bootstrap, bootstrap.members)  # nothing that is left has ever run
+        return create(bootstrap, bootstrap.members, tls)  # nothing that is left has ever run
     if any(claim.is_started for claim in claims) and len(left) >= quorum(len(bootstrap.members)):
-        return create(bootstrap, left)
+        return create(bootstrap, left, tls)
     return _too_few(left, bootstrap.members)
 
 

@@ -35,6 +35,7 @@ def take_back(state: ClusterState) -> Plan | None:
         bootstrap=Bootstrap(members=(), token=token),
         cluster_id=cluster_id,
         next_ordinal=1 + max(member.ordinal for member in state.members),
+        tls=state.persisted.tls,
     )
     # First the owners: a pod without one is none of ours once the cluster ID is on record.
     return Plan.act(

@@ -1,0 +1,92 @@
+"""The rules of `spec.tls`, as the API server applies them (see `definitions.cel`)."""
+
+from etcd_operator.api.definitions.cel import Form, Validation
+from etcd_operator.formats import DURATION_HELP, DURATION_PATTERN
+
+OLDEST_MINOR = 5
+"""Of etcd, with separate certificates for dialing members."""
+
+EMPTY = "set peer, client or both; without TLS, remove spec.tls"
+SOURCE = "set the source of the certificates: auto: {}"
+VERSION = f"TLS requires etcd 3.{OLDEST_MINOR} or later: use a later version"
+NO_ADOPTION = "a cluster with spec.tls cannot adopt another one yet: remove spec.tls"
+NO_BACKUP = "regular backups of a cluster with spec.tls.client are not supported yet: remove spec.backup"
+NO_RESTORE = (
+    "a cluster with spec.tls cannot begin with a backup, or join another one, yet: remove one of the two"
+)
+UNCHANGED = (
+    "TLS of a running cluster cannot be added, removed or changed yet, except for leafDuration, "
+    "extraDNSNames and extraIPs: restore the earlier value, or create another cluster"
+)
+
+DURATION = Form(pattern=DURATION_PATTERN, message=f"must be {DURATION_HELP}")
+
+_BEGUN = (
+    "(oldSelf.?status.?clusterID.orValue('') != '' || oldSelf.?status.?bootstrap.hasValue() || "
+    "oldSelf.?status.?recovery.hasValue())"
+)
+
+
+# Not with `.?` and `orValue`: the API server would estimate the cost of their comparison as too high.
+_NEW, _OLD = "self.spec.tls", "oldSelf.spec.tls"
+_HAS, _HAD = f"(has(self.spec) && has({_NEW}))", f"(has(oldSelf.spec) && has({_OLD}))"
+
+
+def _is_same(field: str) -> str:
+    """CEL: whether a text below `spec.tls` was there before, and is the same."""
+    new, old = f"{_NEW}.{field}", f"{_OLD}.{field}"
+    return f"(has({new}) == has({old}) && (!has({new}) || {new} == {old}))"
+
+
+def _is_where_it_was(side: str, *more: str) -> str:
+    """CEL: whether a side of `spec.tls` is there as before, with these texts as before."""
+    new, old = f"{_NEW}.{side}", f"{_OLD}.{side}"
+    same = " && ".join((_is_same(f"{side}.caDuration"), *more))
+    return f"(has({new}) == has({old}) && (!has({new}) || ({same})))"
+
+
+_CERT_AUTH = " == ".join(
+    f"(!has({at}.client.clientCertAuth) || {at}.client.clientCertAuth)" for at in (_NEW, _OLD)
+)
+_PEER, _CLIENT = (
+    _is_where_it_was("peer"),
+    _is_where_it_was("client", _is_same("client.minVersion"), _CERT_AUTH),
+)
+_UNCHANGED = f"{_HAS} == {_HAD} && (!{_HAS} || ({_PEER} && {_CLIENT}))"
+
+TLS = (
+    Validation(at="spec.tls", holds="has(self.peer) || has(self.client)", message=EMPTY),
+    *(
+        rule
+        for side in ("spec.tls.peer", "spec.tls.client")
+        for rule in (
+            Validation(at=side, holds="has(self.auto)", message=SOURCE),
+            DURATION.rule(f"{side}.leafDuration"),
+            DURATION.rule(f"{side}.caDuration"),
+        )
+    ),
+    Validation(at="spec", field=".adopt", holds="!has(self.tls) || !has(self.adopt)", message=NO_ADOPTION),
+    Validation(
+        at="spec",
+        field=".tls",
+        holds="!has(self.tls) || !has(self.version) || !self.version.matches('^v?3\\\\.4\\\\.')",
+        message=VERSION,
+    ),
+    Validation(at="", field=".spec.tls", holds=f"!{_BEGUN} || ({_UNCHANGED})", message=UNCHANGED),
+)
+
+COREOS_TLS = (
+    *TLS,
+    Validation(
+        at="spec",
+        field=".backup",
+        holds="!has(self.tls) || !has(self.tls.client) || !has(self.backup)",
+        message=NO_BACKUP,
+    ),
+    Validation(
+        at="spec",
+        field=".tls",
+        holds="!has(self.tls) || !(has(self.restore) || has(self.selfHosted))",
+        message=NO_RESTORE,
+    ),
+)

@@ -1,0 +1,165 @@
+"""The CAs of clusters, in the namespace of the operator, and the credentials that the operator dials with.
+
+Promises:
+- each cluster has one Secret, by its UID, which is created as a whole and never changed: whatever two
+  operators, lost replies and crashes do, whoever reads it finds the same CAs;
+- the certificate of the operator is only in memory, and one for each cluster: no other cluster accepts it.
+
+A Secret is read when it is needed, not watched: a watch would be sent all Secrets of the namespace.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import structlog
+
+from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.manifests.tls import (
+    CA_LABEL,
+    CLUSTER_ANNOTATION,
+    USER,
+    Authorities,
+    authorities_name,
+    authorities_of,
+    authorities_secret,
+    new_authorities,
+)
+from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.errors import AlreadyExists, NotFound, OperatorError, RetryableError
+from etcd_operator.etcd.channel import TlsCredentials
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.views import Secret, Written
+from etcd_operator.pki.authority import issue
+from etcd_operator.pki.description import describe
+from etcd_operator.pki.errors import BadCertificate
+from etcd_operator.pki.lifetimes import renewal
+from etcd_operator.pki.profiles import client as client_leaf
+
+KEPT_SECONDS = 300.0
+"""After so long it is checked whether the Secret still exists."""
+
+LASTS = timedelta(days=1)
+"""How long the certificate of the operator is valid. Renewing it closes the connections to the cluster."""
+
+CLUSTERS: Mapping[str, Resource] = {
+    each.api_version: each for each in (resources.COREOS_CLUSTERS, resources.IMPROBABLE_CLUSTERS)
+}
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Known:
+    made: Authorities = field(repr=False)
+    at: float  # monotonic, when it was read
+    credentials: TlsCredentials | None = field(default=None, repr=False)
+    renew_at: datetime | None = None
+
+
+@dataclass(eq=False, kw_only=True)
+class AuthorityStore:
+    """The CAs of all clusters."""
+
+    client: Client
+    clock: Clock
+    namespace: str  # of the operator
+    _known: dict[str, _Known] = field(default_factory=dict, repr=False)
+    _uids: dict[Key, str] = field(default_factory=dict)
+    _is_swept: bool = False
+
+    def get(self, cluster: DesiredCluster) -> Authorities | None:
+        """Its CAs; None if it has none yet. Raises BadCertificate, and the errors of `Client`."""
+        known, now = self._known.get(cluster.uid), self.clock.monotonic()
+        if known is not None and now - known.at < KEPT_SECONDS:
+            return known.made
+        try:
+            found = self.client.get(resources.SECRETS, self._key(cluster.uid), Secret)
+        except NotFound:
+            self._known.pop(cluster.uid, None)
+            return None
+        except RetryableError:
+            if known is None:
+                raise
+            return known.made
+        try:
+            made = authorities_of(found.data)
+        except BadCertificate as error:
+            name = authorities_name(cluster.uid)
+            raise BadCertificate(f"Secret {name} in {self.namespace} cannot be used: {error}") from None
+        if known is not None and known.made == made:
+            known.at = now
+        else:
+            self._known[cluster.uid] = _Known(made, now)
+        self._uids[cluster.key] = cluster.uid
+        return made
+
+    def create(self, cluster: DesiredCluster, objects: Objects) -> None:
+        """Make them, if nobody has. objects: any, for the right to write."""
+        body = authorities_secret(cluster, self.namespace, new_authorities(cluster, self.clock.now()))
+        objects.require_leadership()
+        with suppress(AlreadyExists):
+            self.client.create(resources.SECRETS, self.namespace, body, Written)
+
+    def credentials(self, cluster: DesiredCluster) -> TlsCredentials | None:
+        """With which the operator dials the members; the same value until they are renewed."""
+        made, now = self.get(cluster), self.clock.now()
+        known = self._known.get(cluster.uid)
+        if made is None or known is None:
+            return None
+        if known.credentials is None or known.renew_at is None or now >= known.renew_at:
+            pair = issue(made.client, client_leaf(USER), now=now, duration=LASTS)
+            known.renew_at = renewal(describe(pair.certificate))
+            known.credentials = TlsCredentials(
+                ca=made.client.certificate, certificate=pair.certificate, key=pair.key, by_name=True
+            )
+        return known.credentials
+
+    def forget(self, key: Key, objects: Objects) -> None:
+        """The cluster is deleted: so are its CAs, if the API server confirms that."""
+        uid = self._uids.pop(key, "")
+        self._known.pop(uid, None)
+        with suppress(OperatorError):
+            if uid:
+                self._drop(self._key(uid), objects)
+            if not self._is_swept:
+                self._is_swept = True
+                self._sweep(objects)
+
+    def _sweep(self, objects: Objects) -> None:
+        """Those of clusters that were deleted while no operator ran."""
+        found = self.client.list(
+            resources.SECRETS, Written, namespace=self.namespace, label_selector=CA_LABEL
+        )
+        for each in found.items:
+            self._drop(each.metadata.key, objects)
+
+    def _drop(self, key: Key, objects: Objects) -> None:
+        with suppress(NotFound):
+            found = self.client.get(resources.SECRETS, key, Written).metadata
+            if self._is_of_none(found):
+                objects.require_leadership()
+                self.client.delete(resources.SECRETS, key, uid=found.uid)
+                log.info("authorities_deleted", name=key.name)
+
+    def _is_of_none(self, found: ObjectMeta) -> bool:
+        """Whether no cluster has these CAs, live."""
+        version, _, key = found.annotations.get(CLUSTER_ANNOTATION, "").partition(" ")
+        namespace, _, name = key.partition("/")
+        resource = CLUSTERS.get(version)
+        if resource is None or not (namespace and name):
+            return False
+        try:
+            cluster = self.client.get(resource, Key(namespace, name), Written)
+        except NotFound:
+            return True
+        return cluster.metadata.uid != found.labels.get(CA_LABEL)
+
+    def _key(self, uid: str) -> Key:
+        return Key(self.namespace, authorities_name(uid))

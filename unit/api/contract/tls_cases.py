@@ -1,0 +1,100 @@
+"""`spec.tls` of EtcdClusters that is refused."""
+
+from typing import Any
+
+from unit.api.contract.case import ABSENT, EPHEMERAL, Case, Manifest, changed
+
+BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
+_UNCHANGED = (
+    "spec.tls: Invalid value: TLS of a running cluster cannot be added, removed or changed yet, except for "
+    "leafDuration, extraDNSNames and extraIPs: restore the earlier value, or create another cluster"
+)
+_DURATION = "must be numbers with the units w, d, h, m and s, like 30d or 1d12h"
+
+
+def tls(base: Manifest) -> tuple[Case, ...]:
+    """For a resource of either group."""
+    plain = changed(base, {"status/clusterID": "ada"})
+    secured = changed(plain, {"spec/tls": BOTH})
+    texts: tuple[tuple[str, Any, str], ...] = (
+        ("tls: {}", {}, "spec.tls: Invalid value: set peer, client or both; without TLS, remove spec.tls"),
+        (
+            "tls.peer: {}",
+            {"peer": {}},
+            "spec.tls.peer: Invalid value: set the source of the certificates: auto: {}",
+        ),
+        (
+            "tls.client: {}",
+            {"client": {}},
+            "spec.tls.client: Invalid value: set the source of the certificates: auto: {}",
+        ),
+        *(
+            (
+                f"tls.{side}.{field}: forever",
+                {side: {"auto": {}, field: "forever"}},
+                f'spec.tls.{side}.{field}: Invalid value: "forever": {_DURATION}',
+            )
+            for side in BOTH
+            for field in ("leafDuration", "caDuration")
+        ),
+        (
+            "tls.client.minVersion: TLS1.1",
+            {"client": {"auto": {}, "minVersion": "TLS1.1"}},
+            'spec.tls.client.minVersion: Unsupported value: "TLS1.1": supported values: "TLS1.2", "TLS1.3"',
+        ),
+    )
+    edits: tuple[tuple[str, Manifest, dict[str, Any]], ...] = (
+        ("tls of a running cluster", plain, {"spec/tls": BOTH}),
+        ("no tls, after tls", secured, {"spec/tls": ABSENT}),
+        ("tls without peer, after both", secured, {"spec/tls": {"client": {"auto": {}}}}),
+        ("clientCertAuth: false of a running cluster", secured, {"spec/tls/client/clientCertAuth": False}),
+        ("minVersion of a running cluster", secured, {"spec/tls/client/minVersion": "TLS1.3"}),
+        ("caDuration of a running cluster", secured, {"spec/tls/peer/caDuration": "100d"}),
+    )
+    return (
+        *(
+            Case(typed=typed, base=base, changes={"spec/tls": value}, sees=sees)
+            for typed, value, sees in texts
+        ),
+        *(
+            Case(typed=typed, base=old, changes=changes, edits=True, sees=_UNCHANGED)
+            for typed, old, changes in edits
+        ),
+        Case(
+            typed="tls of etcd 3.4",
+            base=base,
+            changes={"spec/tls": BOTH, "spec/version": "3.4.37"},
+            sees="spec.tls: Invalid value: TLS requires etcd 3.5 or later: use a later version",
+        ),
+        Case(
+            typed="tls with adopt",
+            base=base,
+            changes={"spec/tls": BOTH, "spec/adopt": {"endpoints": ["http://old-0.old.ns.svc:2379"]}},
+            sees="spec.adopt: Invalid value: a cluster with spec.tls cannot adopt another one yet: remove "
+            "spec.tls",
+        ),
+    )
+
+
+COREOS_TLS_CASES = (
+    Case(
+        typed="tls.client with backup",
+        base=EPHEMERAL,
+        changes={
+            "spec/tls": BOTH,
+            "spec/backup": {"backupIntervalInSecond": 60, "maxBackups": 1, "volumeSizeInMB": 64},
+        },
+        sees="spec.backup: Invalid value: regular backups of a cluster with spec.tls.client are not "
+        "supported yet: remove spec.backup",
+    ),
+    Case(
+        typed="tls with selfHosted",
+        base=EPHEMERAL,
+        changes={
+            "spec/tls": BOTH,
+            "spec/selfHosted": {"bootMemberClientEndpoint": "http://old-0.old.ns.svc:2379"},
+        },
+        sees="spec.tls: Invalid value: a cluster with spec.tls cannot begin with a backup, or join another "
+        "one, yet: remove one of the two",
+    ),
+)

@@ -1,0 +1,94 @@
+"""What `spec.tls` asks for, and which of it is refused where the definitions have other rules."""
+
+from typing import Any
+
+import pytest
+
+from etcd_operator.api import coreos, improbable
+from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls
+from etcd_operator.api.persisted import TlsRecord
+from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
+from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
+from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS, coreos_cluster, improbable_cluster
+
+BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
+RECORD = TlsRecord(peer_ca="p", client_ca="c", client_cert_auth=True)
+
+
+def problem(tls: Any, record: TlsRecord | None = None, cluster_id: str = "", **spec: Any) -> str:
+    """Of a persistent cluster."""
+    status = improbable.ClusterStatus(cluster_id=cluster_id, tls=record)
+    asked = improbable_cluster({"tls": tls, **spec}, status=status)
+    return ImprobableDialect(DEFAULTS).desired(asked).problem
+
+
+def test_what_is_asked_for() -> None:
+    wanted = Tls(peer=PeerTls(auto=Auto()), client=ClientTls(auto=Auto()))
+    assert ImprobableDialect(DEFAULTS).desired(improbable_cluster({"tls": BOTH})).tls == wanted
+    assert CoreosDialect(DEFAULTS).desired(coreos_cluster({"size": 3, "tls": BOTH})).tls == wanted
+    assert ImprobableDialect(DEFAULTS).desired(improbable_cluster()).tls is None
+
+
+@pytest.mark.parametrize(
+    ("tls", "spec", "message"),
+    [
+        ({}, {}, "spec.tls: set peer, client or both"),
+        ({"peer": {}}, {}, "spec.tls.peer: set the source of the certificates"),
+        ({"client": {}}, {}, "spec.tls.client: set the source of the certificates"),
+        (
+            {"client": {"auto": {}, "leafDuration": "1m"}},
+            {},
+            "spec.tls.client.leafDuration: must be at least",
+        ),
+        ({"client": {"auto": {}, "leafDuration": "x"}}, {}, "spec.tls.client.leafDuration: 'x' is not"),
+        ({"peer": {"auto": {}, "caDuration": "100d"}}, {}, "spec.tls.peer.caDuration: a CA must live"),
+        (
+            {"client": {"auto": {}, "extraDNSNames": ["a b"]}},
+            {},
+            "spec.tls.client.extraDNSNames: 'a b' is not",
+        ),
+        ({"client": {"auto": {}, "extraIPs": ["a"]}}, {}, "spec.tls.client.extraIPs: 'a' is not an IP"),
+        (BOTH, {"version": "3.4.37"}, "spec.tls: TLS requires etcd 3.5"),
+        (
+            BOTH,
+            {"adopt": {"endpoints": ["http://a.b.svc:2379"]}},
+            "spec.adopt: a cluster with spec.tls cannot",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(tls: Any, spec: dict[str, Any], message: str) -> None:
+    assert problem(tls, **spec).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("tls", "record", "is_refused"),
+    [
+        (BOTH, RECORD, False),
+        (BOTH, None, True),
+        (None, RECORD, True),
+        (None, None, False),
+        ({"peer": {"auto": {}}}, RECORD, True),
+        ({**BOTH, "client": {"auto": {}, "clientCertAuth": False}}, RECORD, True),
+        ({**BOTH, "client": {"auto": {}, "minVersion": "TLS1.3"}}, RECORD, True),
+        ({**BOTH, "client": {"auto": {}, "leafDuration": "30d", "extraDNSNames": ["a.b"]}}, RECORD, False),
+    ],
+)
+def test_what_runs_keeps_its_tls(tls: Any, record: TlsRecord | None, is_refused: bool) -> None:
+    assert problem(tls, record, "id").startswith("spec.tls: TLS of a running cluster") is is_refused
+    assert problem(tls, record) == ""
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"backup": {"maxBackups": 1}}, "spec.backup: regular backups of a cluster with spec.tls.client"),
+        ({"selfHosted": {"bootMemberClientEndpoint": "http://a.b.svc:2379"}}, "spec.tls: a cluster with"),
+        (
+            {"restore": {"backupClusterName": "old", "storageType": "PersistentVolume"}},
+            "spec.tls: a cluster with",
+        ),
+    ],
+)
+def test_what_ephemeral_clusters_cannot_have_yet(spec: dict[str, Any], message: str) -> None:
+    asked = coreos_cluster({"size": 3, "tls": BOTH, **spec}, status=coreos.ClusterStatus())
+    assert CoreosDialect(DEFAULTS).desired(asked).problem.startswith(message)

@@ -1,0 +1,163 @@
+"""Clusters with TLS: members serve it on loopback, with what is in their Secrets; the operator dials it."""
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from etcd_operator.pki.description import describe
+from unit.fakes.apiserver import Json, Kind
+from unit.fakes.apiserver.kinds import CONFIG_MAPS, PODS, SECRETS
+from unit.fakes.clock import FakeClock
+from unit.passes.bench import Bench, bench
+from unit.passes.bodies import COREOS, MAKERS, ephemeral
+from unit.passes.disturbance import run_or_die
+from unit.passes.harness import OWN_NAMESPACE
+
+BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
+
+
+@contextmanager
+def world(only: str = "", ago: timedelta = timedelta(0)) -> Iterator[Bench]:
+    """With a clock that is right, or `ago` behind: certificates are verified by the real time."""
+    with bench(FakeClock(datetime.now(UTC) - ago), only=(only,) if only else ()) as made:
+        made.api.add_namespace(OWN_NAMESPACE)
+        yield made
+
+
+@contextmanager
+def secured(kind: Kind, body: Json, ago: timedelta = timedelta(0)) -> Iterator[Bench]:
+    """A cluster with TLS that is as desired."""
+    with world(kind.group, ago) as made:
+        made.start()
+        made.create(kind, body)
+        made.settle()
+        yield made
+
+
+def files(secret: Json) -> dict[str, bytes]:
+    return {name: base64.b64decode(text) for name, text in secret["data"].items()}
+
+
+def authorities(made: Bench) -> list[Json]:
+    return made.api.objects.select(SECRETS, OWN_NAMESPACE)
+
+
+def secrets(made: Bench) -> dict[str, dict[str, bytes]]:
+    found = made.api.objects.select(SECRETS, "default")
+    return {secret["metadata"]["name"]: files(secret) for secret in found}
+
+
+@MAKERS
+def test_a_cluster_is_made_with_tls_and_resized(make: type) -> None:
+    kind, body = make(size=1, tls=BOTH)
+    with secured(kind, body) as made:
+        (cas,) = map(files, authorities(made))
+        record = made.status(kind)["tls"]
+        assert describe(cas["peer-ca.crt"]).fingerprint == record["peerCA"]
+        assert describe(cas["client-ca.crt"]).fingerprint == record["clientCA"]
+        held = secrets(made)
+        for name, found in held.items():
+            assert not any("ca.key" in file for file in found), name
+            assert cas["client-ca.key"] not in found.values()
+        published = made.get(CONFIG_MAPS, "c-ca")["data"]["ca.crt"].encode()
+        assert published == held["c-client-tls"]["ca.crt"] == cas["client-ca.crt"]
+        assert describe(held["c-client-tls"]["tls.crt"]).common_name == "client"
+        for size in (2, 1):
+            made.edit(kind, "c", {"spec": {"size" if kind is COREOS else "replicas": size}})
+            made.settle()
+            pods = made.objects()["pods"]
+            assert secrets(made).keys() == {"c-client-tls", *(f"{pod}-tls" for pod in pods)}
+        made.rest()
+
+
+def test_plain_clusters_have_neither() -> None:
+    with bench() as made:
+        made.start()
+        made.create(*ephemeral(size=1))
+        made.settle()
+        assert not made.api.objects.select(SECRETS)
+        assert "tls" not in made.status(COREOS)
+
+
+@pytest.mark.exhaustive
+@MAKERS
+@pytest.mark.parametrize("write", range(1, 12))
+def test_an_operator_that_dies_while_it_makes_them_leaves_one_pair_of_cas(make: type, write: int) -> None:
+    kind, body = make(size=1, tls=BOTH)
+    with world(kind.group) as made:
+        made.create(kind, body)
+        made.start(dies_at=write)
+        assert not run_or_die(made, made.settle)
+        made.start()
+        made.settle()
+        (cas,) = map(files, authorities(made))
+        assert describe(cas["client-ca.crt"]).fingerprint == made.status(kind)["tls"]["clientCA"]
+
+
+def test_without_its_cas_nothing_is_changed_until_they_are_back() -> None:
+    kind, body = ephemeral(size=1, tls=BOTH)
+    with secured(kind, body) as made:
+        (stored,) = authorities(made)
+        made.api.objects.delete(SECRETS, OWN_NAMESPACE, stored["metadata"]["name"])
+        made.restart()
+        made.run_until(lambda: made.reason(kind) == "TLSInvalid")
+        before = len(made.writes())
+        made.wait(30.0)
+        assert made.reason(kind) == "TLSInvalid"
+        assert all("/status" in write.request.path for write in made.writes()[before:])
+        kept = {field: stored["metadata"][field] for field in ("name", "labels", "annotations")}
+        made.api.objects.create(SECRETS, OWN_NAMESPACE, {**stored, "metadata": kept})
+        made.settle()
+
+
+@MAKERS
+def test_leafs_are_renewed_at_two_thirds_without_a_restart(make: type) -> None:
+    sides = {side: {"auto": {}, "leafDuration": "60m"} for side in BOTH}
+    kind, body = make(size=1, tls=sides)
+    with secured(kind, body, ago=timedelta(minutes=45)) as made:
+        before, pods = secrets(made), made.names(PODS)
+        assert made.operator is not None
+        made.operator.schedule.advance(41 * 60.0)
+        made.settle()
+        after = secrets(made)
+        assert before.keys() == after.keys()
+        for name, found in after.items():
+            assert all(found[f] != before[name][f] for f in found if "ca.crt" not in f)
+            assert all(found[f] == before[name][f] for f in found if "ca.crt" in f)
+        assert made.names(PODS) == pods
+        made.rest()
+
+
+def test_more_names_are_certified_at_once() -> None:
+    kind, body = ephemeral(size=1, tls={"client": {"auto": {}}})
+    with secured(kind, body) as made:
+        names = {"extraDNSNames": ["etcd.example.com"], "extraIPs": ["192.0.2.1"]}
+        made.edit(kind, "c", {"spec": {"tls": {"client": names}}})
+        made.settle()
+        assert {"etcd.example.com", "192.0.2.1"} <= set(
+            describe(secrets(made)["c-0000-tls"]["server.crt"]).names
+        )
+
+
+def test_a_survivor_is_copied_over_tls() -> None:
+    kind, body = ephemeral(tls=BOTH)
+    with secured(kind, body) as made:
+        made.etcd.put(b"key", b"value")
+        for pod in sorted(made.names(PODS))[:2]:
+            made.delete(PODS, pod)
+        made.run_until(lambda: "recovery" in made.status(kind))
+        made.settle()
+        assert made.etcd.etcd.keys[b"key"][0] == b"value"
+        made.wait(310.0)
+        assert not any("seed.key" in found for found in secrets(made).values())
+
+
+def test_the_cas_of_a_deleted_cluster_are_deleted() -> None:
+    kind, body = ephemeral(size=1, tls=BOTH)
+    with secured(kind, body) as made:
+        made.delete(kind, "c")
+        made.run_until(lambda: not authorities(made))

@@ -1,0 +1,188 @@
+"""What the operator gives to members, and dials them with, in the hands of real etcd and of gRPC."""
+
+import base64
+import ssl
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import grpc
+import pytest
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.manifests import tls
+from etcd_operator.controllers.etcd_cluster.manifests.tls import Authorities
+from etcd_operator.errors import Forbidden, Unavailable
+from etcd_operator.etcd.channel import Channels, TlsCredentials
+from etcd_operator.etcd.client import EtcdClient
+from etcd_operator.etcd.errors import UnhealthyCluster
+from etcd_operator.etcd.values import EtcdMember
+from etcd_operator.pki.authority import issue
+from etcd_operator.pki.profiles import client as client_leaf
+from etcd_operator.pki.profiles import server
+from unit.controllers.etcd_cluster.decide.builders import ephemeral
+from unit.etcd.real import RealEtcdCluster, free_address
+from unit.fakes.etcd.cluster import FakeEtcdCluster
+from unit.waiting import eventually
+
+HOUR = timedelta(hours=1)
+ADDRESS = free_address().rpartition(":")[0]
+CLUSTER: DesiredCluster = ephemeral(
+    tls=Tls(peer=PeerTls(auto=Auto()), client=ClientTls(auto=Auto(), extra_ips=(ADDRESS,)))
+)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def credentials(made: Authorities, ca: bytes | None = None) -> TlsCredentials:
+    """Of the user root; ca: that it trusts, if it is another one."""
+    pair = issue(made.client, client_leaf(tls.USER), now=now(), duration=HOUR)
+    trusted = ca or made.client.certificate
+    return TlsCredentials(ca=trusted, certificate=pair.certificate, key=pair.key, by_name=True)
+
+
+@pytest.fixture
+def made() -> Authorities:
+    return tls.new_authorities(CLUSTER, now())
+
+
+@pytest.fixture
+def served(made: Authorities) -> Iterator[FakeEtcdCluster]:
+    """A member `db-0` that requires certificates of clients."""
+    names = tls.member_names(CLUSTER, ("db-0",), "cluster.local")
+    pair = issue(made.client, server(names), now=now(), duration=HOUR)
+    cluster = FakeEtcdCluster()
+    cluster.bootstrap({"db-0": "https://db-0:2380"})
+    requires = grpc.ssl_server_credentials([(pair.key, pair.certificate)], made.client.certificate, True)
+    cluster.start("db-0", peer_url="https://db-0:2380", address="127.0.0.1:0", credentials=requires)
+    yield cluster
+    cluster.close()
+
+
+def test_each_server_has_to_have_its_name(made: Authorities, served: FakeEtcdCluster) -> None:
+    at = served.members[0].endpoint
+    channels = Channels(credentials(made))
+    client = EtcdClient(channels, at)
+    with pytest.raises(Unavailable, match="the name of the server at"):
+        client.status()
+    channels.identify({at: "db-0"})
+    assert client.status().member_id
+    channels.identify({at: "db-1"})
+    with pytest.raises(Unavailable, match="Hostname Verification"):
+        client.status()
+    channels.identify({at: "db-0"})
+    assert client.status().member_id
+    channels.retain([])
+    with pytest.raises(Unavailable, match="not known"):
+        client.status()
+    channels.close()
+
+
+def test_only_the_cluster_of_the_credentials_is_called(made: Authorities, served: FakeEtcdCluster) -> None:
+    other = tls.new_authorities(CLUSTER, now())
+    at = served.members[0].endpoint
+    for given in (credentials(other), credentials(other, made.client.certificate), None):
+        channels = Channels(given)
+        channels.identify({at: "db-0"})
+        with pytest.raises(Unavailable) as refused:
+            EtcdClient(channels, at, deadline=3.0).status()
+        assert not isinstance(refused.value, Forbidden)
+        channels.close()
+
+
+class Members:
+    """Real members with the flags and files of one Secret."""
+
+    def __init__(self, binaries: Path, folder: Path, made: Authorities) -> None:
+        self._made, self._files = made, folder / "tls"
+        self._files.mkdir()
+        self.write()
+        flags = tls.options(CLUSTER.secured)
+        flags = {name: value.replace(tls.FOLDER, str(self._files)) for name, value in flags.items()}
+        self.etcd = RealEtcdCluster(binaries, folder, tls=tuple(f"--{n}={v}" for n, v in flags.items()))
+        self.channels = Channels(credentials(made))
+
+    def write(self) -> None:
+        names = tls.member_names(CLUSTER, ("db-0",), "cluster.local")
+        body = tls.secret(CLUSTER, tls.leafs(CLUSTER, self._made, "db-0", names), "db-0", now())
+        for name, text in body["data"].items():
+            (self._files / name).write_bytes(base64.b64decode(text))
+
+    def start(self, *names: str) -> None:
+        peers = {name: f"https://{free_address()}" for name in names}
+        for name, peer_url in peers.items():
+            self.etcd.start(name, peer_url, peers, state="new")
+        eventually(lambda: all(self.client(name).has_quorum(deadline=1.0) for name in names))
+
+    def client(self, name: str) -> EtcdClient:
+        at = self.etcd.endpoint(name)
+        self.channels.identify({at: "db-0.ns.svc"})
+        return EtcdClient(self.channels, at)
+
+    def serial(self, name: str) -> str:
+        """What the member presents at a handshake."""
+        host, port = self.etcd.endpoint(name).split(":")
+        return ssl.get_server_certificate((host, int(port)))
+
+    def close(self) -> None:
+        self.channels.close()
+        self.etcd.close()
+
+
+@pytest.fixture
+def members(binaries: Path, tmp_path: Path, made: Authorities) -> Iterator[Members]:
+    running = Members(binaries, tmp_path, made)
+    yield running
+    running.close()
+
+
+def added(leader: EtcdClient, url: str) -> EtcdMember:
+    """Once the members have been connected for 5 s."""
+    again = retry_if_exception_type(UnhealthyCluster)
+    waits = Retrying(retry=again, stop=stop_after_delay(30.0), wait=wait_fixed(0.2), reraise=True)
+    return waits(lambda: leader.member_add((url,), learner=True))
+
+
+def test_members_form_a_cluster_and_grow(members: Members) -> None:
+    members.start("a", "b", "c")
+    leader = next(
+        n for n in "abc" if members.client(n).status().member_id == members.client(n).status().leader
+    )
+    url = f"https://{free_address()}"
+    learner = added(members.client(leader), url)
+    members.etcd.join("d", url)
+    eventually(lambda: members.client(leader).member_promote(learner.id))
+    assert members.client("d").has_quorum(deadline=5.0)
+
+
+def test_a_leaf_that_is_replaced_is_presented_without_a_restart(members: Members) -> None:
+    members.start("a")
+    status, before = members.client("a").status(), members.serial("a")
+    members.write()
+    assert members.serial("a") != before
+    assert members.client("a").status().member_id == status.member_id
+    members.etcd.kill("a")
+    members.etcd.restart("a")
+    eventually(lambda: members.client("a").has_quorum(deadline=1.0))
+
+
+def test_who_has_no_certificate_of_the_cluster_gets_nothing(members: Members, made: Authorities) -> None:
+    members.start("a")
+    other = tls.new_authorities(CLUSTER, now())
+    peers = Authorities(peer=made.peer, client=made.peer)
+    bare = replace(credentials(made), certificate=None, key=None)
+    for given in (
+        bare,
+        credentials(other, made.client.certificate),
+        credentials(peers, made.client.certificate),
+    ):
+        channels = Channels(given)
+        channels.identify({members.etcd.endpoint("a"): "db-0"})
+        with pytest.raises(Unavailable):
+            EtcdClient(channels, members.etcd.endpoint("a"), deadline=3.0).status()
+        channels.close()
