@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
+from typing import assert_never
 
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Record
 from etcd_operator.pki.description import Description
@@ -17,6 +18,7 @@ class Change(StrEnum):
     SETTLE = "Settle"  # no leaf of the old CA is left
     DROP = "Drop"  # the old CA is no longer trusted; a next one is made
     END = "End"  # the rotation is over
+    DATE = "Date"  # what was recorded is published: clients have their time from now on
 
 
 def makes_ca(record: Record, change: Change) -> bool:
@@ -40,16 +42,20 @@ def changed(
         case Change.RENEW:
             return replace(record, trusted=made)
         case Change.BEGIN:
-            since = now if made else record.since
+            since = None if made else record.since
             trusted = record.trusted + made
             return replace(record, phase=Phase.TRUSTING, trusted=trusted, since=since, request=request)
         case Change.SWITCH:
             issuer = record.next.key_id if record.next is not None else record.issuer
-            return replace(record, phase=Phase.REISSUING, issuer=issuer, since=now)
+            return replace(record, phase=Phase.REISSUING, issuer=issuer)
         case Change.SETTLE:
             return replace(record, phase=Phase.DROPPING, since=now)
         case Change.DROP:
             kept = tuple(ca for ca in record.trusted if ca.key_id == record.issuer)
-            return replace(record, trusted=kept + made, since=now)
+            return replace(record, trusted=kept + made, since=None)
+        case Change.DATE:
+            return replace(record, since=now)
         case Change.END:
             return replace(record, phase=Phase.STABLE)
+        case _:
+            assert_never(change)

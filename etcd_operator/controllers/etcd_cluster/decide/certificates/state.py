@@ -27,7 +27,9 @@ class Record:
     phase: Phase = Phase.STABLE
     trusted: tuple[Description, ...]
     issuer: str  # the key ID of the CA that signs
-    since: datetime  # since when clients could load what they need for the next phase
+    since: (
+        datetime | None
+    )  # since when clients can load what the next phase needs; None: it is not published yet
     request: str = ""  # the last rotation that was requested, as the user named it
 
     @property

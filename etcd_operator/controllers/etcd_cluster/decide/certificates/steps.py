@@ -11,6 +11,7 @@ Where nothing is left to lose, because the members refuse each other already, no
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import assert_never
 
 from etcd_operator.controllers.etcd_cluster.decide.certificates import facts
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
@@ -112,6 +113,14 @@ def _publish(found: Situation) -> Step | None:
     return Step(action=Publish(), message="the published bundle is brought up to date")
 
 
+def _date(found: Situation) -> Step | None:
+    """The time of clients begins after the publication, and again if the clock was ahead at that time."""
+    since = found.record.since
+    if since is not None and since - found.now <= MOST_OFFSET:
+        return None
+    return Step(action=Alter(Change.DATE), message="clients can load the bundle from now on")
+
+
 def _deliver(found: Situation) -> Step | None:
     """Files that are refused anyhow are replaced at once, others one by one, each proven before the next."""
     due = [member for member in found.members if facts.lacks_files(found, member)]
@@ -174,24 +183,26 @@ def _advance(found: Situation) -> Step | None:
                 return None
             return _alter(found, Change.BEGIN, "the rotation of the CA begins")
         case Phase.TRUSTING:
-            return _alter(found, Change.SWITCH, "all members trust the next CA: it signs from now on")
+            return _alter(found, Change.SWITCH, "the next CA signs, which all trust", waits=True)
         case Phase.REISSUING:
-            return _alter(found, Change.SETTLE, "all leafs are of the new CA", waits=False)
-        case Phase.DROPPING if record.has_old:
-            return _alter(found, Change.DROP, "the old CA is no longer trusted")
+            return _alter(found, Change.SETTLE, "no leaf of the old CA is left")
         case Phase.DROPPING:
-            return _alter(found, Change.END, "the rotation of the CA is over", waits=False)
+            if record.has_old:
+                return _alter(found, Change.DROP, "the old CA is no longer trusted", waits=True)
+            return _alter(found, Change.END, "the rotation of the CA is over")
+        case _:
+            assert_never(record.phase)
 
 
-def _alter(found: Situation, change: Change, message: str, *, waits: bool = True) -> Step:
-    """A change, if the cluster is healthy, and clients have had their time, which waits for both."""
+def _alter(found: Situation, change: Change, message: str, *, waits: bool = False) -> Step:
+    """A change, once the cluster is healthy, and once clients have had their time if it `waits` for them."""
     away = ", ".join(member.name for member in facts.stopped(found))
     obstacle = found.obstacle or (f"{away} (not running)" if away else "")
     if obstacle:
-        return Step(message=f"before {message}: waiting for {obstacle}")
-    end = found.record.since + found.grace
-    if waits and change is not Change.BEGIN and found.now < end:
-        return Step(message=f"clients have until {timestamp(end)} to load certificates")
+        return Step(message=f"waiting for {obstacle}; then {message}")
+    end = (found.record.since or found.now) + found.grace
+    if waits and found.now < end:
+        return Step(message=f"clients have until {timestamp(end)} to load certificates; then {message}")
     return Step(action=Alter(change), message=message)
 
 
@@ -200,6 +211,7 @@ _RULES: Iterable[Callable[[Situation], Step | None]] = (
     _switch_in_emergency,
     _renew,
     _publish,
+    _date,
     _deliver,
     _prove,
     _restart,

@@ -227,9 +227,29 @@ def test_a_phase_ends_when_all_have_followed_and_the_cluster_is_healthy(
 def test_clients_have_their_time(found: Situation, is_delayed: bool) -> None:
     found = replace(found, grace=HOUR)
     if is_delayed:
-        assert message(found) == "clients have until 2026-01-01T01:00:00Z to load certificates"
+        assert message(found).startswith(
+            "clients have until 2026-01-01T01:00:00Z to load certificates; then "
+        )
     assert isinstance(action(replace(found, now=NOW + HOUR)), Alter)
     assert (action(found) is None) is is_delayed
+
+
+def test_clients_have_no_more_than_their_time_although_the_clock_was_set_back() -> None:
+    ahead = replace(TRUSTING, since=NOW + DAY)
+    assert action(situation(*THREE, record=ahead, grace=HOUR)) == Alter(Change.DATE)
+    assert changed(ahead, Change.DATE, now=NOW).since == NOW
+    little = replace(TRUSTING, since=NOW + timedelta(minutes=2))
+    assert action(situation(*THREE, record=little, grace=HOUR)) is None
+
+
+def test_the_time_of_clients_begins_with_the_publication() -> None:
+    record = changed(replace(STABLE, trusted=(A,)), Change.BEGIN, now=NOW, request="1", made=(B,))
+    found = replace(situation(*THREE, record=record, grace=HOUR), published=(A,))
+    assert action(found) == Publish()
+    found = replace(found, published=(A, B), now=NOW + 2 * HOUR)
+    assert action(found) == Alter(Change.DATE)
+    found = replace(found, record=changed(record, Change.DATE, now=found.now))
+    assert message(found).startswith("clients have until 2026-01-01T03:00:00Z to load certificates")
 
 
 def test_the_next_ca_is_trusted_long_before_so_a_rotation_begins_without_a_roll() -> None:
@@ -243,7 +263,9 @@ def test_without_a_next_ca_one_is_made_and_loaded_first() -> None:
     alone = replace(STABLE, trusted=(A,))
     assert makes_ca(alone, Change.BEGIN)
     record = changed(alone, Change.BEGIN, now=NOW, request="1", made=(B,))
-    assert (record.trusted, record.since, record.phase) == ((A, B), NOW, Phase.TRUSTING)
+    assert (record.trusted, record.since, record.phase) == ((A, B), None, Phase.TRUSTING)
+    assert action(situation(*THREE, record=record)) == Alter(Change.DATE)
+    record = changed(record, Change.DATE, now=NOW)
     members = [member(name, bundle=(A,), loaded=(A,)) for name in ("m0", "m1")]
     assert action(situation(*members, record=record)) == Deliver(members=("m0",))
     delivered = [member(name, loaded=(A,)) for name in ("m0", "m1")]
@@ -252,7 +274,8 @@ def test_without_a_next_ca_one_is_made_and_loaded_first() -> None:
 
 def test_the_old_ca_goes_and_the_next_one_comes_in_one_roll() -> None:
     record = changed(DROPPING, Change.DROP, now=NOW, made=(C,))
-    assert record == replace(DROPPING, trusted=(B, C), since=NOW)
+    assert record == replace(DROPPING, trusted=(B, C), since=None)
+    record = changed(record, Change.DATE, now=NOW)
     members = [member(name, issuer=B, bundle=(B, C)) for name in ("m0", "m1")]
     assert action(situation(*members, record=record)) == Restart(members=("m0", "m1"))
     assert changed(record, Change.END, now=NOW).phase is Phase.STABLE
