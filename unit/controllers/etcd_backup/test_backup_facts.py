@@ -77,6 +77,15 @@ def test_why_there_are_none(cluster: dict[str, Any] | None, reason: str, part: s
     assert part in state.message
 
 
+@pytest.mark.parametrize("source", [{"clusterName": "c"}, {"clusterURL": "http://c.team.svc:2379"}])
+@pytest.mark.parametrize(("record", "is_refused"), [({"clientCA": "c"}, True), ({"peerCA": "p"}, False)])
+def test_clusters_with_tls_for_clients_are_not_backed_up(
+    source: dict[str, str], record: dict[str, str], is_refused: bool
+) -> None:
+    state = found(source, {"status": {**SERVING, "tls": record}})
+    assert (state.is_refused, not state.endpoints) == (is_refused, is_refused)
+
+
 UNSCHEDULED = {
     "type": "PodScheduled",
     "status": "False",

@@ -21,7 +21,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     SetExistingOnly,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.errors import Conflict
+from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.keys import Key
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.faults import Request, no_fault
@@ -200,6 +200,19 @@ def test_no_learner_is_promoted_that_is_being_deleted(kind: Kind, body: Any) -> 
         made.edit(PODS, last.pod.name, {"metadata": {"finalizers": ["test/held"]}})
         made.delete(PODS, last.pod.name)
         with pytest.raises(Conflict, match=f"{last.name} is being deleted"):
+            acts.act(Promote(name=last.name, member_id=last.id))
+
+
+def test_a_learner_is_promoted_only_through_the_leader() -> None:
+    """With a certificate as the user, a follower does not answer."""
+    with bootstrapped(*ephemeral(size=3)) as made:
+        acts = Acts(made, COREOS)
+        leader = acts.state.leader
+        assert leader is not None
+        members = tuple(replace(m, answer=None) if m is leader else m for m in acts.state.members)
+        acts.state = replace(acts.state, members=members)
+        last = next(m for m in reversed(members) if m.answer is not None)
+        with pytest.raises(Unavailable, match="the leader does not answer"):
             acts.act(Promote(name=last.name, member_id=last.id))
 
 

@@ -211,8 +211,7 @@ def rests_on_absence(job: JobState) -> bool:
 def gives_up_source(state: BackupState) -> bool:
     """Whether the backup is about to fail because of its source: a cache that is behind must not make it."""
     is_begun = state.job is not None or state.is_job_recorded
-    is_over = state.waited >= SOURCE_PATIENCE or state.source.is_refused
-    return not (is_begun or state.problem or state.source.endpoints) and is_over
+    return not (is_begun or state.problem or state.source.endpoints) and state.waited >= SOURCE_PATIENCE
 
 
 def plan(state: BackupState) -> BackupPlan | None:

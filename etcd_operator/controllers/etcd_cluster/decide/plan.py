@@ -77,6 +77,7 @@ RULES: tuple[Rule, ...] = (
     learner.remove_outdated,  # can never start once a voter is removed, which comes next
     replace.lost_member,  # another failure may cost the quorum: it comes before planned changes
     budget.budget,  # after a voter is removed and before a learner joins: evictions leave a quorum
+    secure.publish,  # clients wait for it, and no repair above
     # Planned changes of members and version, one at a time.
     scale.orphaned_objects,  # frees the names that new members take
     take_over.remains,  # a person frees the others

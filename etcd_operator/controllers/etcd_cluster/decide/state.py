@@ -47,7 +47,7 @@ class TlsFacts:
     # the SHA-256 of the certificates of its CAs; empty while it has none
     peer_ca: str = ""
     client_ca: str = ""
-    # members with an object whose certificates are missing, or are to be renewed
+    # whose certificates are missing, or are to be renewed: members with an object, and clients
     outdated: tuple[str, ...] = ()
     is_published: bool = True  # the CA is where clients read it
 

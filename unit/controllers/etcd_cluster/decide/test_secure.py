@@ -21,6 +21,7 @@ from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Tl
 from unit.controllers.etcd_cluster.decide.builders import (
     bootstrapped,
     claim,
+    down,
     ephemeral,
     persistent,
     pod,
@@ -110,11 +111,22 @@ def secured(cluster: DesiredCluster, facts: TlsFacts) -> ClusterState:
 @BOTH
 def test_what_is_missing_or_due_is_written_without_a_word(cluster: DesiredCluster) -> None:
     name = cluster.member_name(0)
-    made = plan(secured(cluster, replace(MADE, outdated=(name,), is_published=False)))
-    assert made.actions == (KeepCertificates(name=name), PublishAuthority())
+    made = plan(secured(cluster, replace(MADE, outdated=(name, "db-client"), is_published=False)))
+    assert made.actions == (KeepCertificates(name=name),)
+    assert made.is_quiet
+    made = plan(secured(cluster, replace(MADE, outdated=("db-client",), is_published=False)))
+    assert made.actions == (KeepCertificates(name="db-client"), PublishAuthority())
     assert made.is_quiet
     made = plan(secured(cluster, replace(MADE, is_published=False)))
     assert made.actions == (PublishAuthority(),)
+
+
+def test_what_clients_need_comes_after_a_repair() -> None:
+    """Somebody else's object of that name may refuse it for ever."""
+    state = secured(ephemeral(), replace(MADE, is_published=False))
+    made = plan(down(state, state.members[0].name, pod=None))
+    assert made.actions
+    assert PublishAuthority() not in made.actions
 
 
 @BOTH

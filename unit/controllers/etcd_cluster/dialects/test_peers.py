@@ -122,6 +122,7 @@ def with_spec(**changes: Any) -> dict[str, Any]:
     [
         (with_spec(clusterName="other"), "spec.clusterName"),
         (with_spec(version="latest"), "spec.version"),
+        (with_spec(tls={"peer": True}), "spec.tls"),
         (
             with_bootstrap(external=[{"id": "c0de", "url": "http://elsewhere:2380"}]),
             "spec.bootstrap.external",

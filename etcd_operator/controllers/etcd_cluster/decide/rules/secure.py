@@ -91,15 +91,29 @@ def _of_another_scheme(state: ClusterState) -> Plan | None:
 
 
 def keep(state: ClusterState) -> Plan | None:
-    """Make or renew what is missing, or due. No restart is needed."""
-    if state.persisted.tls is None or not state.persisted.has_begun:
+    """Make or renew the certificates of members that are missing, or due. No restart is needed."""
+    names = [name for name in _outdated(state) if name in state.by_name]
+    if not names:
         return None
-    actions: list[Action] = [KeepCertificates(name=name) for name in state.tls.outdated]
+    actions = [KeepCertificates(name=name) for name in names]
+    return _quietly(*actions, message=f"writing the certificates of {', '.join(names)}")
+
+
+def publish(state: ClusterState) -> Plan | None:
+    """The same for what clients need: somebody else's object of that name must not stop a repair."""
+    actions: list[Action] = [
+        KeepCertificates(name=name) for name in _outdated(state) if name not in state.by_name
+    ]
     if not state.tls.is_published:
         actions.append(PublishAuthority())
-    if not actions:
-        return None
-    names = ", ".join(state.tls.outdated)
-    message = f"writing the certificates of {names}" if names else "publishing the CA"
-    # Nothing that the status reports changes by it.
+    return _quietly(*actions, message="publishing what clients need") if actions else None
+
+
+def _outdated(state: ClusterState) -> tuple[str, ...]:
+    is_used = state.persisted.tls is not None and state.persisted.has_begun
+    return state.tls.outdated if is_used else ()
+
+
+def _quietly(*actions: Action, message: str) -> Plan:
+    """Nothing that the status reports changes by it."""
     return replace(Plan.act(*actions, reason="KeepingCertificates", message=message), is_quiet=True)
