@@ -28,6 +28,7 @@ CAPABILITIES = (
     "disruption budget",
     "pod security",
     "rights of the operator",
+    "TLS",
 )
 
 WALKTHROUGHS: Mapping[str, Sequence[str]] = {

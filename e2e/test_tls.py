@@ -1,0 +1,104 @@
+"""Clusters with TLS, as a stock client in a pod sees them, while their members change."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from e2e.support.clusters import RESTRICTED_CONTAINER, RESTRICTED_POD, Document, each_kind, ephemeral
+from e2e.support.resizing import scale
+from e2e.support.shell import PATIENT, SLEEP
+from e2e.support.space import Space
+from e2e.support.waiting import LONG, answered, wait_until
+from etcd_operator.kube import resources
+
+BOTH: dict[str, Any] = {side: {"auto": {}} for side in ("peer", "client")}
+CLIENT = "etcd-client"
+
+
+def start_client(space: Space, document: Document) -> None:
+    """A pod with etcdctl that mounts the Secret for clients, once there is one."""
+    name = document["metadata"]["name"]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": CLIENT},
+        "spec": {
+            "containers": [
+                {
+                    "name": "client",
+                    "image": "localhost/etcd-shell:dev",
+                    "command": ["/bin/sh", "-c", SLEEP],
+                    "securityContext": RESTRICTED_CONTAINER,
+                    "volumeMounts": [{"name": "tls", "mountPath": "/tls", "readOnly": True}],
+                }
+            ],
+            "volumes": [{"name": "tls", "secret": {"secretName": f"{name}-client-tls"}}],
+            "restartPolicy": "Never",
+            "securityContext": RESTRICTED_POD,
+        },
+    }
+    space.kubectl.create(pod)
+    ready = (f"pod/{CLIENT}", "--for=condition=Ready", f"--timeout={LONG:g}s")
+    space.kubectl("wait", *ready, deadline=LONG + 30)
+
+
+def etcdctl(space: Space, document: Document, *arguments: str) -> str:
+    """What it prints; it is run again until it succeeds."""
+    own = ("--cert=/tls/tls.crt", "--key=/tls/tls.key")
+    endpoint = f"--endpoints=https://{document['metadata']['name']}:2379"
+    command = ("exec", CLIENT, "--", "etcdctl", *PATIENT, endpoint, "--cacert=/tls/ca.crt", *own, *arguments)
+    return answered(lambda: space.kubectl(*command), f"etcdctl {' '.join(arguments)} succeeds")
+
+
+def settled(space: Space, document: Document) -> None:
+    space.wait_observed(document)
+    space.wait_settled(document)
+
+
+@each_kind(ephemerals=pytest.mark.capability("TLS"))
+def test_a_stock_client_is_served_while_members_come_go_and_are_upgraded(space: Space, kind: Any) -> None:
+    document = space.create(kind(version="3.5.34", tls=BOTH))
+    settled(space, document)
+    start_client(space, document)
+    etcdctl(space, document, "put", "first", "1")
+
+    for size in (5, 3):
+        document = scale(space, document, size)
+        settled(space, document)
+        assert etcdctl(space, document, "get", "first").split() == ["first", "1"]
+        listed = etcdctl(space, document, "member", "list")
+        assert (listed.count("https://"), listed.count("http://")) == (2 * size, 0), listed
+        held = {name for name in space.names(resources.SECRETS) if not name.endswith("-client-tls")}
+        assert len(held) == size, held
+
+    lost = space.pods(document)[0]["metadata"]
+    space.kubectl("delete", "pod", lost["name"], "--grace-period=0", "--force")
+    wait_until(lambda: lost["uid"] not in {p["metadata"]["uid"] for p in space.pods(document)}, "it is gone")
+    space.wait_for(document, lambda: len(space.pods(document)) == 3, "there are three again")
+    settled(space, document)
+    etcdctl(space, document, "put", "second", "2")
+
+    document["spec"]["version"] = "3.5.35"
+    space.kubectl.apply(document)
+    settled(space, document)
+    assert etcdctl(space, document, "endpoint", "status", "--cluster").count("3.5.35") == 3
+    assert etcdctl(space, document, "get", "second").split() == ["second", "2"]
+
+
+def test_who_has_no_certificate_gets_nothing_and_nobody_has_the_keys_of_the_cas(space: Space) -> None:
+    document = space.create(ephemeral(size=1, tls=BOTH))
+    settled(space, document)
+    start_client(space, document)
+    etcdctl(space, document, "put", "key", "value")
+    name = document["metadata"]["name"]
+    refused = ("exec", CLIENT, "--", "etcdctl", f"--endpoints=https://{name}:2379", "--cacert=/tls/ca.crt")
+    assert "value" not in space.kubectl(*refused, "get", "key", check=False)
+    plain = ("exec", CLIENT, "--", "etcdctl", f"--endpoints=http://{name}:2379")
+    assert "value" not in space.kubectl(*plain, "get", "key", check=False)
+    for secret in space.api.all_of(resources.SECRETS, space.namespace):
+        for file in secret["data"]:
+            assert "ca.key" not in file
+        published = base64.b64decode(secret["data"].get("ca.crt") or secret["data"]["client-ca.crt"]).decode()
+        found = space.kubectl("get", "configmap", f"{name}-ca", "-o", "jsonpath={.data.ca\\.crt}")
+        assert found.strip() == published.strip()
