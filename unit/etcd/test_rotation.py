@@ -274,4 +274,4 @@ def test_a_ca_is_rotated_and_renewed_while_all_accept_each_other(cluster: Cluste
     cluster.settle("1")
     assert cluster.restarts == 6
     assert cluster.root is kept
-    assert all(map(cluster.serves, cluster.members))
+    eventually(lambda: all(map(cluster.serves, cluster.members)))
