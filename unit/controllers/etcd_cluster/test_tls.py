@@ -5,9 +5,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.controllers.etcd_cluster.manifests.tls import CA_LABEL, CLUSTER_ANNOTATION
+from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
+from etcd_operator.errors import NotFound
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client, Listing
+from etcd_operator.kube.views import Written
 from etcd_operator.pki.description import describe
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import CONFIG_MAPS, PODS, SECRETS
@@ -161,3 +169,19 @@ def test_the_cas_of_a_deleted_cluster_are_deleted() -> None:
     with secured(kind, body) as made:
         made.delete(kind, "c")
         made.run_until(lambda: not authorities(made))
+
+
+def test_cas_are_kept_while_the_kind_of_their_cluster_is_not_served() -> None:
+    """A request for one cluster would get the same 404 as for one that was deleted."""
+    about = {CLUSTER_ANNOTATION: "coreos.com/v1 default/c"}
+    stored = ObjectMeta(name="etcd-authorities-u", uid="s", labels={CA_LABEL: "u"}, annotations=about)
+    client = Mock(spec=Client)
+    client.get.return_value = Written(metadata=stored)
+    client.list.side_effect = [
+        Listing(items=(Written(metadata=stored),), resource_version="1"),
+        NotFound("404 page not found"),
+    ]
+    store = AuthorityStore(client=client, clock=FakeClock(), namespace=OWN_NAMESPACE)
+    store.forget(Key("default", "c"), objects=Mock())
+    assert client.list.call_count == 2
+    client.delete.assert_not_called()

@@ -149,17 +149,19 @@ class AuthorityStore:
                 log.info("authorities_deleted", name=key.name)
 
     def _is_of_none(self, found: ObjectMeta) -> bool:
-        """Whether no cluster has these CAs, live."""
+        """Whether no cluster has these CAs, live.
+
+        By a list: a request for one object has the answer 404 also where its kind is not served.
+        """
         version, _, key = found.annotations.get(CLUSTER_ANNOTATION, "").partition(" ")
-        namespace, _, name = key.partition("/")
-        resource = CLUSTERS.get(version)
-        if resource is None or not (namespace and name):
+        namespace, resource = key.partition("/")[0], CLUSTERS.get(version)
+        if resource is None or not namespace:
             return False
         try:
-            cluster = self.client.get(resource, Key(namespace, name), Written)
+            clusters = self.client.list(resource, Written, namespace=namespace).whole()
         except NotFound:
-            return True
-        return cluster.metadata.uid != found.labels.get(CA_LABEL)
+            return False
+        return all(cluster.metadata.uid != found.labels.get(CA_LABEL) for cluster in clusters)
 
     def _key(self, uid: str) -> Key:
         return Key(self.namespace, authorities_name(uid))
