@@ -1,6 +1,6 @@
 """The connection Secrets of EtcdUsers: read live, and written as `decide.rotation` says.
 
-Nothing but these Secrets has passwords; two operators that write one at once do not overwrite each other.
+Nothing else has passwords and keys of users. Two operators that write one at once overwrite nothing.
 """
 
 import base64
@@ -12,9 +12,10 @@ from datetime import datetime, timedelta
 
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.api.users import ROTATED_ANNOTATION, EtcdUser
+from etcd_operator.controllers.etcd_auth.access import ClientAuthority, client_tls
 from etcd_operator.controllers.etcd_auth.decide.rotation import Credentials, Rotation, Step, rotation
 from etcd_operator.controllers.etcd_auth.manifests import connection as render
-from etcd_operator.controllers.etcd_auth.manifests.connection import Connection
+from etcd_operator.controllers.etcd_auth.manifests.connection import ClientTls, Connection
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.errors import Conflict
 from etcd_operator.formats import moment
@@ -24,76 +25,100 @@ from etcd_operator.kube.views import Secret
 
 
 @dataclass(frozen=True, kw_only=True)
-class UserConnection:
-    """The Secret of one EtcdUser with a password, and what follows for it."""
+class Asked:
+    """What an EtcdUser asks for in one pass. after: how long a password is used."""
 
-    owner: ObjectMeta
+    user: EtcdUser
     cluster: Key
+    has_password: bool
+    after: timedelta | None
+    authority: ClientAuthority | None
+    now: datetime
+
+    @property
+    def owner(self) -> ObjectMeta:
+        """The metadata of the EtcdUser."""
+        return self.user.metadata
+
+    def rotation(self, found: Secret | None) -> Rotation:
+        """What follows. A certificate is renewed for the same user."""
+        if self.has_password:
+            return rotation(self.owner.name, _credentials(found), self.after, self.now)
+        step = Step.CREATE if found is None else Step.NOTHING
+        return Rotation(step=step, current=self.owner.name)
+
+    def connection(self, username: str, password: str, found: Secret | None) -> Connection:
+        """The content of the Secret, with the certificate that it has as long as it is current."""
+        tls = None
+        if self.authority is not None:
+            tls = client_tls(_client_tls(found), username, self.authority, self.after, self.now)
+        return Connection(
+            cluster=self.cluster.name,
+            namespace=self.cluster.namespace,
+            username=username,
+            password=password,
+            tls=tls,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserConnection:
+    """The Secret of one EtcdUser, and what follows for it."""
+
+    asked: Asked
     rotation: Rotation
     found: Secret = field(repr=False)
     is_new: bool  # whether it got a password just now, which etcd cannot have
     passwords: Mapping[str, str] = field(repr=False)  # by name of the user in etcd
 
-    def publish(self, objects: Objects, now: datetime) -> str:
+    def publish(self, objects: Objects) -> str:
         """Once etcd is as planned: the user that the Secret is for, from now on. Raises Conflict.
 
-        Also puts back what somebody has changed in the Secret.
+        Also puts back what somebody has changed in the Secret, and renews its certificate.
         """
-        username = self.rotation.current
+        username, now = self.rotation.current, self.asked.now
         since = moment(self.found.metadata.annotations.get(ROTATED_ANNOTATION, "")) or now
-        is_replaced = self.rotation.step is Step.PUBLISH
-        if is_replaced:
+        if self.rotation.step is Step.PUBLISH:
             username, since = self.rotation.following, now
-        made = _connection(self.cluster, username, self.passwords[username])
-        wanted = render.encoded(render.values(made))
-        if is_replaced or any(self.found.data.get(key) != value for key, value in wanted.items()):
+        made = self.asked.connection(username, self.passwords.get(username, ""), self.found)
+        wanted = render.publication(made, since)
+        if any(self.found.data.get(key) != value for key, value in wanted["data"].items()):
             version = self.found.metadata.resource_version
-            change = render.publication(made, since)
-            objects.merge(resources.SECRETS, self.found.metadata, change, version=version)
+            objects.merge(resources.SECRETS, self.found.metadata, wanted, version=version)
         return username
 
 
-def connect(
-    user: EtcdUser, cluster: Key, after: timedelta | None, now: datetime, objects: Objects
-) -> UserConnection:
-    """The Secret of an EtcdUser with a password, after what is written to it before etcd is changed.
+def connect(asked: Asked, objects: Objects) -> UserConnection:
+    """The Secret of an EtcdUser, after what is written to it before etcd is changed.
 
-    Raises NameConflict, Conflict, and the errors of `Client`.
+    Raises NameConflict, Conflict, BadCertificate, and the errors of `Client`.
     """
-    owner = user.metadata
-    found = _own(owner, objects)
-    made, is_new = rotation(owner.name, _credentials(found), after, now), False
+    name = render.secret_name(asked.owner.name)
+    found = _own(asked.owner, objects)
+    made, is_new = asked.rotation(found), False
     while made.step in (Step.CREATE, Step.REPAIR, Step.PREPARE):
-        _write(owner, cluster, found, made, now, objects)
-        found = _own(owner, objects)
-        again = rotation(owner.name, _credentials(found), after, now)
+        _write(asked, found, made, objects)
+        found = _own(asked.owner, objects)
+        again = asked.rotation(found)
         if found is None or again.step is made.step:
-            raise Conflict(f"Secret {render.secret_name(owner.name)} was changed meanwhile")
+            raise Conflict(f"Secret {name} was changed meanwhile")
         made, is_new = again, True
     if found is None:
-        raise Conflict(f"Secret {render.secret_name(owner.name)} was deleted meanwhile")
-    return UserConnection(
-        owner=owner,
-        cluster=cluster,
-        rotation=made,
-        found=found,
-        is_new=is_new,
-        passwords=_passwords(found),
-    )
+        raise Conflict(f"Secret {name} was deleted meanwhile")
+    passwords = _passwords(found) if asked.has_password else {}
+    return UserConnection(asked=asked, rotation=made, found=found, is_new=is_new, passwords=passwords)
 
 
-def _write(
-    owner: ObjectMeta, cluster: Key, found: Secret | None, made: Rotation, now: datetime, objects: Objects
-) -> None:
-    password = secrets.token_urlsafe(32)
-    if found is None:
-        body = render.secret(owner, _connection(cluster, made.current, password), now)
-        objects.create(resources.SECRETS, body)
-        return
-    if made.step is Step.PREPARE:
+def _write(asked: Asked, found: Secret | None, made: Rotation, objects: Objects) -> None:
+    password = secrets.token_urlsafe(32) if asked.has_password else ""
+    if found is not None and made.step is Step.PREPARE:
         change = render.preparation(made.following, password)
     else:
-        change = render.publication(_connection(cluster, made.current, password), now)
+        connection = asked.connection(made.current, password, found)
+        if found is None:
+            objects.create(resources.SECRETS, render.secret(asked.owner, connection, asked.now))
+            return
+        change = render.publication(connection, asked.now)
     objects.merge(resources.SECRETS, found.metadata, change, version=found.metadata.resource_version)
 
 
@@ -105,8 +130,11 @@ def _own(owner: ObjectMeta, objects: Objects) -> Secret | None:
     return found
 
 
-def _connection(cluster: Key, username: str, password: str) -> Connection:
-    return Connection(cluster=cluster.name, namespace=cluster.namespace, username=username, password=password)
+def _client_tls(found: Secret | None) -> ClientTls:
+    if found is None:
+        return ClientTls(ca="", certificate="", key="")
+    ca, certificate, key = (_value(found, each) for each in (render.CA, render.CERTIFICATE, render.KEY))
+    return ClientTls(ca=ca, certificate=certificate, key=key)
 
 
 def _credentials(found: Secret | None) -> Credentials | None:

@@ -1,10 +1,10 @@
 """The group of EtcdRoles and EtcdUsers: without their definitions, clusters are served as before."""
 
+from etcd_operator.controllers.etcd_auth.access import reach_plain
 from etcd_operator.controllers.etcd_auth.caches import AuthCaches
 from etcd_operator.controllers.etcd_auth.reconciler import AuthReconciler
 from etcd_operator.controllers.etcd_auth.reporter import Reporter
 from etcd_operator.controllers.shared.groups import Group, Wiring
-from etcd_operator.etcd.channel import Channels
 
 
 def auth_group(wiring: Wiring, caches: AuthCaches) -> Group:
@@ -16,7 +16,7 @@ def auth_group(wiring: Wiring, caches: AuthCaches) -> Group:
         reporter=Reporter(caches=caches, recorder=wiring.recorder, clock=wiring.clock),
         clock=wiring.clock,
         on_call=wiring.on_call,
-        dial=lambda _: Channels(),
+        reach=reach_plain,
     )
     controller = wiring.new_controller("improbable-auth", reconciler.reconcile)
     caches.wake(controller.enqueue)

@@ -7,7 +7,7 @@ A pass may end after any write, and be repeated: all that the operator has to kn
 connection Secrets.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -15,8 +15,9 @@ from datetime import datetime, timedelta
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_auth import etcd
+from etcd_operator.controllers.etcd_auth.access import ClientAuthority, Reach
 from etcd_operator.controllers.etcd_auth.caches import AuthCaches
-from etcd_operator.controllers.etcd_auth.connections import connect
+from etcd_operator.controllers.etcd_auth.connections import Asked, connect
 from etcd_operator.controllers.etcd_auth.decide import report
 from etcd_operator.controllers.etcd_auth.decide.plan import plan
 from etcd_operator.controllers.etcd_auth.decide.report import Verdict
@@ -47,7 +48,6 @@ from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, NotLeading, OperatorError
 from etcd_operator.etcd import metrics_page
-from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.etcd.errors import AuthRequired, PermissionDenied
 from etcd_operator.keys import Key
@@ -63,9 +63,6 @@ SECRETS_CHECKED = timedelta(minutes=5)
 HELD = timedelta(seconds=30)
 """After so long something is tried again that another one has to resolve, without an event."""
 
-Dial = Callable[[ClusterResource], Channels]
-"""Connections to the members of a cluster, with which the operator may change users and roles."""
-
 
 @dataclass(eq=False, kw_only=True)
 class AuthReconciler:
@@ -77,7 +74,7 @@ class AuthReconciler:
     reporter: Reporter
     clock: Clock
     on_call: OnCall
-    dial: Dial
+    reach: Reach
     memory: Memory = field(default_factory=Memory)
 
     def reconcile(self, key: Key) -> Result:
@@ -152,8 +149,9 @@ class _Pass:
             # It never had a user or a role; or no page can be read yet, so that this is not known.
             return Result(requeue_after=POLL if revision is None else None)
         settled_at = self.reconciler.memory.unsettle(self.key)
-        self._connect()
-        with closing(self.reconciler.dial(cluster)) as channels:
+        access = self.reconciler.reach(cluster)
+        with closing(access.channels) as channels:
+            self._connect(access.authority)
             found = etcd.read(channels, endpoints, self.reconciler.on_call)
             self._check_passwords(found, settled_at)
             made = self._plan(cluster.metadata, found)
@@ -177,17 +175,25 @@ class _Pass:
         left = POLL if settled.until is None else (settled.until - self.now).total_seconds()
         return Result(requeue_after=max(0.01, min(POLL, left)))
 
-    def _connect(self) -> None:
-        """The Secrets of users with passwords; one that cannot be written holds up its own user only."""
+    def _connect(self, authority: ClientAuthority | None) -> None:
+        """The Secrets of all users; one that cannot be written holds up its own user only."""
         for user in self.users:
             if user.spec is None:
                 continue
-            if user.spec.authentication != "password":
+            has_password = user.spec.authentication == "password"
+            if authority is None and not has_password:
                 user.verdict = report.needs_client_tls()
                 continue
+            asked = Asked(
+                user=user.user,
+                cluster=self.key,
+                has_password=has_password,
+                after=rotate_after(user.spec),
+                authority=authority,
+                now=self.now,
+            )
             try:
-                after = rotate_after(user.spec)
-                user.connection = connect(user.user, self.key, after, self.now, self.objects)
+                user.connection = connect(asked, self.objects)
             except NameConflict as error:
                 user.verdict = Verdict(is_ready=False, reason="NameConflict", message=str(error))
             except NotLeading:
@@ -241,7 +247,7 @@ class _Pass:
     def _publish(self) -> None:
         for user in self.users:
             if user.connection is not None and not user.is_held:
-                user.username = user.connection.publish(self.objects, self.now)
+                user.username = user.connection.publish(self.objects)
 
     def _until(self) -> datetime | None:
         """When time alone changes something."""

@@ -1,5 +1,6 @@
 """The connection Secret: what applications mount."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from etcd_operator.api.meta import ObjectMeta
@@ -67,11 +68,10 @@ def test_a_user_with_a_certificate() -> None:
     }
 
 
-def test_a_password_over_tls_comes_with_the_ca_and_without_a_certificate() -> None:
-    found = values(Connection(cluster="c", namespace="n", username="a", password="p", tls=ClientTls(ca="ca")))
-    assert found["uri"] == "https://a:p@c.n.svc:2379"
-    assert found["ca.crt"] == "ca"
-    assert "tls.key" not in found
+def test_a_password_over_tls_comes_with_a_certificate() -> None:
+    found = values(replace(TLS, password="p"))
+    assert found["uri"] == "https://app:p@c.team.svc:2379"
+    assert found.keys() == values(TLS).keys() | {"password"}
 
 
 def test_what_is_prepared_is_gone_once_it_is_published() -> None:
@@ -79,6 +79,12 @@ def test_what_is_prepared_is_gone_once_it_is_published() -> None:
     published = publication(PLAIN, NOW)["data"]
     assert prepared == encoded({"next-username": "app_2", "next-password": "secret"})
     assert {key: published[key] for key in prepared} == dict.fromkeys(prepared)
+
+
+def test_what_a_connection_does_not_have_is_removed() -> None:
+    assert publication(TLS, NOW)["data"]["password"] is None
+    published = publication(PLAIN, NOW)["data"]
+    assert (published["tls.key"], published["ca.crt"]) == (None, None)
 
 
 def test_no_secret_is_in_a_repr() -> None:

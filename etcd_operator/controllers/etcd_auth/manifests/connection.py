@@ -1,7 +1,7 @@
 """The connection Secret of an EtcdUser: all that an application mounts to connect to the cluster.
 
 It belongs to the EtcdUser and is deleted with it. Keys: host, port, endpoints, uri, username; password for
-users with one; with client TLS ca.crt, and tls.crt and tls.key for users with a certificate.
+users with one; ca.crt, tls.crt and tls.key for clusters with client TLS.
 """
 
 import base64
@@ -16,17 +16,21 @@ from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoin
 from etcd_operator.formats import timestamp
 
 USERNAME, PASSWORD = "username", "password"
+CA, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
 NEXT_USERNAME, NEXT_PASSWORD = "next-username", "next-password"
 """Only while a password is being replaced; see `decide.rotation`."""
+
+OPTIONAL = (PASSWORD, CA, CERTIFICATE, KEY)
+"""Keys that not each Secret has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTls:
-    """What clients of a cluster with client TLS need, as PEM. key: of the user's certificate."""
+    """What clients of a cluster with client TLS need, as PEM."""
 
     ca: str
-    certificate: str = ""
-    key: str = field(default="", repr=False)
+    certificate: str
+    key: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +67,10 @@ def secret(owner: ObjectMeta, connection: Connection, rotated_at: datetime) -> R
 
 def publication(connection: Connection, rotated_at: datetime) -> RawObject:
     """A merge patch: what the Secret has from now on, without the next user and password."""
-    gone = {NEXT_USERNAME: None, NEXT_PASSWORD: None}
+    gone = dict.fromkeys((*OPTIONAL, NEXT_USERNAME, NEXT_PASSWORD))
     return {
         "metadata": {"annotations": _annotations(connection, rotated_at)},
-        "data": {**encoded(values(connection)), **gone},
+        "data": {**gone, **encoded(values(connection))},
     }
 
 
@@ -91,9 +95,7 @@ def values(connection: Connection) -> dict[str, str]:
     if connection.password:
         found[PASSWORD] = connection.password
     if connection.tls is not None:
-        found["ca.crt"] = connection.tls.ca
-        if connection.tls.certificate:
-            found |= {"tls.crt": connection.tls.certificate, "tls.key": connection.tls.key}
+        found |= {CA: connection.tls.ca, CERTIFICATE: connection.tls.certificate, KEY: connection.tls.key}
     return found
 
 

@@ -206,7 +206,7 @@ def test_a_retiring_user_is_kept_and_not_made_again() -> None:
 
 
 def test_nobody_gets_a_mark_or_the_role_root() -> None:
-    etcd = settled(user("app"))
+    etcd = settled(user("app")).with_role("root")
     made = plan(state(etcd, user("app"), user("evil", MARK, "root")))
     granted = {each.role for each in made.changes if isinstance(each, GrantRole) and each.user == "evil"}
     assert granted == {MARK}

@@ -1,0 +1,72 @@
+"""How the operator reaches the members of a cluster as root, and the CA of its users' certificates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from etcd_operator.controllers.etcd_auth.manifests.connection import ClientTls
+from etcd_operator.controllers.shared.decide.clusters import ClusterResource
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.pki.authority import KeyPair, issue
+from etcd_operator.pki.decode import one_certificate, private_key
+from etcd_operator.pki.description import describe
+from etcd_operator.pki.errors import BadCertificate
+from etcd_operator.pki.lifetimes import is_due
+from etcd_operator.pki.profiles import client
+
+LASTS = timedelta(days=90)
+"""How long the certificate of a user is valid at most; it is renewed after two thirds of that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientAuthority:
+    """The client CA of a cluster. bundle: the certificates that clients trust."""
+
+    pair: KeyPair
+    bundle: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Connections for one pass, which closes them. authority: None without client TLS."""
+
+    channels: Channels = field(repr=False)
+    authority: ClientAuthority | None = None
+
+
+Reach = Callable[[ClusterResource], Access]
+
+
+def reach_plain(_cluster: ClusterResource) -> Access:
+    """A cluster without client TLS."""
+    return Access(channels=Channels())
+
+
+def client_tls(
+    stored: ClientTls, username: str, authority: ClientAuthority, after: timedelta | None, now: datetime
+) -> ClientTls:
+    """What a client needs: the stored certificate as long as it is current, else another one.
+
+    It names the user as its CN: a token of another user would be refused with it once authentication is
+    enabled. after: how long a password is used. The certificate expires before that name is used again.
+    Raises BadCertificate if the CA cannot issue one.
+    """
+    bundle = authority.bundle.decode()
+    if _is_current(stored, username, authority, now):
+        return ClientTls(ca=bundle, certificate=stored.certificate, key=stored.key)
+    lasts = min(LASTS, after) if after is not None else LASTS
+    made = issue(authority.pair, client(username), now=now, duration=lasts)
+    return ClientTls(ca=bundle, certificate=made.certificate.decode(), key=made.key.decode())
+
+
+def _is_current(stored: ClientTls, username: str, authority: ClientAuthority, now: datetime) -> bool:
+    """Whether the certificate in a Secret, which anybody may have edited, is the user's, and not due."""
+    try:
+        leaf = one_certificate(stored.certificate.encode(), "tls.crt")
+        key = private_key(stored.key.encode(), "tls.key")
+        found = describe(stored.certificate.encode())
+        issuer = describe(authority.pair.certificate).key_id
+    except BadCertificate:
+        return False
+    is_own = found.common_name == username and found.issuer_key_id == issuer
+    return is_own and leaf.public_key() == key.public_key() and not is_due(found, now)
