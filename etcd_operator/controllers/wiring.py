@@ -1,6 +1,6 @@
 """How the caches and controllers of each group are wired."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,10 +11,12 @@ from etcd_operator.api.restores import EtcdRestore
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.backup_tool.group import tool_group
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import tool_name
+from etcd_operator.controllers.etcd_auth.access import Access, ClientAuthority, Reach
 from etcd_operator.controllers.etcd_auth.caches import auth_caches
 from etcd_operator.controllers.etcd_auth.group import auth_group
 from etcd_operator.controllers.etcd_backup.group import backup_caches, backup_group
 from etcd_operator.controllers.etcd_backup_schedule.groups import schedule_groups
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.etcd_cluster.members import ephemeral, persistent
@@ -38,8 +40,12 @@ from etcd_operator.controllers.shared.passes import cluster_reporter
 from etcd_operator.controllers.shared.tokens import Tokens
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.backoff import Backoff
+from etcd_operator.errors import Unavailable
+from etcd_operator.etcd.channel import Channels
 from etcd_operator.keys import Key
+from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.resources import Resource
 
 
 def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
@@ -55,8 +61,30 @@ def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
         backup_group(wiring, backups, (of_improbable.clusters, of_coreos.clusters)),
         *schedule_groups(wiring, source, backups, of_improbable),
         restore_group(wiring, restores),
-        auth_group(wiring, auth_caches(source, of_improbable, of_coreos)),
+        auth_group(wiring, auth_caches(source, of_improbable, of_coreos), _reach(wiring, authorities)),
     )
+
+
+def _reach(wiring: Wiring, authorities: AuthorityStore) -> Reach:
+    """How clusters are reached to change their users and roles: as root, where they have client TLS."""
+    dialects: dict[Resource, Dialect[Any]] = {
+        resources.IMPROBABLE_CLUSTERS: ImprobableDialect(wiring.defaults),
+        resources.COREOS_CLUSTERS: CoreosDialect(wiring.defaults, wiring.own_image),
+    }
+
+    def reach(cluster: Any, kind: Resource, members: Mapping[str, str]) -> Access:
+        desired = dialects[kind].desired(cluster)
+        if not desired.secured.client:
+            return Access(channels=Channels())
+        made, credentials = authorities.get(desired), authorities.credentials(desired)
+        if made is None or credentials is None:
+            raise Unavailable(f"the CAs of cluster {desired.name} are missing")
+        channels = Channels(credentials)
+        channels.identify({at: dialects[kind].member_host(desired, name) for at, name in members.items()})
+        authority = ClientAuthority(pair=made.client, bundle=made.client.certificate)
+        return Access(channels=channels, authority=authority)
+
+    return reach
 
 
 def new_backoff(clock: Clock) -> Backoff[Key]:

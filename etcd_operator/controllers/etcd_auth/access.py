@@ -1,12 +1,13 @@
 """How the operator reaches the members of a cluster as root, and the CA of its users' certificates."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from etcd_operator.controllers.etcd_auth.manifests.connection import ClientTls
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource
 from etcd_operator.etcd.channel import Channels
+from etcd_operator.kube.resources import Resource
 from etcd_operator.pki.authority import KeyPair, issue
 from etcd_operator.pki.decode import one_certificate, private_key
 from etcd_operator.pki.description import describe
@@ -34,12 +35,8 @@ class Access:
     authority: ClientAuthority | None = None
 
 
-Reach = Callable[[ClusterResource], Access]
-
-
-def reach_plain(_cluster: ClusterResource) -> Access:
-    """A cluster without client TLS."""
-    return Access(channels=Channels())
+Reach = Callable[[ClusterResource, Resource, Mapping[str, str]], Access]
+"""`(cluster, its kind, names of members by endpoint)`. Raises the errors of `Client`, and BadCertificate."""
 
 
 def client_tls(

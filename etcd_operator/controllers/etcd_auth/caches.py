@@ -9,7 +9,7 @@ from typing import Any
 
 from etcd_operator.api.meta import ObjectMeta, Stored
 from etcd_operator.api.users import EtcdRole, EtcdUser
-from etcd_operator.controllers.shared.caches import Caches, CacheSource
+from etcd_operator.controllers.shared.caches import Caches, CacheSource, member_of
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
 from etcd_operator.keys import Key
@@ -56,18 +56,18 @@ class AuthCaches:
         found.sort(key=lambda pair: not pair[0].status.cluster_id)
         return found[0] if found else None
 
-    def endpoints(self, cluster: ObjectMeta, caches: Caches[Any]) -> list[str]:
-        """`host:port` of the members whose pods are ready, without pods that only have the labels of one."""
+    def members(self, cluster: ObjectMeta, caches: Caches[Any]) -> dict[str, str]:
+        """By `host:port` the members whose pods are ready; not pods that only have their labels."""
         owners, key = {cluster.uid}, cluster.key
         parts: tuple[Informer[Any] | None, ...] = (caches.peers, caches.replica_sets)
         for informer in parts:
             found = caches.of_cluster(informer, key)
             owners |= {each.metadata.uid for each in found if each.metadata.controller_uid in owners}
-        return [
-            endpoint(pod.status.pod_ip, CLIENT_PORT)
+        return {
+            endpoint(pod.status.pod_ip, CLIENT_PORT): member_of(pod)
             for pod in caches.of_cluster(caches.pods, key)
             if pod.metadata.controller_uid in owners and _may_answer(pod)
-        ]
+        }
 
     def informers(self) -> Iterator[Informer[Any]]:
         """Its own informers."""

@@ -1,13 +1,13 @@
 """The group of EtcdRoles and EtcdUsers: without their definitions, clusters are served as before."""
 
-from etcd_operator.controllers.etcd_auth.access import reach_plain
+from etcd_operator.controllers.etcd_auth.access import Reach
 from etcd_operator.controllers.etcd_auth.caches import AuthCaches
 from etcd_operator.controllers.etcd_auth.reconciler import AuthReconciler
 from etcd_operator.controllers.etcd_auth.reporter import Reporter
 from etcd_operator.controllers.shared.groups import Group, Wiring
 
 
-def auth_group(wiring: Wiring, caches: AuthCaches) -> Group:
+def auth_group(wiring: Wiring, caches: AuthCaches, reach: Reach) -> Group:
     """The group, wired but not started."""
     reconciler = AuthReconciler(
         caches=caches,
@@ -16,7 +16,7 @@ def auth_group(wiring: Wiring, caches: AuthCaches) -> Group:
         reporter=Reporter(caches=caches, recorder=wiring.recorder, clock=wiring.clock),
         clock=wiring.clock,
         on_call=wiring.on_call,
-        reach=reach_plain,
+        reach=reach,
     )
     controller = wiring.new_controller("improbable-auth", reconciler.reconcile)
     caches.wake(controller.enqueue)

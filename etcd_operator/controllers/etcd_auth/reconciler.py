@@ -7,7 +7,7 @@ A pass may end after any write, and be repeated: all that the operator has to kn
 connection Secrets.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -52,6 +52,7 @@ from etcd_operator.etcd.client import OnCall
 from etcd_operator.etcd.errors import AuthRequired, PermissionDenied
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
+from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
 
 POLL = 30.0
@@ -101,9 +102,9 @@ class AuthReconciler:
         if not cluster.status.cluster_id:
             made.report_all(report.waiting("the cluster has not been created yet"))
             return Result(requeue_after=POLL if made.declared else None)
-        endpoints = self.caches.endpoints(cluster.metadata, caches)
+        members = self.caches.members(cluster.metadata, caches)
         try:
-            return made.over(cluster, endpoints)
+            return made.over(cluster, caches.resource, members)
         except (AuthRequired, PermissionDenied):
             made.report_all(report.refused())
             return Result(requeue_after=POLL if made.declared else None)
@@ -137,11 +138,11 @@ class _Pass:
         """Whether nothing exists of which not even the cluster is known."""
         return not self.reconciler.caches.has_unreadable(self.key.namespace)
 
-    def over(self, cluster: ClusterResource, endpoints: list[str]) -> Result:
+    def over(self, cluster: ClusterResource, kind: Resource, members: Mapping[str, str]) -> Result:
         """A cluster that has served. Raises the errors of `Client` and `AuthClient`."""
         requested = (_requested(each) for each in self._metadata())
         inputs = (cluster.metadata.uid, self._may_remove, *requested)
-        revision = _revision(endpoints)
+        revision = _revision(members)
         known = self.reconciler.memory.still_settled(self.key, inputs, revision, self.now)
         if known is not None:
             return self._rest(known)
@@ -149,10 +150,10 @@ class _Pass:
             # It never had a user or a role; or no page can be read yet, so that this is not known.
             return Result(requeue_after=POLL if revision is None else None)
         settled_at = self.reconciler.memory.unsettle(self.key)
-        access = self.reconciler.reach(cluster)
+        access = self.reconciler.reach(cluster, kind, members)
         with closing(access.channels) as channels:
             self._connect(access.authority)
-            found = etcd.read(channels, endpoints, self.reconciler.on_call)
+            found = etcd.read(channels, members, self.reconciler.on_call)
             self._check_passwords(found, settled_at)
             made = self._plan(cluster.metadata, found)
             if made is None:

@@ -3,20 +3,19 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from unittest.mock import patch
 
 import pytest
 
-from etcd_operator.controllers.etcd_auth import group
-from etcd_operator.controllers.etcd_auth.access import LASTS, Access, ClientAuthority, client_tls
+from etcd_operator.controllers.etcd_auth.access import LASTS, ClientAuthority, client_tls
 from etcd_operator.controllers.etcd_auth.manifests.connection import ClientTls
-from etcd_operator.etcd.channel import Channels
 from etcd_operator.pki.authority import new_ca
 from etcd_operator.pki.description import describe
 from unit.fakes.apiserver.kinds import SECRETS
+from unit.fakes.clock import FakeClock
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import USERS, persistent
-from unit.passes.users import SECRET, auth, ready, role, roles_of, secret, user
+from unit.passes.harness import OWN_NAMESPACE
+from unit.passes.users import SECRET, auth, messages, ready, role, roles_of, secret, user
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 YEARS = timedelta(days=3650)
@@ -73,12 +72,11 @@ def test_clients_trust_the_whole_bundle() -> None:
 
 @pytest.fixture
 def made() -> Iterator[Bench]:
-    """A cluster with a CA for its clients, and two users. The members of the fake are reached without TLS."""
-    ca = authority()
-    reach = patch.object(group, "reach_plain", lambda _: Access(channels=Channels(), authority=ca))
-    with reach, bench() as world:
+    """A cluster with client TLS, and two users. Its members know the operator as root by its certificate."""
+    with bench(FakeClock(datetime.now(UTC))) as world:  # the time by which connections are verified
+        world.api.add_namespace(OWN_NAMESPACE)
         world.start()
-        world.create(*persistent(size=1))
+        world.create(*persistent(size=1, tls={"client": {"auto": {}}}))
         world.settle()
         world.create(*role())
         world.create(*user(authentication="certificate"))
@@ -99,11 +97,11 @@ def test_a_user_with_a_certificate_has_no_password(made: Bench) -> None:
     assert describe(named["tls.crt"].encode()).common_name == "named"
 
 
-def test_a_certificate_is_renewed_in_the_same_secret(made: Bench) -> None:
+def test_a_certificate_is_replaced_in_the_same_secret(made: Bench) -> None:
     before, uid = secret(made), made.get(SECRETS, SECRET)["metadata"]["uid"]
     revision = auth(made).revision
-    made.clock.advance(61 * 86_400.0)
-    made.wait(31.0)
+    made.edit(SECRETS, SECRET, {"data": {"tls.crt": "eA=="}})
+    made.wait(301.0)
     after = secret(made)
     assert {key for key in after if after[key] != before[key]} == {"tls.crt", "tls.key"}
     assert made.get(SECRETS, SECRET)["metadata"]["uid"] == uid
@@ -126,3 +124,14 @@ def test_a_key_is_in_its_secret_only(made: Bench) -> None:
     assert re.fullmatch("[A-Za-z0-9+/=]{64}", key)
     objects = [obj for place, obj in made.api.objects.store.everything() if SECRETS.plural not in place]
     assert key not in str(objects) + str(made.events())
+
+
+def test_authentication_does_not_lock_the_operator_out(made: Bench) -> None:
+    with made.etcd.etcd.changed:
+        auth(made).require_root(None)
+        auth(made).change_password("named", "another")
+    made.wait(31.0)
+    assert ready(made) == ready(made, USERS, "named") == ("True", "Applied")
+    assert auth(made).users["named"].password == secret(made, "named-etcd-connection")["password"]
+    corrected = "etcd was changed by somebody else: set the password of user named"
+    assert corrected in messages(made, "DriftCorrected")
