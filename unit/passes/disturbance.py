@@ -1,6 +1,8 @@
 """What goes wrong at a write: faults counted without Events, and the death of the operator."""
 
 import itertools
+import os
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,6 +12,14 @@ from unit.fakes.apiserver.faults import Answer, Cut, Fault, Request
 from unit.fakes.etcd.refusals import Refusal
 from unit.passes.bench import Bench
 from unit.passes.mortality import Died
+
+STEP = int(os.environ.get("ETCD_OPERATOR_WRITE_STEP", "1"))
+"""Of a scenario's writes, disturb each one, or every n-th: all of them take an hour (docs/development.md)."""
+
+
+def first_write() -> int:
+    """The first write that the current test disturbs, from 1 to `STEP`: not the same one in all tests."""
+    return 1 + zlib.crc32(os.environ["PYTEST_CURRENT_TEST"].encode()) % STEP
 
 
 class OnNthWrite:

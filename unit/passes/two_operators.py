@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from unit.passes.bench import Bench, bench
-from unit.passes.disturbance import AtNthWrite
+from unit.passes.disturbance import STEP, AtNthWrite, first_write
 from unit.passes.harness import Operator
 from unit.passes.jobs import Jobs
 
@@ -42,7 +42,7 @@ def let_both_run(
 
 def at_each_write(begin: Callable[[Bench], None], end: Callable[[Bench], None]) -> int:
     """After each write of the first operator the second one does all that it would; how many writes."""
-    write, goes_on = 1, True
+    write, goes_on = first_write(), True
     while goes_on:
         with bench() as made:
             made.start()
@@ -56,7 +56,7 @@ def at_each_write(begin: Callable[[Bench], None], end: Callable[[Bench], None]) 
                 begin(made)
                 end(made)
                 goes_on = hook.has_fired
-            write += 1
+            write += STEP
     return write - 1
 
 

@@ -10,7 +10,7 @@ from unit.fakes.apiserver import Json, Kind
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import COREOS, MAKERS, ephemeral, persistent
-from unit.passes.disturbance import DISTURBANCES, Disturbance, survives, survives_lag
+from unit.passes.disturbance import DISTURBANCES, STEP, Disturbance, first_write, survives, survives_lag
 from unit.passes.expected import assert_finished
 from unit.passes.externals import Externals, externals, is_external
 
@@ -270,7 +270,7 @@ def watch(etcd: FakeEtcdCluster) -> list[str]:
 def test_an_adoption_ends_the_same_whatever_happens_at_any_write(
     make: Make, disturbance: Disturbance
 ) -> None:
-    write, goes_on = 1, True
+    write, goes_on = first_write(), True
     while goes_on:
         with bench() as made:
             theirs = externals(made, 1)
@@ -279,7 +279,7 @@ def test_an_adoption_ends_the_same_whatever_happens_at_any_write(
             goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
             assert not early
             assert_adopted(made, kind, theirs, 1)
-            write += 1
+            write += STEP
     assert write > 8
 
 
@@ -289,7 +289,7 @@ def test_an_adoption_ends_the_same_whatever_happens_at_any_write(
 )
 @MAKERS
 def test_an_adoption_on_views_that_lag_ends_the_same(make: Make, skips: bool) -> None:
-    write, goes_on = 1, True
+    write, goes_on = first_write(), True
     while goes_on:
         with bench() as made:
             theirs = externals(made, 1)
@@ -298,7 +298,7 @@ def test_an_adoption_on_views_that_lag_ends_the_same(make: Make, skips: bool) ->
             done = partial(made.is_settled, kind, "c")
             goes_on = survives_lag(made, write, done, skips=skips)
             assert_adopted(made, kind, theirs, 1)
-            write += 1
+            write += STEP
     assert write > 8
 
 

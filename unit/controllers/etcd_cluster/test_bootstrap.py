@@ -12,7 +12,7 @@ from unit.fakes.apiserver import Cut, Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
 from unit.passes.bench import Bench, bench, bootstrapped
 from unit.passes.bodies import COREOS, IMPROBABLE, MAKERS, PEERS, ephemeral, persistent
-from unit.passes.disturbance import DISTURBANCES, Disturbance, run_or_die, survives
+from unit.passes.disturbance import DISTURBANCES, STEP, Disturbance, first_write, run_or_die, survives
 from unit.passes.expected import assert_finished
 
 SUBSETS = [s for n in (1, 2, 3) for s in itertools.combinations(range(3), n)]
@@ -359,12 +359,12 @@ def test_a_cluster_is_created_once_whatever_happens_at_any_write(
     kind, body = make(size=size)
     if kind is COREOS and disturbance.world_goes_on:
         disturbance = replace(disturbance, world_goes_on=False)  # see the test after this one
-    write, goes_on = 1, True
+    write, goes_on = first_write(), True
     while goes_on:
         with bench(only=(kind.group,)) as made:
             goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
             assert_finished(made, kind, size)
-            write += 1
+            write += STEP
     assert write > 2 * size
 
 
@@ -382,7 +382,7 @@ def test_a_persistent_cluster_resumes_on_its_claims_whatever_happens_at_any_writ
     size: int, disturbance: Disturbance
 ) -> None:
     kind, body = persistent(size=size)
-    write, goes_on = 1, True
+    write, goes_on = first_write(), True
     while goes_on:
         with bench(only=(kind.group,)) as made:
             claims = deleted_with_data(made, size)
@@ -390,7 +390,7 @@ def test_a_persistent_cluster_resumes_on_its_claims_whatever_happens_at_any_writ
             assert {c["metadata"]["uid"] for c in made.api.objects.select(CLAIMS)} == claims
             assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
             assert_finished(made, kind, size)
-            write += 1
+            write += STEP
     assert write > 2 * size
 
 

@@ -7,7 +7,7 @@ from unit.fakes.apiserver.faults import Request, no_fault
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.passes.bench import Bench, bootstrapped
 from unit.passes.bodies import COREOS, IMPROBABLE, PEERS
-from unit.passes.disturbance import DISTURBANCES, Disturbance, survives
+from unit.passes.disturbance import DISTURBANCES, STEP, Disturbance, first_write, survives
 from unit.passes.expected import assert_finished
 from unit.passes.upgrades import (
     BOTH,
@@ -300,7 +300,7 @@ CASES = [
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "disturbance"), CASES)
 def test_an_upgrade_is_made_once_whatever_happens_at_any_write(kind: Kind, disturbance: Disturbance) -> None:
-    write, goes_on = 1, True
+    write, goes_on = first_write(), True
     while goes_on:
         with bootstrapped(*of(kind, "3.5.34")) as made:
             made.kill()
@@ -311,7 +311,7 @@ def test_an_upgrade_is_made_once_whatever_happens_at_any_write(kind: Kind, distu
             assert (members(made), claims(made)) == before
             assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
             assert_finished(made, kind, 3, version="3.5.35")
-            write += 1
+            write += STEP
     assert write > 9
 
 

@@ -205,7 +205,10 @@ def begun(count: int) -> World:
     return World(replace(offer.desired, persisted=remember.persisted), listed, "id-old-0")
 
 
-@pytest.mark.parametrize("seed", range(150))
+SEEDS = (*range(30), *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(30, 150)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_no_quorum_is_given_up_and_each_adoption_ends(seed: int) -> None:
     chance = random.Random(seed)
     world = begun(chance.choice((1, 2, 3)))
