@@ -174,7 +174,7 @@ class ToolReconciler:
         cluster, state = observed.cluster, observed.state
         before = cluster.status
         generation = cluster.metadata.generation
-        wanted = condition(state, facts, before.conditions, generation=generation)
+        wanted = condition(state, facts, before.conditions, before.backup, generation=generation)
         backup = stored(before.backup, facts.report) if wanted is not None else None
         now = self.wiring.clock.now()
         shown = (

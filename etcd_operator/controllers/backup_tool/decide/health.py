@@ -13,7 +13,7 @@ from etcd_operator.controllers.shared.decide.backup_health import HEALTHY
 from etcd_operator.controllers.shared.decide.job_report import BACKUP_REASONS, LONGEST_MESSAGE, without_flags
 from etcd_operator.formats import CORRUPT_ALARM
 from etcd_operator.object_metrics import HEALTH, BackupMetrics
-from etcd_operator.pods.reports import LastFailure, ToolReport
+from etcd_operator.pods.reports import BackupReport, LastFailure, ToolReport
 
 OVERDUE_INTERVALS = 2
 SETTLING_SECONDS = 60.0
@@ -61,17 +61,24 @@ class ToolFacts:
 
 
 def stored(previous: ClusterBackupStatus | None, report: ToolReport | None) -> ClusterBackupStatus | None:
-    """`status.backup`: what the tool reported; without a report what was known before."""
+    """`status.backup`: what the tool reported; without a report what was known before.
+
+    A backup that is only listed may have been put there by anybody: what is on record remains.
+    """
     if report is None:
         return previous
     newest = report.newest
     if newest is None:
         return ClusterBackupStatus()
+    if not _is_known(previous, newest):
+        known = previous or ClusterBackupStatus()
+        return msgspec.structs.replace(known, count=report.count, total_size=report.total_size)
     is_same = previous is not None and previous.name == newest.name and previous.time == newest.time
     return ClusterBackupStatus(
         time=newest.time,
         name=newest.name,
         revision=newest.revision,
+        sha256=newest.sha256,
         size=newest.size,
         etcd_version=newest.etcd_version,
         cluster_id=newest.cluster_id,
@@ -82,10 +89,24 @@ def stored(previous: ClusterBackupStatus | None, report: ToolReport | None) -> C
     )
 
 
+def _is_known(recorded: ClusterBackupStatus | None, backup: BackupReport) -> bool:
+    """Whether a backup is one that the tool stored, now or when it was recorded."""
+    is_recorded = recorded is not None and (recorded.name, recorded.sha256) == (backup.name, backup.sha256)
+    return backup.is_authentic or is_recorded
+
+
 def condition(
-    state: ToolState, facts: ToolFacts, previous: tuple[Condition, ...], *, generation: int
+    state: ToolState,
+    facts: ToolFacts,
+    previous: tuple[Condition, ...],
+    recorded: ClusterBackupStatus | None,
+    *,
+    generation: int,
 ) -> Condition | None:
-    """The condition without its time; None for a cluster without backups. previous: of the cluster."""
+    """The condition without its time; None for a cluster without backups.
+
+    previous: of the cluster. recorded: its `status.backup`.
+    """
     if state.wanted.problem:
         return _condition("False", Problem(reason="InvalidSpec", message=state.wanted.problem), generation)
     policy = state.wanted.policy
@@ -98,6 +119,9 @@ def condition(
         return msgspec.structs.replace(before, observed_generation=generation)
     if facts.report is not None and facts.report.foreign_owner is not None:
         return _condition("False", _foreign(facts.report.foreign_owner), generation)
+    unknown = facts.report.unknown if facts.report is not None else None
+    if unknown is not None and not _is_known(recorded, unknown):
+        return _condition("False", _unknown(unknown), generation)
     why = _why(state, facts)
     if facts.since_success is not None and facts.since_success <= limit:
         fine = Problem(reason="BackedUp", message=_fine(interval, facts))
@@ -116,6 +140,15 @@ def _foreign(owner: str) -> Problem:
         message=f"another EtcdCluster (UID {owner or 'unknown'}) stores backups in the same folder of the "
         "bucket, like one with the same namespace and name in another Kubernetes cluster: set another "
         "spec.backup.s3.prefix in one of the two",
+    )
+
+
+def _unknown(backup: BackupReport) -> Problem:
+    return Problem(
+        reason="UnknownBackup",
+        message=f"the newest backup that is listed, {backup.name}, was not stored by this cluster's backup "
+        "tool, or before the token in its Secret was replaced: no recovery uses it by itself; if you do not "
+        "know it, move it away with its manifest",
     )
 
 

@@ -41,6 +41,16 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedBackup:
+    """The newest backup of the tool, as the status recorded it when it was stored."""
+
+    name: str = ""
+    sha256: str = ""
+    cluster_id: str = ""
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolBackups:
     """What the backup tool of the cluster has, as far as the operator knows."""
 

@@ -171,7 +171,7 @@ def test_backups_of_the_cluster_that_the_seed_began_are_waited_for(report: Resto
 
 BACKUP = BackupReport(
     name="r8", time="2026-01-01T00:00:00Z", age=60.0, revision=ISSUED + 1, etcd_version="3.6.16",
-    cluster_id=NEW_ID, sha256="ab",
+    cluster_id=NEW_ID, sha256="ab", is_authentic=True,
 )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ R9 = BackupReport(
     etcd_version="3.6.16",
     cluster_id=CLUSTER_ID,
     sha256="ab",
+    is_authentic=True,
 )
 HAS_R9 = RestorableBackups(is_listed=True, candidate=R9, is_checked=True, newest=R9)
 GIVE_UP = (
