@@ -125,7 +125,7 @@ class Operator:
                 for pod in self.cache["unlabelled"]
                 if not pod.is_terminating
             ),
-            kept=tuple(claim_facts(name, c) for name, c in self.cache["claims"].items() if c.given_up),
+            kept_claims=tuple(claim_facts(name, c) for name, c in self.cache["claims"].items() if c.given_up),
             has_client_service="db" in self.cache["services"],
             budget=self.cache["budget"],
             is_fresh=not self.awaited,

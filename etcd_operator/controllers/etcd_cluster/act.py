@@ -61,7 +61,7 @@ from etcd_operator.kube.views import Budget, Written
 ORPHANED = {
     each.kind: each for each in (resources.PODS, resources.PEERS, resources.SERVICES, resources.BUDGETS)
 }
-"""What members consist of that belongs to the resource, by kind."""
+"""The objects of members that the resource owns itself, by kind; EtcdPeers own the ReplicaSets."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,7 +43,7 @@ class Dialect(Protocol[Cluster_contra]):
     def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
         """The labels that identify a member's pod and claim, for caches and selectors."""
 
-    def is_predecessors(self, pod: ObjectMeta) -> bool:
+    def is_of_other_operator(self, pod: ObjectMeta) -> bool:
         """Whether a pod with the label of a cluster is that of a member which another operator created."""
 
     def client_selector(self, cluster: DesiredCluster) -> dict[str, str]:

@@ -123,7 +123,7 @@ class CoreosDialect:
         del cluster
         return host
 
-    def is_predecessors(self, pod: ObjectMeta) -> bool:
+    def is_of_other_operator(self, pod: ObjectMeta) -> bool:
         """By the owner: all operators of this family set the same labels, ours owns what it creates."""
         owned = any(
             (o.api_version, o.kind) == (coreos.API_VERSION, "EtcdCluster") for o in pod.owner_references

@@ -103,7 +103,7 @@ class ImprobableDialect:
             leader=leader.name if leader is not None else "",
             cluster_version=state.cluster_version or previous.cluster_version,
             current_version=current_version(state) or previous.current_version,
-            kept_claims=tuple(claim.name for claim in state.kept),
+            kept_claims=tuple(claim.name for claim in state.kept_claims),
             endpoints=tuple(
                 url(self.member_host(desired, member.name), CLIENT_PORT)
                 for member in members
@@ -127,7 +127,7 @@ class ImprobableDialect:
         """The labels that the ReplicaSet of the member selects by, too."""
         return persistent.member_labels(cluster.name, name)
 
-    def is_predecessors(self, pod: ObjectMeta) -> bool:
+    def is_of_other_operator(self, pod: ObjectMeta) -> bool:
         """By the label of the token, which only ours have, and those that a person handed over."""
         return PEER_LABEL in pod.labels and improbable.TOKEN_LABEL not in pod.labels
 

@@ -119,14 +119,14 @@ class CachedMembers(Generic[Cluster]):
             each for each in found if each.name == key.name or is_member_name(each.name, desired.name)
         )
 
-    def predecessors(self, key: Key, desired: DesiredCluster) -> tuple[str, ...]:
+    def objects_of_others(self, key: Key, desired: DesiredCluster) -> tuple[str, ...]:
         """What another operator has created for members of a cluster of this name."""
         found = self.caches.of_cluster(self.caches.pods, key)
         pods = (
             pod.metadata.name
             for pod in found
             if not pod.metadata.is_deleting
-            and self.dialect.is_predecessors(pod.metadata)
+            and self.dialect.is_of_other_operator(pod.metadata)
             and not self._is_orphan_pod(desired, pod)
         )
         peers = (p.metadata.name for p in self.caches.of_cluster(self.caches.peers, key) if not p.is_ours)

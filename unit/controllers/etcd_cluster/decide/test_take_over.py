@@ -50,16 +50,16 @@ def handed_over(token: str = "token") -> ClusterState:
 def test_not_all_of_hundreds_of_pods_are_named() -> None:
     """A Deployment of a user may have such labels; a message has 32,768 characters at most."""
     pods = tuple(f"web-{number:03d}" for number in range(300))
-    message = plan(not_bootstrapped(ephemeral(), predecessors=pods)).message
+    message = plan(not_bootstrapped(ephemeral(), objects_of_others=pods)).message
     assert message.startswith("web-000, web-001, ")
     assert "web-008, web-009 and others were not created by this operator" in message
-    ten = plan(not_bootstrapped(ephemeral(), predecessors=pods[:10])).message
+    ten = plan(not_bootstrapped(ephemeral(), objects_of_others=pods[:10])).message
     assert "web-009 were not" in ten
 
 
 @BOTH
 def test_nothing_begins_beside_the_pods_of_another_operator(cluster: DesiredCluster) -> None:
-    made = plan(not_bootstrapped(cluster, predecessors=("db-abc", "db-def")))
+    made = plan(not_bootstrapped(cluster, objects_of_others=("db-abc", "db-def")))
 
     assert made.actions == ()
     assert (made.reason, made.stage, made.requeue_after) == ("OtherOperator", Stage.HELD, 10.0)
@@ -67,7 +67,7 @@ def test_nothing_begins_beside_the_pods_of_another_operator(cluster: DesiredClus
 
 @pytest.mark.parametrize("state", [bootstrapped(), bootstrapping(ephemeral())])
 def test_a_cluster_that_has_begun_goes_on_beside_pods_that_come_later(state: ClusterState) -> None:
-    assert plan(replace(state, predecessors=("db-abc",))) == plan(state)
+    assert plan(replace(state, objects_of_others=("db-abc",))) == plan(state)
 
 
 def test_members_that_were_handed_over_are_taken_over_as_they_run() -> None:

@@ -54,7 +54,7 @@ class RecordedBackup:
 class ToolBackups:
     """What the backup tool of the cluster has, as far as the operator knows."""
 
-    is_kept: bool = False  # whether the cluster has backups
+    has_tool: bool = False  # whether the cluster has a backup tool; false also where none needs to be asked
     report: RestorableBackups | None = None  # of the tool, since the loss; None if there is none
     waited: float = 0.0  # seconds for which there has been a problem without a break
     problem: str = ""  # why the report is missing; empty also while the first question is under way

@@ -78,7 +78,7 @@ def stored_newer_than(state: ClusterState, least: int) -> tuple[CompletedBackup,
 def newer_than(state: ClusterState, survivor: Member) -> BackupReport | Plan | None:
     """A backup of the tool that comes before this survivor; None: there is none; a plan: that is unknown."""
     tool_backups = state.tool_backups
-    if not tool_backups.is_kept:
+    if not tool_backups.has_tool:
         return None
     least, report = less_than(state, survivor), tool_backups.report
     if report is None:
@@ -146,7 +146,7 @@ def _wait_beside(state: ClusterState, survivor: Member, least: int) -> Plan | No
 def _newest_backup(state: ClusterState) -> BackupReport | Plan:
     """The backup to restore where no member is left; a plan where there is none, or it is not known."""
     tool_backups = state.tool_backups
-    if not tool_backups.is_kept:
+    if not tool_backups.has_tool:
         return held(
             "NoBackup",
             "no pod of a member is found by its labels (etcd_cluster, etcd_node): the data of all members is "
@@ -196,7 +196,7 @@ def older_source(state: ClusterState) -> BackupReport | Recovery | Plan:
     if kept is None or recovery is None or recovery.survivor != kept.name or state.persisted.is_recovering:
         return _newest_backup(state)
     tool = state.tool_backups
-    is_known = not tool.is_kept or (tool.report is not None and tool.report.is_checked)
+    is_known = not tool.has_tool or (tool.report is not None and tool.report.is_checked)
     if not (is_known and keeps_running(kept)):  # any backup of the lost cluster is newer, so it is waited for
         return _newest_backup(state)
     return newer_than(state, kept) or recovery
@@ -261,7 +261,7 @@ def known_backups(
     is_own = recorded.cluster_id == state.persisted.cluster_id
     named = (revision_named(each, state.persisted.cluster_id) for each in (report, memory.outdated))
     return ToolBackups(
-        is_kept=True,
+        has_tool=True,
         report=_with_recorded(report, recorded) if is_answered and report is not None else None,
         waited=waited,
         problem=problem,

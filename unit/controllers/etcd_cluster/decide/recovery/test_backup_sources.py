@@ -65,12 +65,12 @@ def having(found: BackupReport | None, **more: Any) -> RestorableBackups:
 
 def beside(report: RestorableBackups | None, **more: Any) -> ClusterState:
     """db-0002 is left, at revision 7."""
-    return replace(lost(3, 0, 1), tool_backups=ToolBackups(is_kept=True, report=report, **more))
+    return replace(lost(3, 0, 1), tool_backups=ToolBackups(has_tool=True, report=report, **more))
 
 
 def alone(report: RestorableBackups | None, **more: Any) -> ClusterState:
     """Nothing is left."""
-    return replace(lost(3, 0, 1, 2), tool_backups=ToolBackups(is_kept=True, report=report, **more))
+    return replace(lost(3, 0, 1, 2), tool_backups=ToolBackups(has_tool=True, report=report, **more))
 
 
 OF_THIS, OF_OLD = (ClaimBackup(cluster=name, name="r1") for name in ("db", "old"))

@@ -45,7 +45,7 @@ def learner_left(report: RestorableBackups | None = HAS_R9, **backups: Any) -> C
     state = lost(3, 0, 1, 2)
     reply = answer("db-0007", is_learner=True, revision=7, leader="id-db-0000")
     learner = silent(state.desired, "db-0007", answer=reply)
-    known = ToolBackups(is_kept=True, report=report, **backups)
+    known = ToolBackups(has_tool=True, report=report, **backups)
     return replace(state, members=(*state.members, learner), tool_backups=known)
 
 
