@@ -40,6 +40,7 @@ def job_of(parsed: RestoreSpec, ordinal: int = 0) -> RawObject:
         etcd_image="etcd:v3.6.16",
         url="s3://my-bucket/one.db",
         sha256="ab" * 32,
+        size=1_000_000_000,
         bump=1_000_000_000,
         claim_uid="uid-of-the-claim",
     )

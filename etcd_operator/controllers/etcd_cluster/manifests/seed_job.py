@@ -53,7 +53,8 @@ def job(
     peers = {seed: url_of(member_host(cluster.name, cluster.namespace, seed), PEER_PORT)}
     member = RestoredMember(name=seed, ordinal=ordinal_of(seed), peer_urls=peers, token=recovery.token)
     flags = [*keys_flag(access), *flags_of(member, backup.sha256), f"--bump-revision={recovery.bump}"]
-    spec = restoring_pod(access, member, backup.url, flags, image=image, etcd_image=etcd_image)
+    size = backup.size or None
+    spec = restoring_pod(access, member, backup.url, flags, image=image, etcd_image=etcd_image, size=size)
     contexts = security(cluster.pod_template, is_root_owned=is_root_owned)
     spec["securityContext"] = as_etcd(contexts.pod)
     # The members run meanwhile: where no node is left for the seed, the Job must not start either.

@@ -88,6 +88,7 @@ class StoredBackups:
                 time=taken,
                 age=max(0, int((now - instant(taken)).total_seconds())) if taken else 0,
                 url=status.url,
+                size=status.size,
                 spec=backup.spec,
                 is_damaged=any(c.type == VERIFIED and c.status == "False" for c in status.conditions),
             )

@@ -132,6 +132,7 @@ def next_from_stored(
         time=backup.time,
         age=backup.age,
         url=backup.url,
+        size=backup.size,
         spec=backup.spec,
     )
     return _next(state, source, authority, revision=backup.revision, version=version)

@@ -80,6 +80,7 @@ class CompletedBackup:
     time: str  # when it was taken (RFC 3339)
     age: int  # seconds that it is old
     url: str  # where it is stored
+    size: int  # of its snapshot, in bytes
     spec: RawObject  # the spec of the EtcdBackup, for its access to the store
     is_damaged: bool = False  # whether its verification has failed
 

@@ -58,6 +58,7 @@ def backup(name: str = "one", **changes: Any) -> CompletedBackup:
         time=TIME,
         age=3600,
         url=f"s3://b/{name}.db",
+        size=20512,
         spec={"a": 1},
     )
     return replace(made, **changes)
