@@ -75,7 +75,7 @@ NON_ROOT_ANNOTATION = f"{GROUP}/non-root"
 """`"true"` on a claim that was created for an etcd that does not run as root (`manifests.security`)."""
 
 TOKEN_LABEL = f"{GROUP}/cluster-token"
-"""On pods: the token of the etcd cluster of the member. The client Service selects by it."""
+"""On pods: the token of the etcd cluster of the member."""
 
 
 class Storage(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

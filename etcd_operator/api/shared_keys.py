@@ -27,6 +27,9 @@ Also a label of pods, which Services select by."""
 STOPPED_ANNOTATION = f"{GROUP}/stopped"
 """`"true"` on the pod of an ephemeral member whose etcd was ended, and whose data is kept (decision 038)."""
 
+CLIENTS_LABEL = f"{GROUP}/clients"
+"""On pods of persistent members that clients may reach: the same token. The client Service selects by it."""
+
 INITIAL_MEMBERS_ANNOTATION = f"{GROUP}/initial-members"
 GIVEN_UP_ANNOTATION = f"{GROUP}/given-up-by"
 """On the claim of a given-up member: the name of the recovery. Only a person deletes the claim."""

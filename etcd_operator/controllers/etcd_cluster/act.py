@@ -49,6 +49,7 @@ from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.recovery.acts import Recoverer
 from etcd_operator.controllers.etcd_cluster.recovery.proofs import RecoveryProofs
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers, located
+from etcd_operator.controllers.etcd_cluster.services import create_services
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.manifests.owner import owned_by
 from etcd_operator.controllers.shared.objects import CHANGED, Overridden, RecordEvent
@@ -99,8 +100,7 @@ class Actor(Generic[Cluster]):
         desired = scope.desired
         match action:
             case CreateClientService():
-                body = self.dialect.client_service(desired)
-                scope.create(resources.SERVICES, body, "ServiceCreated")
+                create_services(scope, self.caches.services.store.get, *self.dialect.services(desired))
             case RestoreLabels():
                 labels = self.dialect.member_labels(desired, action.pod.member)
                 scope.objects.label(resources.PODS, action.pod, labels)

@@ -1,11 +1,13 @@
 """Clusters to render: with the minimum and with all fields that a user may set."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.recoveries import OfflineSurvivor, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Bootstrapping,
@@ -14,7 +16,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Seeding,
     Start,
 )
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.etcd_cluster.manifests import persistent
@@ -56,6 +58,9 @@ CLAIM: dict[str, Any] = {
 PLAIN_PERSISTENT = ImprobableDialect(DEFAULTS).desired(improbable_cluster())
 FULL_PERSISTENT = ImprobableDialect(DEFAULTS).desired(
     improbable_cluster({"replicas": 5, "version": "3.5.35", "podTemplate": TEMPLATE, "storage": CLAIM})
+)
+TAKEN_OVER = replace(
+    PLAIN_PERSISTENT, persisted=PersistedState(bootstrap=Bootstrap(members=(), token=PLAIN_PERSISTENT.name))
 )
 
 INITIAL_MEMBERS = ("db-0", "db-1", "db-2")

@@ -25,7 +25,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situati
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen, extended
 from etcd_operator.controllers.etcd_cluster.decide.status import named
-from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints, peer_url
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints
 from etcd_operator.controllers.etcd_cluster.manifests.budget import is_as_desired
 from etcd_operator.controllers.etcd_cluster.members.cached import CachedMembers
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnsPod
@@ -108,7 +108,6 @@ class Observer(Generic[Cluster]):
             _replies(endpoints, probe),
             {name: probe.pages[at] for name, at in endpoints.items() if at in probe.pages},
             external=_replies({at: at for at in external_answers.endpoints(desired)}, probe),
-            url_of=lambda name: peer_url(self.dialect, desired, name),
             name_at=lambda url: self.dialect.member_at(desired, host_of(url)),
         )
         now, is_fresh = self.clock.now(), self.expectations.are_met(key)
@@ -121,7 +120,7 @@ class Observer(Generic[Cluster]):
             former=self.cached.former(key, desired),
             orphans=self.cached.orphans(key, desired),
             kept_claims=tuple(claim for claim in claims.values() if claim.given_up_by),
-            has_client_service=self.cached.owns_service(desired, desired.name),
+            has_client_service=self.cached.has_services(desired),
             budget=self._budget(desired),
             conflict=conflict(desired) if self.conflicting_cluster(key, desired.created) else "",
             is_fresh=is_fresh,

@@ -31,7 +31,7 @@ from unit.controllers.etcd_cluster.decide.builders import (
 from unit.controllers.etcd_cluster.decide.initial_members import BOTH
 
 
-def handed_over(token: str = "token") -> ClusterState:
+def handed_over(token: str = "db") -> ClusterState:
     """Three members that run, on claims that carry nothing but a token."""
     listed = tuple(entry(name) for name in NAMES)
     members = tuple(
@@ -73,7 +73,7 @@ def test_a_cluster_that_has_begun_goes_on_beside_pods_that_come_later(state: Clu
 def test_members_that_were_handed_over_are_taken_over_as_they_run() -> None:
     made = plan(handed_over())
 
-    persisted = PersistedState(bootstrap=Bootstrap(members=(), token="token"), cluster_id=CLUSTER_ID)
+    persisted = PersistedState(bootstrap=Bootstrap(members=(), token="db"), cluster_id=CLUSTER_ID)
     assert made.actions == (Remember(persisted=persisted),)
     assert (made.reason, made.stage) == ("TakingOver", Stage.WORKING)
 
@@ -104,6 +104,7 @@ def test_no_member_that_was_handed_over_is_made_ours_while_nobody_reports_the_li
             changed(handed_over(), "db-1", claim=claim("db-1", token="other", initial_members=())),
             id="with two tokens",
         ),
+        pytest.param(handed_over("uid-1"), id="with another token than that of the earlier operator"),
     ],
 )
 def test_members_whose_claims_are_not_all_annotated_alike_are_left_alone(state: ClusterState) -> None:

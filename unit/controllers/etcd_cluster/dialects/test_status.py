@@ -93,7 +93,7 @@ def test_the_status_of_a_settled_persistent_cluster() -> None:
         "currentVersion": "3.6.16",
         "clusterID": CLUSTER_ID,
         "bootstrap": {"members": PERSISTENT_NAMES, "token": TOKEN, "version": "3.6.16"},
-        "endpoints": [f"http://{name}.db.ns.svc:2379" for name in PERSISTENT_NAMES],
+        "endpoints": [f"http://{name}.db-peer.ns.svc:2379" for name in PERSISTENT_NAMES],
     }
     assert [c["type"] for c in conditions] == ["Available", "Progressing", "Degraded"]
 

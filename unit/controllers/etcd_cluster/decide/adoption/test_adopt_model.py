@@ -87,7 +87,6 @@ class World:
             {name: self._reply(f"id-{name}", name) for name in ours},
             {},
             external={each.endpoint: self._reply(each.id, each.id.removeprefix("id-")) for each in recorded},
-            url_of=lambda name: entry(name).peer_urls[0],
             name_at=lambda url: url.removeprefix("http://").removesuffix(":2380") if "//db-" in url else "",
         )
         proven = self.has_quorum() or any(each not in self.silent for each in self.blank)
