@@ -36,6 +36,7 @@ SOURCE = StoredBackup(
     time=TIME,
     age=3600,
     url="s3://b/one.db",
+    size=20512,
     spec={"a": 1},
 )
 RECOVERY = first_recovery("db-3", revision=9, source=SOURCE, authority="Requested")
