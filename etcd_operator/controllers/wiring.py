@@ -28,13 +28,7 @@ from etcd_operator.controllers.etcd_peer.observe import PeerObserver
 from etcd_operator.controllers.etcd_peer.reconciler import PeerReconciler
 from etcd_operator.controllers.etcd_restore.group import restore_caches, restore_group
 from etcd_operator.controllers.shared.backup_reports import BackupReports
-from etcd_operator.controllers.shared.caches import (
-    Caches,
-    CacheSource,
-    coreos_caches,
-    improbable_caches,
-    policy_cache,
-)
+from etcd_operator.controllers.shared.caches import Caches, CacheSource, coreos_caches, improbable_caches
 from etcd_operator.controllers.shared.groups import Group, Later, Wiring
 from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.jobs import JobCaches
@@ -48,8 +42,7 @@ from etcd_operator.kube.informer import Informer
 
 def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
     """The groups of clusters, backup tools, backups, their schedules and restores, wired but not started."""
-    policies = policy_cache(source)
-    of_improbable, of_coreos = improbable_caches(source, policies), coreos_caches(source, policies)
+    of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
     backups, restores = backup_caches(source), restore_caches(source)
     of_schedules, of_tools = BackupReports(wiring.epoch), BackupReports(wiring.epoch)
     return (
@@ -192,7 +185,6 @@ def _cluster_group(
     return ClusterGroup(
         name=caches.resource.group,
         informers=tuple(caches.all()),
-        optional=(caches.policies,),
         others=(other.clusters,),
         controllers=(clusters,),
         checks=(quorums.check,),

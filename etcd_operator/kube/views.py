@@ -188,12 +188,6 @@ class Budget(Value, frozen=True, kw_only=True):
     spec: dict[str, Any] = {}
 
 
-class NetworkPolicy(Lean, frozen=True, kw_only=True):
-    """A NetworkPolicy, of the operator or not; `spec` is kept raw, to be compared with the rendered one."""
-
-    spec: dict[str, Any] = {}
-
-
 class ServiceSpec(Value, frozen=True, kw_only=True):
     """What a Service selects."""
 

@@ -58,8 +58,6 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "external[].url": {"maxLength": 253},
     "adopt.endpoints": {"minItems": 1, "maxItems": 7},
     "bootMemberClientEndpoint": {"maxLength": 253},
-    "networkPolicy.clients": {"minItems": 1, "maxItems": 32},
-    "networkPolicy.metrics": {"maxItems": 32},
     "restore.backupClusterName": {"maxLength": LONGEST_LABEL},
     "s3.s3Bucket": {"maxLength": 222},
     "s3.prefix": {"maxLength": 512},

@@ -16,7 +16,6 @@ from etcd_operator.api.definitions.validations import (
     EXPLAINED,
     SUPPORTED,
     empty_volumes,
-    network_peers,
     reserved_names,
     storage_size,
 )
@@ -91,7 +90,6 @@ RESTORE = (
     storage_size(_CLAIM_TEMPLATE),
     *empty_volumes(_CLAIM_TEMPLATE),
     *reserved_names(f"{TEMPLATE}.podTemplate"),
-    *network_peers(TEMPLATE),
     one_affinity(TEMPLATE, "affinity and podTemplate.affinity are alternatives: set one of them"),
     final(IMMUTABLE),
 )

@@ -13,7 +13,6 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import secret_name
 from etcd_operator.controllers.etcd_cluster.members.cached import CachedMembers, PeerProblem
 from etcd_operator.controllers.etcd_cluster.members.protocol import NewMembers, OwnsPod
-from etcd_operator.controllers.etcd_cluster.network import NetworkPolicies
 from etcd_operator.controllers.etcd_cluster.observe.consents import Consents
 from etcd_operator.controllers.etcd_cluster.observe.departures import Departures
 from etcd_operator.controllers.etcd_cluster.observe.nodes import Nodes
@@ -94,10 +93,6 @@ class Parts(Generic[Cluster]):
                 clock=wiring.clock, on_finished=wiring.on_upgrade, on_leaderless=wiring.on_leaderless
             ),
             failures=wiring.failures(),
-            network=NetworkPolicies(
-                caches=self.caches, dialect=self.dialect, writes=self.writes, own_peer=wiring.own_peer
-            ),
-            network_failures=wiring.failures(),
             unreadables=Unreadables(objects=self.caches.clusters, recorder=wiring.recorder),
             on_metrics=partial(wiring.on_metrics, self.caches.resource.group),
             peer_status=self.peer_status,

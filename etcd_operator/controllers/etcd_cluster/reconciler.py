@@ -30,7 +30,6 @@ from etcd_operator.controllers.etcd_cluster.decide.status import (
     quorum_event,
 )
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
-from etcd_operator.controllers.etcd_cluster.network import NetworkPolicies
 from etcd_operator.controllers.etcd_cluster.observe.observer import Observer
 from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.observe.readiness import ReadinessWriter
@@ -100,8 +99,6 @@ class ClusterReconciler(Generic[Cluster]):
     resync: float
     upgrades: UpgradeWatch
     failures: Failures
-    network: NetworkPolicies[Cluster]
-    network_failures: Failures
     unreadables: Unreadables
     on_metrics: Callable[[Key, ClusterMetrics | None], None]
     backup_reports: BackupReports
@@ -117,7 +114,6 @@ class ClusterReconciler(Generic[Cluster]):
         if cluster is None:
             self.observer.forget(key)
             self.failures.passed(key)
-            self.network_failures.passed(key)
             self.upgrades.forget(key)
             self.on_metrics(key, None)
             return Result()
@@ -162,13 +158,12 @@ class _Pass(Generic[Cluster]):
         if self._state.is_fresh:
             attempts.make(partial(self._of.readiness_writer.write, self._state))
         self._plan = self._explained(failure) if failure is not None else self._with_failed_gates(attempts)
-        attempts.make(self._keep_network_policy)
         self._of.on_metrics(self._key, cluster_metrics(self._state, self._plan))
         if not self._plan.is_quiet:
             attempts.make(self._write_status)
             if self._of.peer_status is not None and self._state.is_fresh:
                 attempts.make(partial(self._of.peer_status.write, self._state))
-        if failure is not None and not _is_waited_for(failure):
+        if failure is not None and not (is_waited_for(failure) or isinstance(failure, _WAITED_FOR)):
             raise failure
         return self._ended(attempts)
 
@@ -192,20 +187,6 @@ class _Pass(Generic[Cluster]):
             raise failure
         explained = self._explained(failure)
         return self._plan if self._plan.stage is Stage.HELD else explained
-
-    def _keep_network_policy(self) -> None:
-        """A failure is reported by a condition of its own, and nothing else depends on it."""
-        failures, key = self._of.network_failures, self._key
-        failure = attempt(lambda: self._of.network.keep(self._state, self._report))
-        if failure is None:
-            failures.passed(key)
-            return
-        message = "" if isinstance(failure, NotLeading) else failures.failed(key, failure)
-        held = held_by(failure, message)
-        if message and held.stage is Stage.HELD and held.reason not in QUIET_HOLDS:
-            self._state = replace(self._state, network_problem=(held.reason, message))
-        if not _is_waited_for(failure):
-            raise failure
 
     def _ended(self, attempts: IndependentWrites) -> Result:
         lasting = [error for error in attempts.failures if isinstance(error, TerminalError)]
@@ -302,10 +283,6 @@ class _Pass(Generic[Cluster]):
         event = quorum_event(status.conditions, self._state, self._plan) if status.cluster_id else None
         if event is not None:
             self._report(*event)
-
-
-def _is_waited_for(error: Exception) -> bool:
-    return is_waited_for(error) or isinstance(error, _WAITED_FOR)
 
 
 def held_by(error: Exception, message: str) -> Plan:

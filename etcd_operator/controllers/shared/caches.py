@@ -19,10 +19,9 @@ from etcd_operator.kube.decode import Unreadable
 from etcd_operator.kube.informer import Informer, OnCrash
 from etcd_operator.kube.resources import Selection
 from etcd_operator.kube.store import Index
-from etcd_operator.kube.views import Budget, Claim, NetworkPolicy, Pod, ReplicaSet, Service
+from etcd_operator.kube.views import Budget, Claim, Pod, ReplicaSet, Service
 
 BY_CLUSTER = "cluster"
-BY_NAMESPACE = "namespace"
 
 Cluster = TypeVar("Cluster", bound=ClusterResource)
 Object = TypeVar("Object", bound=HasMetadata)
@@ -33,7 +32,6 @@ class Caches(Generic[Cluster]):
     """The informers of one API group. `label` names the cluster on what belongs to it.
 
     unlabelled: pods that lack this label, and carry another one that only members' pods have.
-    policies: of all namespaces and of everybody; passes do not wait for them (see `etcd_cluster.network`).
     """
 
     label: str
@@ -43,7 +41,6 @@ class Caches(Generic[Cluster]):
     unlabelled: Informer[Pod]
     services: Informer[Service]
     budgets: Informer[Budget]
-    policies: Informer[NetworkPolicy]
     peers: Informer[improbable.EtcdPeer] | None = None
     claims: Informer[Claim] | None = None
     replica_sets: Informer[ReplicaSet] | None = None
@@ -116,29 +113,11 @@ class Caches(Generic[Cluster]):
             if old is None or new is None or old.spec != new.spec:
                 on_part(old, new)
 
-        self.policies.add_handler(partial(self._on_policy, enqueue))
         self.clusters.add_handler(on_cluster)
         self.clusters.add_unreadable_handler(enqueue)
         self.unlabelled.add_handler(partial(_on_unlabelled, enqueue))
         for informer in self.parts():
             informer.add_handler(on_budget if informer is self.budgets else on_part)
-
-    def _on_policy(
-        self, enqueue: Callable[[Key], None], old: NetworkPolicy | None, new: NetworkPolicy | None
-    ) -> None:
-        """One of a cluster has its name; any other one may select the members of each cluster there."""
-        for metadata in (value.metadata for value in (old, new) if value is not None):
-            if is_of_cluster(metadata):
-                enqueue(metadata.key)
-                continue
-            for cluster in self.clusters.store.values():
-                if cluster.metadata.namespace == metadata.namespace:
-                    enqueue(cluster.metadata.key)
-
-
-def is_of_cluster(metadata: ObjectMeta) -> bool:
-    """Whether the operator made an object for a cluster, of any group."""
-    return any(owner.controller and owner.kind == "EtcdCluster" for owner in metadata.owner_references)
 
 
 def _requested(metadata: ObjectMeta) -> tuple[object, ...]:
@@ -197,19 +176,8 @@ def member_of(pod: Pod) -> str:
     return pod.spec.hostname or pod.metadata.name
 
 
-def policy_cache(source: CacheSource) -> Informer[NetworkPolicy]:
-    """All NetworkPolicies, for both groups."""
-    by_namespace: dict[str, Index[NetworkPolicy]] = {BY_NAMESPACE: lambda each: (each.metadata.namespace,)}
-    return source.of(resources.NETWORK_POLICIES, NetworkPolicy, "", by_namespace)
-
-
 def _common(
-    source: CacheSource,
-    policies: Informer[NetworkPolicy],
-    resource: resources.Resource,
-    kind: type[Cluster],
-    label: str,
-    other: str,
+    source: CacheSource, resource: resources.Resource, kind: type[Cluster], label: str, other: str
 ) -> Caches[Cluster]:
     """The informers that both groups have; `other`: a label that only pods of members have."""
     return Caches(
@@ -220,23 +188,20 @@ def _common(
         unlabelled=source.of(resources.PODS, Pod, f"{other},!{label}"),
         services=source.parts(resources.SERVICES, Service, label),
         budgets=source.parts(resources.BUDGETS, Budget, label),
-        policies=policies,
     )
 
 
-def coreos_caches(source: CacheSource, policies: Informer[NetworkPolicy]) -> Caches[coreos.EtcdCluster]:
+def coreos_caches(source: CacheSource) -> Caches[coreos.EtcdCluster]:
     """The informers of coreos.com."""
     resource, label = resources.COREOS_CLUSTERS, coreos.CLUSTER_LABEL
-    return _common(source, policies, resource, coreos.EtcdCluster, label, coreos.NODE_LABEL)
+    return _common(source, resource, coreos.EtcdCluster, label, coreos.NODE_LABEL)
 
 
-def improbable_caches(
-    source: CacheSource, policies: Informer[NetworkPolicy]
-) -> Caches[improbable.EtcdCluster]:
+def improbable_caches(source: CacheSource) -> Caches[improbable.EtcdCluster]:
     """The informers of etcd.improbable.io."""
     resource, label = resources.IMPROBABLE_CLUSTERS, improbable.CLUSTER_LABEL
     return replace(
-        _common(source, policies, resource, improbable.EtcdCluster, label, improbable.TOKEN_LABEL),
+        _common(source, resource, improbable.EtcdCluster, label, improbable.TOKEN_LABEL),
         peers=source.parts(resources.PEERS, improbable.EtcdPeer, label),
         claims=source.parts(resources.CLAIMS, Claim, label),
         replica_sets=source.parts(resources.REPLICA_SETS, ReplicaSet, label),

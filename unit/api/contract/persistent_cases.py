@@ -18,7 +18,6 @@ from unit.api.contract.case import (
     version_changes,
     versions,
 )
-from unit.api.contract.network_cases import networks
 from unit.api.contract.recovery_cases import recoveries
 
 PERSISTENT_CASES = (
@@ -95,7 +94,6 @@ PERSISTENT_CASES = (
     ),
     *adoptions(PERSISTENT),
     *recoveries(PERSISTENT),
-    *networks(PERSISTENT),
     *version_changes(running_persistent),
     Case(
         typed="larger storage of a cluster that has served",

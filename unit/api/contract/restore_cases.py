@@ -10,7 +10,6 @@ from unit.api.contract.case import (
     Manifest,
     empty_volumes,
 )
-from unit.api.contract.network_cases import networks
 
 RESTORE: Manifest = {
     "apiVersion": "etcd.improbable.io/v1alpha1",
@@ -134,7 +133,6 @@ RESTORE_CASES = (
         f"{_AT}.storage.volumeClaimTemplate.resources.requests: Invalid value: storage must be greater than "
         "0: set the size of each member's volume, like 8Gi",
     ),
-    *networks(RESTORE, _TEMPLATE),
     *empty_volumes(RESTORE, f"{_TEMPLATE}/storage/volumeClaimTemplate"),
     *(
         _refused(

@@ -17,17 +17,7 @@ from etcd_operator.kube.holder_pod import HolderPods
 from etcd_operator.kube.own_pod import OwnPod
 from unit.controllers.backup_tool.test_backup_tool import BACKUP, backed_up
 from unit.fakes.apiserver import ApiServer, Kind
-from unit.fakes.apiserver.kinds import (
-    BUDGETS,
-    CLAIMS,
-    JOBS,
-    NETWORK_POLICIES,
-    NODES,
-    PODS,
-    REPLICA_SETS,
-    SECRETS,
-    SERVICES,
-)
+from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, JOBS, NODES, PODS, REPLICA_SETS, SECRETS, SERVICES
 from unit.fakes.clock import FakeClock
 from unit.operators import running, until
 from unit.passes import manual_recoveries, quorum_losses
@@ -44,7 +34,6 @@ MADE = {
     resources.SECRETS: SECRETS,
     resources.SERVICES: SERVICES,
     resources.BUDGETS: BUDGETS,
-    resources.NETWORK_POLICIES: NETWORK_POLICIES,
     resources.PODS: PODS,
     resources.PEERS: PEERS,
     resources.CLAIMS: CLAIMS,
@@ -80,10 +69,6 @@ def lived(kind: Kind, body: dict[str, Any]) -> Iterator[Bench]:
             made.edit(kind, "c", {"spec": spec})
             made.settle()
         make_again(made)
-        made.edit(kind, "c", {"spec": {"networkPolicy": {"metrics": [{"podSelector": {}}]}}})
-        made.settle()
-        made.edit(kind, "c", {"spec": {"networkPolicy": {"enabled": False}}})
-        made.settle()
         yield made
 
 

@@ -34,7 +34,7 @@ def job(
     runs = job_pod.container(
         spec, job_pod.CONTAINER, image, _arguments(spec, url, endpoints, series_of(metadata))
     )
-    return _job(metadata, job_name(metadata), job_of.BACKUP_APP, job_pod.pod(spec, runs))
+    return _job(metadata, job_name(metadata), "etcd-backup", job_pod.pod(spec, runs))
 
 
 def verification_job(

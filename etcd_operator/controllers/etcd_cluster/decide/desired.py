@@ -6,7 +6,7 @@ this value only.
 
 from dataclasses import dataclass, field, replace
 
-from etcd_operator.api.cluster_spec import Mode, NetworkAccess, PodTemplate, S3Target
+from etcd_operator.api.cluster_spec import Mode, PodTemplate, S3Target
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Adoption, Bootstrap, Upgrade
 from etcd_operator.api.recoveries import Recovery
@@ -106,8 +106,6 @@ class DesiredCluster:
     persisted: PersistedState = PersistedState()
     pod_template: PodTemplate = field(default_factory=PodTemplate)
     claim_template: RawObject = field(default_factory=dict)
-    network: NetworkAccess = field(default_factory=NetworkAccess)
-    is_adoptable: bool = False  # whether its user permits another resource to adopt its members
     is_paused: bool = False
     is_deleting: bool = False
     problem: str = ""  # why the spec cannot be acted on, in one sentence; empty when it can

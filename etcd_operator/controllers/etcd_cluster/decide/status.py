@@ -38,7 +38,7 @@ MILESTONES = {
 }
 """Plans that are reported by an Event once they are carried out: the plan's reason, the Event's reason."""
 
-CONDITIONS = frozenset({"Available", "Progressing", "Degraded", "DataLossPossible", "NetworkOpen"})
+CONDITIONS = frozenset({"Available", "Progressing", "Degraded", "DataLossPossible"})
 """The types of conditions that `conditions` returns; others in a status belong to somebody else."""
 
 QUIET_HOLDS = frozenset({"Paused", "Deleting", "TurnedBack"})
@@ -89,7 +89,7 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     """The conditions, not yet stamped with times (see `api.meta.merge_conditions`).
 
     DataLossPossible is set only by a recovery, and kept for the life of the cluster: its users
-    may have to know. NetworkOpen is set only while the NetworkPolicy cannot be kept; nothing else changes.
+    may have to know.
     """
     degraded = _degraded(state, plan)
     verdicts = {
@@ -100,8 +100,6 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     loss = _loss(state)
     if loss is not None:
         verdicts["DataLossPossible"] = loss
-    if state.network_problem is not None:
-        verdicts["NetworkOpen"] = (True, *state.network_problem)
     return tuple(
         condition(kind, holds=holds, reason=reason, message=message, generation=state.desired.generation)
         for kind, (holds, reason, message) in verdicts.items()

@@ -9,7 +9,6 @@ import msgspec
 from etcd_operator.api import cluster_spec
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, condition_of
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.api.shared_keys import ADOPTABLE_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Start
 from etcd_operator.controllers.etcd_cluster.decide.desired import Adopt, DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
@@ -109,7 +108,6 @@ def desired_of(
         available_reason=available_reason(status.conditions),
         cluster_version=cluster_version,
         is_deleting=metadata.is_deleting,
-        is_adoptable=ADOPTABLE_ANNOTATION in metadata.annotations,
         **fields,
     )
 

@@ -81,7 +81,6 @@ class CoreosDialect:
             "is_paused": spec.paused,
             "pod_template": _pod_template(cluster.metadata.name, spec),
             "recovers_after": spec.recovers_after,
-            "network": spec.network_policy,
             "adopt": adopt_of(_adopt(spec, cluster.spec), cluster.metadata.namespace),
             # Nothing reads it later, so nothing that spec.backup is edited to can make it a problem.
             "restore": _restore(spec) if not cluster.status.cluster_id else None,

@@ -83,7 +83,6 @@ class ImprobableDialect:
             "restore_in_place": _requested(cluster, RESTORE_ANNOTATION),
             "restored_by": _restored_by(cluster),
             "recovers_after": spec.recovers_after,
-            "network": spec.network_policy,
             "pod_template": template,
             "adopt": adopt_of(spec.adopt, cluster.metadata.namespace),
             "claim_template": spec.storage.volume_claim_template,
