@@ -111,6 +111,8 @@ class Runner:
                 raise RevisionBehind(_behind(newest, chosen.status.revision))
             if newest is not None and newest.name.revision == chosen.status.revision:
                 return Turn(inventory=before, is_new=False)
+            # Where nothing is written, this is the next name: found to be taken before the snapshot is read.
+            self._is_stored(Name(chosen.status.version, chosen.status.revision), running, before)
             is_new = self._store(store, channels, chosen, before)
             after = self._listed(store, running)
             if is_new:

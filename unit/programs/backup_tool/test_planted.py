@@ -68,8 +68,12 @@ def test_planted_backups_displace_nothing(bed: Bed, etcd: FakeEtcdCluster) -> No
 def test_a_planted_backup_in_the_place_of_the_next_one_is_no_success(bed: Bed, etcd: FakeEtcdCluster) -> None:
     runner = bed.runner()
     plant(bed, 6)
+    chunks: list[int] = []
+    etcd.on_chunk = chunks.append
     with pytest.raises(UnknownBackup, match=r"taken by 3\.6\.16_0000000000000006_etcd\.backup, which this"):
         runner.turn()
+    assert chunks == []  # it is tried again every half minute
+    etcd.on_chunk = None
     grow(etcd, runner, 7)
 
 

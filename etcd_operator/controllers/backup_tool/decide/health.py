@@ -63,13 +63,18 @@ class ToolFacts:
 def stored(previous: ClusterBackupStatus | None, report: ToolReport | None) -> ClusterBackupStatus | None:
     """`status.backup`: what the tool reported; without a report what was known before.
 
-    A backup that is only listed may have been put there by anybody: what is on record remains.
+    A backup that is only listed may have been put there by anybody: what is on record remains. It remains,
+    too, while a tool that has just started may not have read yet what is stored, and where the token in its
+    Secret is an earlier one again, so that it knows an older backup, and lists the one on record as unknown.
     """
     if report is None:
         return previous
-    newest = report.newest
+    newest, listed = report.newest, report.unknown
     if newest is None:
-        return ClusterBackupStatus()
+        return previous if report.is_starting else ClusterBackupStatus()
+    is_older = previous is not None and newest.revision < previous.revision
+    if previous is not None and is_older and listed is not None and listed.name == previous.name:
+        return msgspec.structs.replace(previous, count=report.count, total_size=report.total_size)
     if not _is_known(previous, newest):
         known = previous or ClusterBackupStatus()
         return msgspec.structs.replace(known, count=report.count, total_size=report.total_size)

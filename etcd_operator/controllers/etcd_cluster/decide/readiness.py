@@ -66,7 +66,9 @@ def routes(state: ClusterState) -> tuple[tuple[PodFacts, bool], ...]:
     pod without the label gets it when its member serves. A member that answers for another etcd cluster than
     the one on record would give clients another cluster's data under this one's name: its pod loses the
     label, and gets it back when it answers for the right cluster again. Nothing else of such a member is
-    touched: a person has to decide which data to keep (`rules.guard.split`).
+    touched: a person has to decide which data to keep (`rules.guard.split`). Where a quorum answers, a silent
+    member whose node is lost loses the label, too: the Service has members that are not ready as well, and
+    connections to a dead node are not refused, but wait.
 
     Only where a member of the cluster on record answers: otherwise the recorded ID may be wrong, and a
     Service without members serves nobody. Where the members answer only users, or the cluster is paused, none
@@ -93,9 +95,16 @@ def _may_be_reached(state: ClusterState, member: Member) -> bool | None:
     if member is state.upgrading_member:
         return None  # it serves for a moment before it stops
     reason, _ = _verdict(state, member)
+    if state.has_quorum and _is_out_of_reach(member):
+        return False
     if reason == LEARNER and state.desired.has_one_service:
         return None  # its peers find it by the Service for clients
     return {SERVES: True, LEARNER: False, OTHER_CLUSTER: False}.get(reason)
+
+
+def _is_out_of_reach(member: Member) -> bool:
+    is_silent = member.answer is None and member.refusal is None
+    return is_silent and member.pod is not None and member.pod.is_on_lost_node
 
 
 LEARNER = "Learner"

@@ -28,9 +28,10 @@ SCRATCH_SPARE = 64 * MIB
 def scratch_volume(size: int | None = None) -> PodVolume:
     """The scratch folder of a pod. size: bytes that its command keeps there; None if that is not known.
 
-    A pod with more is evicted: only what cannot be exceeded may be the limit.
+    A pod with more is evicted: only what cannot be exceeded may be the limit. Twice the size, because the
+    kubelet counts blocks, and XFS allocates as many again as a file has while it grows.
     """
-    limit = {} if size is None else {"sizeLimit": f"{-(-(size + SCRATCH_SPARE) // MIB)}Mi"}
+    limit = {} if size is None else {"sizeLimit": f"{-(-(2 * size + SCRATCH_SPARE) // MIB)}Mi"}
     return "scratch", {"emptyDir": limit}, {"mountPath": SCRATCH}
 
 

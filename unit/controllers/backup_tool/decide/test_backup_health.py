@@ -184,6 +184,7 @@ def test_what_is_stored_is_kept_while_nobody_reports() -> None:
     )  # fmt: skip
     assert stored(known, None) == known
     assert stored(known, ToolReport()) == ClusterBackupStatus()
+    assert stored(known, ToolReport(is_starting=True)) == known  # it may not have read yet what is stored
 
 
 PLANTED = msgspec.structs.replace(
@@ -201,6 +202,19 @@ def test_what_is_only_listed_takes_no_record_of_what_was_stored() -> None:
     assert stored(known, msgspec.structs.replace(REPORT, newest=renewed)) == known
     replaced = msgspec.structs.replace(renewed, sha256="cd" * 32, revision=12)
     assert stored(known, msgspec.structs.replace(REPORT, newest=replaced)) == known
+
+
+def test_a_tool_with_an_earlier_token_takes_the_record_only_once_it_has_stored_more() -> None:
+    known = stored(None, REPORT)
+    assert known is not None
+    on_record = msgspec.structs.replace(NEWEST, is_authentic=False)
+    older = msgspec.structs.replace(NEWEST, name="3.6.16_0000000000000004_etcd.backup", revision=4)
+    report = msgspec.structs.replace(REPORT, newest=older, unknown=on_record, count=3)
+    assert stored(known, report) == msgspec.structs.replace(known, count=3)
+    newer = msgspec.structs.replace(NEWEST, name="3.6.16_000000000000000b_etcd.backup", revision=11)
+    changed = stored(known, msgspec.structs.replace(report, newest=newer))
+    assert changed is not None
+    assert changed.revision == 11
 
 
 def test_what_is_only_listed_is_named_unless_it_is_on_record() -> None:

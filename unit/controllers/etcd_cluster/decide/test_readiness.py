@@ -248,6 +248,23 @@ def test_a_learner_of_a_cluster_that_was_taken_over_keeps_its_name_for_its_peers
 
 
 @BOTH
+def test_clients_are_kept_from_a_silent_member_on_a_lost_node_while_others_serve(
+    cluster: DesiredCluster,
+) -> None:
+    """Connections to a dead node are not refused: they wait."""
+    state, name = bootstrapped(cluster), NAMES[cluster.kind]
+    cut_off = pod(name, is_gated=True, is_existing_only=True, is_on_lost_node=True)
+    state = changed(state, name, answer=None, pod=cut_off)
+
+    assert found(state) == [(name, False)]
+    assert found(replace(state, has_quorum=False)) == []
+    back = changed(
+        state, name, answer=bootstrapped(cluster).by_name[name].answer, pod=replace(cut_off, is_routed=False)
+    )
+    assert found(back) == [(name, True)]
+
+
+@BOTH
 def test_without_a_quorum_clients_reach_whom_they_reached(cluster: DesiredCluster) -> None:
     state = bootstrapped(cluster, has_quorum=False)
     name = NAMES[cluster.kind]
