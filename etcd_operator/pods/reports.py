@@ -28,6 +28,10 @@ class BackupReport(Value, frozen=True, kw_only=True, omit_defaults=False):
     age: float = 0.0  # seconds since `time` by the clock of the tool
     took: float = 0.0  # seconds that storing it took, 0 if not known
 
+    def is_known(self, name: str, sha256: str) -> bool:
+        """Whether the tool has stored it, by itself or by the name and SHA-256 that are on record."""
+        return self.is_authentic or (self.name, self.sha256) == (name, sha256)
+
 
 class LastFailure(Value, frozen=True, kw_only=True, omit_defaults=False):
     """Why the last try failed: the kind of the error, and a sentence."""

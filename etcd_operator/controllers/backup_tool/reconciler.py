@@ -22,7 +22,7 @@ from etcd_operator.controllers.backup_tool.decide.plan import plan
 from etcd_operator.controllers.backup_tool.decide.state import CleanupState, ToolPodState
 from etcd_operator.controllers.backup_tool.observe import ObservedTool, ToolObserver
 from etcd_operator.controllers.shared.backup_reports import BackupReports
-from etcd_operator.controllers.shared.decide.backup_health import BackupReport
+from etcd_operator.controllers.shared.decide.backup_health import BackupHealth
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 from etcd_operator.controllers.shared.failures import attempt, is_waited_for, reason_of
 from etcd_operator.controllers.shared.groups import Wiring
@@ -185,7 +185,7 @@ class ToolReconciler:
         )
         self.wiring.on_metrics(KIND, cluster.metadata.key, shown)
         fields = {"backup": backup} if wanted is None or facts.report is not None else {}
-        self.reports.hand_over(cluster, BackupReport(condition=wanted, fields=fields), timestamp(now))
+        self.reports.hand_over(cluster, BackupHealth(condition=wanted, fields=fields), timestamp(now))
 
 
 def _every(policy: BackupPolicy) -> float:

@@ -16,7 +16,7 @@ from etcd_operator.controllers.etcd_backup_schedule.decide.plan import sleep
 from etcd_operator.controllers.etcd_backup_schedule.observe import ScheduleObserver
 from etcd_operator.controllers.shared.backup_reports import BackupReports
 from etcd_operator.controllers.shared.caches import Cluster
-from etcd_operator.controllers.shared.decide.backup_health import BackupReport
+from etcd_operator.controllers.shared.decide.backup_health import BackupHealth
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.passes import Passes
 from etcd_operator.engine.controller import Result
@@ -46,7 +46,7 @@ class HealthReconciler(Generic[Cluster]):
             for schedule in self.caches.naming(cluster.metadata.key)
         }
         wanted = condition(verdicts, generation=cluster.metadata.generation)
-        self.reports.hand_over(cluster, BackupReport(condition=wanted), timestamp(now))
+        self.reports.hand_over(cluster, BackupHealth(condition=wanted), timestamp(now))
         return Result(requeue_after=_next(verdicts.values(), now))
 
     def wake(self, enqueue: Callable[[Key], None]) -> None:

@@ -37,7 +37,7 @@ from etcd_operator.controllers.etcd_cluster.peer_status import PeerStatusWriter
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWatch, events_of
 from etcd_operator.controllers.shared.backup_reports import BackupReports
 from etcd_operator.controllers.shared.caches import Caches, Cluster
-from etcd_operator.controllers.shared.decide.backup_health import BackupReport, change
+from etcd_operator.controllers.shared.decide.backup_health import BackupHealth, change
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 from etcd_operator.controllers.shared.failures import (
     Failures,
@@ -135,7 +135,7 @@ class _Pass(Generic[Cluster]):
         key: Key,
         cluster: Cluster,
         state: ClusterState,
-        report: BackupReport | None,
+        report: BackupHealth | None,
     ) -> None:
         self._of = reconciler
         self._key = key

@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from etcd_operator.controllers.shared.caches import Cluster
-from etcd_operator.controllers.shared.decide.backup_health import BackupReport, merged
+from etcd_operator.controllers.shared.decide.backup_health import BackupHealth, merged
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource
 from etcd_operator.controllers.shared.groups import Later
 from etcd_operator.controllers.shared.waits import Epoch
@@ -22,9 +22,9 @@ class BackupReports:
 
     epoch: Epoch
     wake: Later = field(default_factory=Later)  # the pass that writes the status
-    _held: dict[Key, tuple[str, int, BackupReport]] = field(default_factory=dict)
+    _held: dict[Key, tuple[str, int, BackupHealth]] = field(default_factory=dict)
 
-    def hand_over(self, cluster: ClusterResource, report: BackupReport, now: str) -> None:
+    def hand_over(self, cluster: ClusterResource, report: BackupHealth, now: str) -> None:
         """Replace the last report; wake the pass of the cluster if its status, as read, is to change.
 
         If that was read before the last write, the event of this write wakes the pass.
@@ -33,7 +33,7 @@ class BackupReports:
         if self.merged(cluster, now).status != cluster.status:
             self.wake(cluster.metadata.key)
 
-    def of(self, cluster: ClusterResource) -> BackupReport | None:
+    def of(self, cluster: ClusterResource) -> BackupHealth | None:
         """The last report about a cluster."""
         uid, epoch, report = self._held.get(cluster.metadata.key, ("", 0, None))
         return report if (uid, epoch) == (cluster.metadata.uid, self.epoch()) else None

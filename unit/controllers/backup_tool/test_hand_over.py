@@ -12,7 +12,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.backup_reports import BackupReports
-from etcd_operator.controllers.shared.decide.backup_health import BackupReport
+from etcd_operator.controllers.shared.decide.backup_health import BackupHealth
 from etcd_operator.keys import Key
 from unit.controllers.backup_tool.test_backup_tool import health, made
 from unit.controllers.backup_tool.test_backup_tool_lost_lease import operator_of, reconciler_of
@@ -151,7 +151,7 @@ def test_a_report_counts_for_one_object_and_until_leadership_is_lost() -> None:
     reports = BackupReports(lambda: epoch)
     reports.wake.target = woken.append
     newer = ClusterBackupStatus(name="two", revision=9)
-    reports.hand_over(cluster(), BackupReport(condition=None, fields={"backup": newer}), "now")
+    reports.hand_over(cluster(), BackupHealth(condition=None, fields={"backup": newer}), "now")
     assert reports.merged(cluster(), "now").status == ClusterStatus(backup=newer)
     assert woken == [KEY]
     assert reports.merged(cluster("uid-2"), "now") == cluster("uid-2")
@@ -163,5 +163,5 @@ def test_nobody_is_woken_for_what_the_status_reports_already() -> None:
     woken = list[Key]()
     reports = BackupReports(lambda: 0)
     reports.wake.target = woken.append
-    reports.hand_over(cluster(), BackupReport(condition=None), "now")
+    reports.hand_over(cluster(), BackupHealth(condition=None), "now")
     assert not woken

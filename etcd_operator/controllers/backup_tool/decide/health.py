@@ -11,7 +11,7 @@ from etcd_operator.api.meta import Condition, condition_of
 from etcd_operator.controllers.backup_tool.decide.state import ToolPodState, ToolState
 from etcd_operator.controllers.shared.decide.backup_health import HEALTHY
 from etcd_operator.controllers.shared.decide.job_report import BACKUP_REASONS, LONGEST_MESSAGE, without_flags
-from etcd_operator.formats import CORRUPT_ALARM
+from etcd_operator.formats import CORRUPT_ALARM, UNKNOWN_BACKUP
 from etcd_operator.object_metrics import HEALTH, BackupMetrics
 from etcd_operator.pods.reports import BackupReport, LastFailure, ToolReport
 
@@ -72,13 +72,11 @@ def stored(previous: ClusterBackupStatus | None, report: ToolReport | None) -> C
     newest, listed = report.newest, report.unknown
     if newest is None:
         return previous if report.is_starting else ClusterBackupStatus()
-    is_older = previous is not None and newest.revision < previous.revision
-    if previous is not None and is_older and listed is not None and listed.name == previous.name:
-        return msgspec.structs.replace(previous, count=report.count, total_size=report.total_size)
-    if not _is_known(previous, newest):
-        known = previous or ClusterBackupStatus()
+    known = previous or ClusterBackupStatus()
+    is_superseded = listed is not None and listed.name == known.name and newest.revision < known.revision
+    if is_superseded or not newest.is_known(known.name, known.sha256):
         return msgspec.structs.replace(known, count=report.count, total_size=report.total_size)
-    is_same = previous is not None and previous.name == newest.name and previous.time == newest.time
+    is_same = known.name == newest.name and known.time == newest.time
     return ClusterBackupStatus(
         time=newest.time,
         name=newest.name,
@@ -88,16 +86,10 @@ def stored(previous: ClusterBackupStatus | None, report: ToolReport | None) -> C
         etcd_version=newest.etcd_version,
         cluster_id=newest.cluster_id,
         corrupt_alarm=newest.corrupt_alarm,
-        took=newest.took or (previous.took if previous is not None and is_same else 0.0),
+        took=newest.took or (known.took if is_same else 0.0),
         count=report.count,
         total_size=report.total_size,
     )
-
-
-def _is_known(recorded: ClusterBackupStatus | None, backup: BackupReport) -> bool:
-    """Whether a backup is one that the tool stored, now or when it was recorded."""
-    is_recorded = recorded is not None and (recorded.name, recorded.sha256) == (backup.name, backup.sha256)
-    return backup.is_authentic or is_recorded
 
 
 def condition(
@@ -125,7 +117,8 @@ def condition(
     if facts.report is not None and facts.report.foreign_owner is not None:
         return _condition("False", _foreign(facts.report.foreign_owner), generation)
     unknown = facts.report.unknown if facts.report is not None else None
-    if unknown is not None and not _is_known(recorded, unknown):
+    known = recorded or ClusterBackupStatus()
+    if unknown is not None and not unknown.is_known(known.name, known.sha256):
         return _condition("False", _unknown(unknown), generation)
     why = _why(state, facts)
     if facts.since_success is not None and facts.since_success <= limit:
@@ -151,9 +144,8 @@ def _foreign(owner: str) -> Problem:
 def _unknown(backup: BackupReport) -> Problem:
     return Problem(
         reason="UnknownBackup",
-        message=f"the newest backup that is listed, {backup.name}, was not stored by this cluster's backup "
-        "tool, or before the token in its Secret was replaced: no recovery uses it by itself; if you do not "
-        "know it, move it away with its manifest",
+        message=f"the newest backup that is listed, {backup.name}, {UNKNOWN_BACKUP}: no recovery uses it by "
+        "itself; if you do not know it, move it away with its manifest",
     )
 
 

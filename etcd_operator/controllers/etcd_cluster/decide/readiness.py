@@ -9,7 +9,7 @@ in the same pod can never bootstrap again (docs/architecture.md, "Bootstrap").
 from dataclasses import dataclass
 
 from etcd_operator.controllers.etcd_cluster.decide.facts.departing import departing
-from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
+from etcd_operator.controllers.etcd_cluster.decide.members import Health, Member, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 
 
@@ -103,8 +103,7 @@ def _may_be_reached(state: ClusterState, member: Member) -> bool | None:
 
 
 def _is_out_of_reach(member: Member) -> bool:
-    is_silent = member.answer is None and member.refusal is None
-    return is_silent and member.pod is not None and member.pod.is_on_lost_node
+    return member.health is Health.NO_ANSWER and member.pod is not None and member.pod.is_on_lost_node
 
 
 LEARNER = "Learner"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Generic
 
 from etcd_operator.api.meta import HasMetadata, ObjectMeta
-from etcd_operator.api.shared_keys import CLIENTS_LABEL, TOKEN_ANNOTATION
+from etcd_operator.api.shared_keys import selected_token
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import (
@@ -95,7 +95,7 @@ class CachedMembers(Generic[Cluster]):
         """What was made for members of this name, and has no owner; see `rules.take_back`."""
         caches, label = self.caches, self.caches.label
         services = (
-            _orphan("Service", each.metadata, _selected(each))
+            _orphan("Service", each.metadata, selected_token(each.spec.selector) or "")
             for each in caches.of_cluster(caches.services, key)
             if _is_orphan(desired, each.metadata) and each.spec.selector.get(label) == key.name
         )
@@ -231,12 +231,6 @@ def _is_former(desired: DesiredCluster, found: ObjectMeta) -> bool:
         desired.name,
     )
     return is_of_name and found.controller_uid != desired.uid and not found.is_deleting
-
-
-def _selected(service: Service) -> str:
-    """The token that a Service of persistent members selects by; empty without one."""
-    selector = service.spec.selector
-    return selector.get(CLIENTS_LABEL) or selector.get(TOKEN_ANNOTATION, "")
 
 
 def _orphan(kind: str, found: ObjectMeta, token: str = "") -> Orphan:

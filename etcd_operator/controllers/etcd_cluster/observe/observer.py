@@ -11,7 +11,7 @@ from typing import Generic
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.adoption import external_answers
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.members import Health, Member
 from etcd_operator.controllers.etcd_cluster.decide.metrics_pages import needed
 from etcd_operator.controllers.etcd_cluster.decide.observation import conflict, is_own_quorum, observed
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import missed
@@ -183,8 +183,7 @@ class Observer(Generic[Cluster]):
     def _with_node(self, desired: DesiredCluster, member: Member) -> Member:
         """The member, lost with its node if only the Node itself shows that (see `observe.nodes`)."""
         node = desired.kind.node_to_check(member)
-        is_silent = member.answer is None and member.refusal is None
-        if member.pod is None or not is_silent or not node:
+        if member.pod is None or member.health is not Health.NO_ANSWER or not node:
             return member
         return replace(member, pod=replace(member.pod, is_on_lost_node=self.is_node_lost(node)))
 

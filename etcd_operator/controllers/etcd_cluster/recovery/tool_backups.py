@@ -12,7 +12,7 @@ from etcd_operator.controllers.backup_tool.caches import is_of_tool
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     NO_TOOL_BACKUPS,
-    RecordedBackup,
+    RecordedToolBackup,
     ToolBackups,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.source import (
@@ -123,8 +123,8 @@ class KnownToolBackups:
         return next((pod for pod in pods if is_of_tool(pod) and _is_ready(pod)), None)
 
 
-def _recorded(known: ClusterBackupStatus) -> RecordedBackup:
-    return RecordedBackup(
+def _recorded(known: ClusterBackupStatus) -> RecordedToolBackup:
+    return RecordedToolBackup(
         name=known.name, sha256=known.sha256, cluster_id=known.cluster_id, revision=known.revision
     )
 

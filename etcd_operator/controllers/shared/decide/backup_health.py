@@ -19,7 +19,7 @@ UNHEALTHY = "BackupUnhealthy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackupReport:
+class BackupHealth:
     """What a controller reports of the backups of a cluster."""
 
     condition: Condition | None  # not yet stamped with its time; None: the cluster is not backed up

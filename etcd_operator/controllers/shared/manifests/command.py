@@ -21,7 +21,7 @@ READ_ONLY_BY_OWNER = 0o440
 PodVolume = tuple[str, RawObject, RawObject]
 """Name, source and mount."""
 
-SCRATCH_SPARE = 64 * MIB
+_SPARE = 64 * MIB
 """What a command may keep in its scratch folder beside what it is known to."""
 
 
@@ -31,7 +31,7 @@ def scratch_volume(size: int | None = None) -> PodVolume:
     A pod with more is evicted: only what cannot be exceeded may be the limit. Twice the size, because the
     kubelet counts blocks, and XFS allocates as many again as a file has while it grows.
     """
-    limit = {} if size is None else {"sizeLimit": f"{-(-(2 * size + SCRATCH_SPARE) // MIB)}Mi"}
+    limit = {} if size is None else {"sizeLimit": f"{-(-(2 * size + _SPARE) // MIB)}Mi"}
     return "scratch", {"emptyDir": limit}, {"mountPath": SCRATCH}
 
 

@@ -41,7 +41,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedBackup:
+class RecordedToolBackup:
     """The newest backup of the tool, as the status recorded it when it was stored."""
 
     name: str = ""

@@ -28,7 +28,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     CompletedBackup,
-    RecordedBackup,
+    RecordedToolBackup,
     ToolBackups,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source, names_backup
@@ -39,6 +39,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import held
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.formats import UNKNOWN_BACKUP
 from etcd_operator.pods.reports import BackupReport, RestorableBackups
 from etcd_operator.versions import can_restore
 
@@ -111,9 +112,9 @@ def _unknown(backup: BackupReport, loss: str) -> Plan:
     """A backup that is listed, and that the tool has not stored as far as is known."""
     return held(
         "UnknownBackup",
-        f"{loss}; the backup {backup.name} at revision {backup.revision} was not stored by this cluster's "
-        "backup tool, or before the token in its Secret was replaced: move it away with its manifest to go "
-        "on without it; to begin with its data, delete the cluster and create it again with spec.restore",
+        f"{loss}; the backup {backup.name} at revision {backup.revision} {UNKNOWN_BACKUP}: move it away with "
+        "its manifest to go on without it; to begin with its data, delete the cluster and create it again "
+        "with spec.restore",
     )
 
 
@@ -251,7 +252,7 @@ def known_backups(
     is_answered: bool,
     problem: str,
     waited: float,
-    recorded: RecordedBackup,
+    recorded: RecordedToolBackup,
 ) -> ToolBackups:
     """What is known of the backups of a tool.
 
@@ -269,10 +270,10 @@ def known_backups(
     )
 
 
-def _with_recorded(report: RestorableBackups, recorded: RecordedBackup) -> RestorableBackups:
+def _with_recorded(report: RestorableBackups, recorded: RecordedToolBackup) -> RestorableBackups:
     """With the newest backup as an authentic one, if it is on record: that was written when it was stored."""
     newest = report.newest
-    if newest is None or (newest.name, newest.sha256) != (recorded.name, recorded.sha256):
+    if newest is None or not newest.is_known(recorded.name, recorded.sha256):
         return report
     return msgspec.structs.replace(report, newest=msgspec.structs.replace(newest, is_authentic=True))
 

@@ -14,7 +14,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmNothingLeft,
     DropUnassigned,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import RecordedBackup, ToolBackups
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import RecordedToolBackup, ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source
 from etcd_operator.controllers.etcd_cluster.decide.recovery.source import (
     TOOL_GRACE,
@@ -190,13 +190,13 @@ def test_a_backup_of_which_nobody_knows_who_stored_it_is_named_to_a_person() -> 
 @pytest.mark.parametrize(
     ("recorded", "is_authentic"),
     [
-        pytest.param(RecordedBackup(), False, id="nothing on record"),
-        pytest.param(RecordedBackup(name="r8", sha256="ab"), True, id="recorded when it was stored"),
-        pytest.param(RecordedBackup(name="r8", sha256="cd"), False, id="replaced since"),
-        pytest.param(RecordedBackup(name="r7", sha256="ab"), False, id="copied to another name"),
+        pytest.param(RecordedToolBackup(), False, id="nothing on record"),
+        pytest.param(RecordedToolBackup(name="r8", sha256="ab"), True, id="recorded when it was stored"),
+        pytest.param(RecordedToolBackup(name="r8", sha256="cd"), False, id="replaced since"),
+        pytest.param(RecordedToolBackup(name="r7", sha256="ab"), False, id="copied to another name"),
     ],
 )
-def test_the_status_knows_what_was_stored(recorded: RecordedBackup, is_authentic: bool) -> None:
+def test_the_status_knows_what_was_stored(recorded: RecordedToolBackup, is_authentic: bool) -> None:
     """The tool does not: its token was replaced."""
     known = known_backups(
         Inquiry(),
