@@ -1,5 +1,7 @@
 """The documents' disaster recovery: most pods of a cluster with backups are deleted, then all of them."""
 
+import subprocess
+
 import pytest
 
 from e2e.support import stores
@@ -11,7 +13,7 @@ from e2e.support.shell import etcdctl_in_shell, start_shell
 from e2e.support.space import Space
 from e2e.support.status import condition
 from e2e.support.testbed import ROOT
-from e2e.support.waiting import wait_until
+from e2e.support.waiting import LONG, wait_until
 from e2e.support.watching import watcher
 from e2e.test_backup_tool import wait_healthy
 
@@ -46,14 +48,21 @@ def created(space: Space) -> Document:
 
 
 def await_seed(space: Space, seed: str) -> None:
-    """See the seed as the document shows it."""
-    seen: list[tuple[str, str]] = []
-
-    def is_seen() -> bool:
-        seen.append(rows(space).get(seed, ("", "")))
-        return seen[-1][1] == "Init:0/2"
-
-    wait_until(is_seen, lambda: f"{seed} is Init:0/2, seen {set(seen)}", every=0.05)
+    """See the seed as the document shows it: by a watch, because its first step may last a moment only."""
+    seen: list[str] = []
+    watch = ("get", "pods", "--watch", "--no-headers", f"--request-timeout={LONG:.0f}s")
+    command, environment = space.kubectl.command(*watch), space.kubectl.environment()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as watching:
+        assert watching.stdout is not None
+        try:
+            for row in watching.stdout:
+                name, _, status, *_ = row.split()
+                seen.extend([status] if name == seed else [])
+                if seen[-1:] == ["Init:0/2"]:
+                    return
+        finally:
+            watching.terminate()
+    raise AssertionError(f"{seed} was never Init:0/2, but {seen}")
 
 
 def await_members(space: Space, document: Document, *numbers: int) -> None:

@@ -20,14 +20,15 @@ SELECTOR = "etcd.improbable.io/cluster-name=my-cluster"
 
 
 @pytest.mark.unrestricted
-def test_etcdctl_finds_the_members_by_the_srv_records_of_the_service(space: Space) -> None:
+def test_etcdctl_finds_the_members_by_the_srv_records_of_their_service(space: Space) -> None:
     document = space.created(persistent())
     start_shell(space)
-    discovery = ("--discovery-srv", "my-cluster", "--insecure-discovery")
-    etcdctl_in_shell(space, *discovery, "put", "foo", "bar")
-    assert etcdctl_in_shell(space, *discovery, "get", "foo").split() == ["foo", "bar"]
-    listed = etcdctl_in_shell(space, *discovery, "member", "list")
-    assert all(f"my-cluster-{number}" in listed for number in range(3)), listed
+    for service in ("my-cluster", "my-cluster-peer"):
+        discovery = ("--discovery-srv", service, "--insecure-discovery")
+        etcdctl_in_shell(space, *discovery, "put", "foo", service)
+        assert etcdctl_in_shell(space, *discovery, "get", "foo").split() == ["foo", service]
+        found = etcdctl_in_shell(space, *discovery, "endpoint", "health", "--cluster")
+        assert all(f"my-cluster-{number}.my-cluster-peer" in found for number in range(3)), found
     space.wait_for(
         document,
         lambda: space.status(document).get("clusterVersion") == "3.6.0",

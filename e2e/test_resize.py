@@ -68,10 +68,12 @@ def test_a_member_joins_a_cluster_with_a_long_log_in_which_nobody_writes(space: 
     print(f"joined after {time.monotonic() - begin:.1f} s")
 
 
-def test_new_connections_reach_no_learner_and_no_member_that_stops(space: Space) -> None:
-    document = space.settled(ephemeral(version="3.5.34"))
+@each_kind()
+def test_new_connections_reach_no_learner_and_no_member_that_stops(space: Space, kind: Any) -> None:
+    document = space.settled(kind(version="3.5.34"))
+    size = "size" if "size" in document["spec"] else "replicas"
     with newcomers(space, document) as client:
-        for change in ({"size": 5}, {"version": "3.5.35"}, {"size": 3}):
+        for change in ({size: 5}, {"version": "3.5.35"}, {size: 3}):
             began = time.monotonic()
             client.go_on()
             document = {**document, "spec": {**document["spec"], **change}}

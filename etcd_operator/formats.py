@@ -6,6 +6,11 @@ from datetime import UTC, datetime
 CORRUPT_ALARM = "taken while etcd reported corrupt data (alarm CORRUPT), so its data may be wrong"
 """What is said of a backup that is marked as such."""
 
+UNKNOWN_BACKUP = (
+    "was not stored by this cluster's backup tool, or before the token in its Secret was replaced"
+)
+"""What is said of a backup that the backup tool lists and does not recognize."""
+
 # Numbers and durations for people
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

@@ -4,6 +4,7 @@ New examples are a command of their own, `hack/test --explore` (see `unit.explor
 """
 
 import signal
+import zlib
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
@@ -26,19 +27,23 @@ PURE = frozenset({"decide", "dialects", "manifests"})
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a slow test with many cases, run all but the first and the last on request only.
+    """Of a slow test with many cases, run the first and the last; where controllers run, one of these two.
 
-    Coverage is measured in the first test of each slow file only: a pass takes twice the time if traced.
+    The other one is exhaustive: half of these tests take ephemeral members then, half persistent. The cases
+    between are run on request only. Coverage is measured in the first test that is left of each slow file: a
+    pass takes twice the time if traced.
     """
     here = Path(__file__).parent
     slow = [item for item in items if here in item.path.parents and _is_slow(item.path.relative_to(here))]
+    for name, cases in groupby(slow, lambda item: item.nodeid.partition("[")[0]):
+        first, *others = cases
+        for mark in ("exhaustive", "long"):
+            _mark(others[:-1], mark)
+        if others and name.startswith("unit/controllers/"):
+            _mark([first if zlib.crc32(name.encode()) % 2 else others[-1]], "exhaustive")
     for _, tests in groupby(slow, lambda item: item.path):
-        _, *others = tests
-        _mark(others, "no_cover")
-    for _, cases in groupby(slow, lambda item: item.nodeid.partition("[")[0]):
-        _, *others = cases
-        for name in ("exhaustive", "long"):
-            _mark(others[:-1], name)
+        left = [test for test in tests if test.get_closest_marker("exhaustive") is None]
+        _mark(left[1:], "no_cover")
 
 
 def _is_slow(path: Path) -> bool:

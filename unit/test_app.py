@@ -47,7 +47,7 @@ def test_an_operator_without_election_creates_clusters_and_stops_in_order(
         assert operator.stop() == 0
     names = [*member_names(COREOS, 3), *member_names(IMPROBABLE, 3, "p")]
     assert made.objects()["pods"] == names
-    assert made.objects()["services"] == [*expected_objects(COREOS, names[:3])["services"], "p"]
+    assert made.objects()["services"] == [*expected_objects(COREOS, names[:3])["services"], "p", "p-peer"]
 
 
 def test_only_one_of_two_acts_and_the_other_takes_over_when_it_loses_the_lease(
@@ -82,9 +82,7 @@ def test_only_one_of_two_acts_and_the_other_takes_over_when_it_loses_the_lease(
         made.create(*ephemeral("e", size=1))
         until(made, lambda: serves(made, "e"))
         assert leader.stop() == 0
-    assert not [
-        w for w in made.writes() if w.code == 409 and w.request.plural not in ("leases", "etcdclusters")
-    ]
+    assert not [w for w in made.writes() if w.code == 409 and w.request.plural != "leases"]
 
 
 def test_only_the_operator_that_leads_shows_metrics_of_backups(made: Bench, tmp_path: Path) -> None:

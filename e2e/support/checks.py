@@ -81,7 +81,7 @@ def assert_nothing_doubled(space: Space, document: Document, *, members: list[st
     selector = f"etcd.improbable.io/cluster-name={name}"
     for kind in (resources.PEERS, resources.REPLICA_SETS, resources.CLAIMS):
         _assert_names(space, kind, selector, members)
-    _assert_names(space, resources.SERVICES, selector, [name])
+    _assert_names(space, resources.SERVICES, selector, [name, f"{name}-peer"])
     pods = [pod["metadata"]["name"] for pod in space.pods(document)]
     assert len(pods) == size, f"{pods}, of {size} members"
 

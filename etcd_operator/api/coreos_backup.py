@@ -57,11 +57,15 @@ class RestorePolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class ClusterBackupStatus(Value, frozen=True, kw_only=True):
-    """The stored backups as the backup tool last reported them, also while it does not answer."""
+    """The stored backups as the backup tool last reported them, also while it does not answer.
+
+    The newest backup is the newest one that the tool itself has stored, whatever else is listed.
+    """
 
     time: str = ""  #: When the newest backup was begun.
     name: str = ""  #: The name of the newest backup.
     revision: int = 0  #: etcd's revision in the newest backup.
+    sha256: str = ""  #: The SHA-256 of the stored object of the newest backup.
     size: int = 0  #: The size of the newest backup in bytes.
     etcd_version: str = ""  #: The version of etcd that sent the newest backup.
     #: etcd's ID of the cluster in the newest backup, in hexadecimal.

@@ -78,7 +78,7 @@ PEER_TLS_ANNOTATION = f"{GROUP}/peer-tls"
 """`"true"` on a claim whose data records members with https peer URLs."""
 
 TOKEN_LABEL = f"{GROUP}/cluster-token"
-"""On pods: the token of the etcd cluster of the member. The client Service selects by it."""
+"""On pods: the token of the etcd cluster of the member."""
 
 
 class Storage(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

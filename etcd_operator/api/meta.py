@@ -97,9 +97,9 @@ OUR_ANNOTATIONS = ("etcd.", "coreos.com/")
 
 
 class Lean(Value, frozen=True, kw_only=True):
-    """An object of which many are kept, for long: without the annotations of others, up to 256 KiB each.
+    """An object of which caches keep many: without annotations that are not ours, which may have 256 KiB.
 
-    So its annotations must not be written as a whole.
+    So an update must not replace all of its annotations: it would remove the others.
     """
 
     metadata: ObjectMeta
@@ -126,7 +126,7 @@ class Stored(Lean, frozen=True, kw_only=True):
 
     @property
     def spec(self) -> RawObject:
-        """The spec, read again each time."""
+        """The spec, decoded anew each time."""
         return from_json(self.stored_spec, RawObject)
 
 

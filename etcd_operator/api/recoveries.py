@@ -56,6 +56,7 @@ class StoredBackup(Backup, frozen=True, kw_only=True, tag_field="type", tag="Sto
     """The backup of an EtcdBackup, which a Job restores with the credentials of the EtcdBackup."""
 
     url: str  #: Where the EtcdBackup that is restored stored its backup.
+    size: int = 0  #: The size of the snapshot in bytes.
     #: The spec of the EtcdBackup that is restored, which may be deleted meanwhile; it contains the access to
     #: the store.
     spec: RecordedSpec

@@ -3,6 +3,8 @@
 Rules name them in messages, for a person to set, remove or select by; the token proves whose a claim is.
 """
 
+from collections.abc import Mapping
+
 from etcd_operator.api.improbable import GROUP
 
 PEER_LABEL = f"{GROUP}/peer-name"
@@ -26,6 +28,18 @@ Also a label of pods, which Services select by."""
 
 STOPPED_ANNOTATION = f"{GROUP}/stopped"
 """`"true"` on the pod of an ephemeral member whose etcd was ended, and whose data is kept (decision 038)."""
+
+CLIENTS_LABEL = f"{GROUP}/clients"
+"""On pods of persistent members that clients may reach: the same token. The client Service selects by it."""
+
+
+def selected_token(selector: Mapping[str, str]) -> str | None:
+    """The token that a Service of persistent members selects by; None without one.
+
+    Those for peers, and the client Service of a cluster that was taken over, select by `TOKEN_ANNOTATION`.
+    """
+    return selector.get(CLIENTS_LABEL, selector.get(TOKEN_ANNOTATION))
+
 
 INITIAL_MEMBERS_ANNOTATION = f"{GROUP}/initial-members"
 GIVEN_UP_ANNOTATION = f"{GROUP}/given-up-by"

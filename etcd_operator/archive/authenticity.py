@@ -4,6 +4,9 @@ Hashes find damage. Whoever can write to the store can replace a backup together
 with keys accepts nothing that was stored without one. The manifest of an encrypted backup has a code (`mac`)
 that only the holder of the key can compute: no field of it can be changed, so that an older backup does not
 pass as a newer one, and it cannot be put beside another object or name.
+
+Backups of a backup tool have a `mac` without encryption, too, with a key that its token stands for: so it
+recognizes what it has stored, also after a restart.
 """
 
 import hmac
@@ -18,6 +21,15 @@ from etcd_operator.archive.manifest import Manifest, compact
 def authenticated(manifest: Manifest, key: EncryptionKey) -> Manifest:
     """The same with its `mac`."""
     return msgspec.structs.replace(manifest, mac=_mac(manifest, key))
+
+
+def is_authentic(name: str, manifest: Manifest, key: EncryptionKey) -> bool:
+    """Whether the manifest of the backup `name` was written with this key."""
+    try:
+        _require_mac(name, manifest, key)
+    except Damaged:
+        return False
+    return True
 
 
 def require_authentic(name: str, manifest: Manifest | None, keys: KeyRing) -> None:

@@ -32,10 +32,14 @@ _BLOCK = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How the snapshot is stored. With a key it is encrypted. series, owner: see `Manifest`."""
+    """How the snapshot is stored. With a key it is encrypted. series, owner: see `Manifest`.
+
+    manifest_key: what authenticates the manifest of a backup that is not encrypted.
+    """
 
     compression: Compression = ""
     key: EncryptionKey | None = None
+    manifest_key: EncryptionKey | None = None
     series: str = ""
     owner: str = ""
 
@@ -158,7 +162,8 @@ class _Transfer:
             series=self._options.series,
             owner=self._options.owner,
         )
-        return authenticated(made, key) if key is not None else made
+        authenticating = key or self._options.manifest_key
+        return authenticated(made, authenticating) if authenticating is not None else made
 
     def _plain(self) -> Iterator[bytes]:
         for block in counted(read_ahead(_blocks(self._snapshot)), self._on_progress):

@@ -31,6 +31,11 @@ class EncryptionKey:
 
     secret: bytes = field(repr=False)
 
+    @classmethod
+    def of_text(cls, text: str) -> Self:
+        """The key that a random text such as a token stands for."""
+        return cls(hashlib.sha256(text.encode()).digest())
+
     @property
     def id(self) -> str:
         """16 hexadecimal digits of the SHA-256 of the key; not secret."""

@@ -1,7 +1,7 @@
 """The manifest of a backup: a JSON object beside the stored object, written last.
 
 A backup exists once its manifest does. Hashes find damage, not a forger who may write to the store: that does
-`mac`, which only a backup with encryption has (`authenticity`).
+`mac`, which backups with encryption and those of backup tools have (`authenticity`).
 """
 
 from datetime import UTC, datetime
@@ -56,7 +56,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     corrupt_alarm: bool = False  # an alarm CORRUPT was raised: whose data is wrong is not known
     quorum: bool = True  # if no quorum confirmed a read before the snapshot, the last writes may be missing
     name: ObjectName = ""  # under which it was stored
-    mac: MAC = ""  # over all other fields, by a key that is derived from the one of `key_id`, else empty
+    mac: MAC = ""  # over all other fields, see `authenticity`; by the key of `key_id` or a tool's, else empty
     series: SeriesName = ""  # which other backups it is counted with when old ones are removed
     owner: Owner = ""  # the UID of the EtcdCluster whose backup tool stored it, else empty
 

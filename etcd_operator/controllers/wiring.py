@@ -32,6 +32,7 @@ from etcd_operator.controllers.etcd_peer.memory import PeerMemory
 from etcd_operator.controllers.etcd_peer.observe import PeerObserver
 from etcd_operator.controllers.etcd_peer.reconciler import PeerReconciler
 from etcd_operator.controllers.etcd_restore.group import restore_caches, restore_group
+from etcd_operator.controllers.shared.backup_reports import BackupReports
 from etcd_operator.controllers.shared.caches import Caches, CacheSource, coreos_caches, improbable_caches
 from etcd_operator.controllers.shared.groups import Group, Later, Wiring
 from etcd_operator.controllers.shared.job_reader import JobReader
@@ -53,13 +54,14 @@ def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
     of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
     backups, restores = backup_caches(source), restore_caches(source)
     authorities = AuthorityStore(client=wiring.client, clock=wiring.clock, namespace=wiring.own_namespace)
+    of_schedules, of_tools = BackupReports(wiring.epoch), BackupReports(wiring.epoch)
     return (
         # Of two that are equally old, the one with persistent members is served.
-        _improbable(wiring, of_improbable, of_coreos, backups.owners, restores, authorities),
-        _coreos(wiring, of_coreos, of_improbable, authorities),
-        tool_group(wiring, source, of_coreos),
+        _improbable(wiring, of_improbable, of_coreos, backups.owners, restores, of_schedules, authorities),
+        _coreos(wiring, of_coreos, of_improbable, of_tools, authorities),
+        tool_group(wiring, source, of_coreos, of_tools),
         backup_group(wiring, backups, (of_improbable.clusters, of_coreos.clusters)),
-        *schedule_groups(wiring, source, backups, of_improbable),
+        *schedule_groups(wiring, source, backups, of_improbable, of_schedules),
         restore_group(wiring, restores),
         auth_group(wiring, auth_caches(source, of_improbable, of_coreos), _reach(wiring, authorities)),
     )
@@ -101,6 +103,7 @@ def _improbable(
     other: Caches[Any],
     backups: Informer[EtcdBackup],
     restores: JobCaches[EtcdRestore],
+    reports: BackupReports,
     authorities: AuthorityStore,
 ) -> ClusterGroup:
     writes, memory = wiring.writes(caches.all()), PeerMemory(clock=wiring.clock, epoch=wiring.epoch)
@@ -114,6 +117,7 @@ def _improbable(
         answered=answered,
         readings=readings,
         members=partial(PersistentMembers, image=wiring.own_image, repository=wiring.defaults.repository),
+        backup_reports=reports,
         owns_pod=persistent.owns_pod(caches),
         conflicting_cluster=_conflicting_cluster(other, or_equal=False),
         all_clusters=(caches.clusters, other.clusters),
@@ -170,7 +174,11 @@ def _peer_status_writer(
 
 
 def _coreos(
-    wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[Any], authorities: AuthorityStore
+    wiring: Wiring,
+    caches: Caches[coreos.EtcdCluster],
+    other: Caches[Any],
+    reports: BackupReports,
+    authorities: AuthorityStore,
 ) -> ClusterGroup:
     to_cluster, answered = Later(), Later()
     writes = wiring.writes(caches.all())
@@ -193,6 +201,7 @@ def _coreos(
         answered=answered,
         readings=readings,
         members=partial(EphemeralMembers, image=wiring.own_image),
+        backup_reports=reports,
         owns_pod=ephemeral.owns_pod,
         conflicting_cluster=_conflicting_cluster(other, or_equal=True),
         all_clusters=(caches.clusters, other.clusters),
@@ -211,6 +220,7 @@ def _cluster_group(
     quorums = quorum_check(wiring, reconciler.prober, to_cluster)
     clusters = wiring.new_controller(name, reconciler.reconcile)
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
+    parts.backup_reports.wake.target = clusters.enqueue
     caches.wake(clusters.enqueue, clusters.restart)
     return ClusterGroup(
         name=caches.resource.group,

@@ -44,7 +44,7 @@ OnRequest = Callable[[str, str, int, float], None]
 
 FIELD_MANAGER = "etcd-operator"
 PAGE_SIZES = (500, 50, 5, 1)
-"""Objects per page of a list: the next size if a page of the last one is too large."""
+"""Objects per page of a list; if a page is too large, the list is read again with the next size."""
 
 _LIFE_GRACE = 30.0
 

@@ -23,9 +23,14 @@ class BackupReport(Value, frozen=True, kw_only=True, omit_defaults=False):
     cluster_id: str = ""  # of etcd; empty if an earlier version of the tool reports
     size: int = 0  # of the snapshot in bytes
     sha256: str = ""  # of the stored object
+    is_authentic: bool = False  # stored by this tool, or where nobody else can write; else only listed
     corrupt_alarm: bool = False  # taken while an alarm CORRUPT was raised
     age: float = 0.0  # seconds since `time` by the clock of the tool
     took: float = 0.0  # seconds that storing it took, 0 if not known
+
+    def is_known(self, name: str, sha256: str) -> bool:
+        """Whether the tool has stored it, by itself or by the name and SHA-256 that are on record."""
+        return self.is_authentic or (self.name, self.sha256) == (name, sha256)
 
 
 class LastFailure(Value, frozen=True, kw_only=True, omit_defaults=False):
@@ -42,6 +47,7 @@ class ToolReport(Value, frozen=True, kw_only=True, omit_defaults=False):
     newest: BackupReport | None = None
     count: int = 0
     total_size: int = 0  # bytes of all backups
+    unknown: BackupReport | None = None  # what would be the newest, and is not authentic
     foreign_owner: str | None = None  # UID of another resource that stores in the same folder; may be empty
     # Seconds since it was last known that the newest backup has all data: it was stored, or nothing had
     # changed since. None if that never was. It is an age: the clocks of two machines differ.

@@ -76,7 +76,7 @@ class Blueprint:
     def objects(self, *, with_replica_sets: bool = False) -> Objects:
         """Everything, in the order that serves first: what names, then what stores, then what runs."""
         start = Bootstrapping(members=self.initial_members, token=BOOTSTRAP)
-        made = [(resources.SERVICES, _free(self._dialect.client_service(self._desired)))]
+        made = [(resources.SERVICES, _free(body)) for body in self._dialect.services(self._desired)]
         for name in self.initial_members:
             made += self.member(name, start, with_replica_sets=with_replica_sets)
         order = [resources.SERVICES, resources.CLAIMS, resources.PODS, resources.REPLICA_SETS]

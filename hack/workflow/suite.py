@@ -44,8 +44,8 @@ BESIDE = {"type": ("unit", "coverage"), "faults": ("e2e", "exclusive"), "package
 Such a check begins with the first of those that are wanted, and is awaited after the last.
 """
 
-PRIORITY_BESIDE = "10"
-"""A nice value: such a process gets a tenth of what one of normal priority gets."""
+PRIORITY_BESIDE = "7"
+"""A nice value: such a process gets a fifth of what one of normal priority gets."""
 
 _VENV = REPOSITORY / ".venv"
 _CONSTRAINTS = REPOSITORY / "constraints.txt"
@@ -125,8 +125,8 @@ def _passes(program: list[str], variables: Mapping[str, str]) -> bool:
 class Beside:
     """A program that runs while something else does, for use in a `with`.
 
-    It gets a tenth of the CPU time, and what is left over. Its output is kept until it ends,
-    so that the two do not mix. One that is left early is ended.
+    It gets a fifth of another's share of the CPU time, and what is left over. Its output is kept until it
+    ends, so that the two do not mix. One that is left early is ended.
     """
 
     def __init__(self, program: Sequence[str], variables: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from etcd_operator.archive.authenticity import is_authentic
 from etcd_operator.archive.create import Options
 from etcd_operator.archive.errors import Damaged, NotEncrypted
 from etcd_operator.archive.fetch import fetch
@@ -75,6 +76,16 @@ def test_no_field_of_an_authenticated_manifest_can_be_changed(tmp_path: Path, fi
     (tmp_path / f"one{SUFFIX}").write_bytes(encode(changed))
     with pytest.raises(Damaged, match="the manifest of one was changed, or written by somebody without"):
         verify(store, "one", KEYS)
+
+
+@pytest.mark.parametrize("field", [name for name in CHANGES if "sha256" not in name])
+def test_a_manifest_is_authenticated_without_encryption_too(tmp_path: Path, field: str) -> None:
+    store = folder(tmp_path)
+    manifest = stored(store, "one", options=Options(manifest_key=KEY))
+    assert verify(store, "one", KeyRing()) == manifest
+    assert is_authentic("one", manifest, KEY)
+    assert not is_authentic("one", manifest, EncryptionKey.of_text("another"))
+    assert not is_authentic("one", msgspec.structs.replace(manifest, **{field: CHANGES[field]}), KEY)
 
 
 def copy(root: Path, name: str, to: str) -> None:

@@ -49,7 +49,7 @@ def job_of(sha256: str) -> RawObject:
     member = restored.members(METADATA, SPEC.cluster_template)[1]
     template = SPEC.cluster_template.spec.pod_template
     options: Any = {"image": "i", "etcd_image": "e", "url": URL, "sha256": sha256, "claim_uid": "claim-uid"}
-    options["bump"] = 1_000_000_000
+    options |= {"bump": 1_000_000_000, "size": 20512}
     return restore_job.job(METADATA, access(SPEC), member, template, **options)
 
 

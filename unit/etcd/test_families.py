@@ -26,7 +26,7 @@ LOOPBACKS = {Stack.IPV4: ("127.0.0.1",), Stack.IPV6: ("::1",), Stack.DUAL: ("127
 def _persistent() -> tuple[Pod, Pod]:
     names = ("db-0", "db-1")
     one, other = (
-        _pod(number, persistent.replica_set(peer, IMAGE)["spec"]["template"], f"{name}.db.ns.svc", name)
+        _pod(number, persistent.replica_set(peer, IMAGE)["spec"]["template"], f"{name}.db-peer.ns.svc", name)
         for number, name in enumerate(names, 1)
         for peer in (peer_of(PLAIN_PERSISTENT, name, Bootstrapping(members=names, token="t")),)
     )

@@ -30,7 +30,7 @@ from unit.passes.tools import Tools
 from unit.rights import all_taken, granted
 
 MEMBER_KINDS = {"services": SERVICES, "pods": PODS, "peers": PEERS, "sets": REPLICA_SETS, "claims": CLAIMS}
-PROBE_SECONDS = 8.0
+PROBE_SECONDS = 60.0
 RELISTING = Exponential(0.01, cap=2.0, factor=1.5)  # real time, which has no meaning in a scenario
 PEER_LABEL = "etcd.improbable.io/peer-name"
 CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False"}

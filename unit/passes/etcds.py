@@ -117,7 +117,7 @@ class Etcds(Launcher):
     def _offline(self, at: str, sha256: str) -> FakeEtcdCluster:
         """What a reader at `host:port` sends, if it is what was read."""
         for running, cluster, member in self._where.values():
-            if at in (f"{running.ip}:{READER_PORT}", f"{member.name}.c.default.svc:{READER_PORT}"):
+            if at in (f"{running.ip}:{READER_PORT}", f"{member.name}.c-peer.default.svc:{READER_PORT}"):
                 if sha256_of(cluster.etcd) != sha256:
                     raise StartRefused("it is not the one that was verified")
                 return cluster.etcd

@@ -3,7 +3,7 @@
 from typing import Any
 
 from unit.fakes.apiserver import Json, Kind
-from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS, REPLICA_SETS
+from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS, REPLICA_SETS, SERVICES
 from unit.passes.bench import Bench
 from unit.passes.bodies import COREOS, PEERS
 
@@ -17,7 +17,7 @@ def expected_objects(kind: Kind, names: list[str]) -> dict[str, list[str]]:
     """Exactly the objects that a cluster of these members consists of."""
     if kind is COREOS:
         return {"services": ["c", *names], "pods": names, "peers": [], "sets": [], "claims": []}
-    return {"services": ["c"], "pods": names, "peers": names, "sets": names, "claims": names}
+    return {"services": ["c", "c-peer"], "pods": names, "peers": names, "sets": names, "claims": names}
 
 
 def assert_finished(
@@ -27,15 +27,18 @@ def assert_finished(
     numbers: tuple[int, ...] = (),
     version: str = "3.6.16",
     kept: tuple[str, ...] = (),
+    former: bool = False,
 ) -> None:
     """The only cluster is as desired: objects, etcd, status and annotations; then it rests.
 
     `numbers` are those of the members of a cluster that has changed since it was founded; `kept` are claims
-    that a recovery gave up.
+    that a recovery gave up. former: it has the Service of an earlier operator, for clients and peers.
     """
     names = [member_names(kind, number + 1)[-1] for number in numbers] or member_names(kind, size)
     expected = expected_objects(kind, names)
     expected["claims"] = sorted([*expected["claims"], *kept])
+    if former:
+        expected["services"] = ["c"]
     assert bench.objects() == expected
     process = bench.etcd
     assert sorted(process.running) == names
@@ -60,7 +63,7 @@ def _assert_protected(bench: Bench, kind: Kind, size: int) -> None:
     for pod in bench.api.objects.select(PODS):
         meta, reported = pod["metadata"], {c["type"]: c["status"] for c in pod["status"]["conditions"]}
         assert reported[f"{group}/member-serves"] == "True"
-        assert kind is not COREOS or meta["labels"]["app"] == "etcd"
+        assert bench.get(SERVICES)["spec"]["selector"].items() <= meta["labels"].items()
         name = meta["labels"].get("etcd.improbable.io/peer-name", meta["name"])
         environment = environment_of(pod)
         assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "existing"

@@ -12,6 +12,7 @@ from unit.passes.expected import assert_finished
 
 RECOVER = "etcd.improbable.io/recover"
 TOKEN = "etcd.improbable.io/cluster-token"
+CLIENTS = "etcd.improbable.io/clients"
 NAME = "c0de/c-2/1"
 LOST = ("the reply is lost and it dies", "the reply is lost and it lives on")
 
@@ -79,7 +80,8 @@ def assert_recovered(
     assert status["clusterID"] != "c0de"
     assert made.condition(IMPROBABLE, "DataLossPossible")["status"] == "True"
     selector = made.get(SERVICES)["spec"]["selector"]
-    assert selector[TOKEN] == recovery["token"]
+    assert selector[CLIENTS] == recovery["token"]
+    assert made.get(SERVICES, "c-peer")["spec"]["selector"][TOKEN] == recovery["token"]
     assert {p["metadata"]["labels"][TOKEN] for p in made.api.objects.select(PODS)} == {recovery["token"]}
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SERVICES
-from unit.passes.bench import Bench, bootstrapped
+from unit.passes.bench import Bench, bench
 from unit.passes.bodies import IMPROBABLE, PEERS, persistent
 
 TOKEN = "etcd.improbable.io/cluster-token"
@@ -14,7 +14,14 @@ TOKEN = "etcd.improbable.io/cluster-token"
 @contextmanager
 def of_improbable() -> Iterator[Bench]:
     """A cluster of the earlier operator of etcd.improbable.io; no operator runs."""
-    with bootstrapped(*persistent(), alone=True) as made:
+    with bench(only=(IMPROBABLE.group,)) as made:
+        made.create(*persistent())
+        # By this token their peer URLs differ from ours.
+        bootstrap = {"members": ["c-0", "c-1", "c-2"], "token": "c"}
+        made.edit(IMPROBABLE, "c", {"status": {"bootstrap": bootstrap}}, subresource="status")
+        made.start()
+        made.settle()
+        made.etcd.put(b"key", b"value")
         made.kill()
         made.api.objects.patch(IMPROBABLE, "default", "c", {"status": None}, "merge", subresource="status")
         for name in made.names(PEERS):
@@ -37,10 +44,10 @@ def strip(made: Bench, kind: Kind, metadata: Json) -> None:
         made.edit(kind, name, {"metadata": metadata})
 
 
-def hand_over(made: Bench, token: str) -> None:
+def hand_over(made: Bench) -> None:
     """As the guide does."""
     orphan(made)
-    annotate(made, token)
+    annotate(made)
 
 
 def orphan(made: Bench) -> None:
@@ -51,8 +58,8 @@ def orphan(made: Bench) -> None:
         made.step()
 
 
-def annotate(made: Bench, token: str) -> None:
-    """Claims and pods."""
+def annotate(made: Bench, token: str = "c") -> None:
+    """Claims and pods. Theirs was the name of the cluster."""
     strip(made, CLAIMS, {"annotations": {TOKEN: token}})
     strip(made, PODS, {"labels": {TOKEN: token}})
 

@@ -11,7 +11,7 @@ from unit.fakes.etcd.launcher import Saved
 from unit.passes.bench import Bench, bootstrapped
 from unit.passes.bodies import BACKUPS, IMPROBABLE, persistent
 from unit.passes.jobs import Jobs, backup, container, ended
-from unit.passes.manual_recoveries import TOKEN
+from unit.passes.manual_recoveries import CLIENTS
 
 RESTORE = "etcd.improbable.io/restore"
 SHA256 = "ab" * 32
@@ -108,7 +108,7 @@ class Stored:
     @property
     def selected(self) -> str:
         """The token that the Service selects by."""
-        return str(self.made.get(SERVICES)["spec"]["selector"][TOKEN])
+        return str(self.made.get(SERVICES)["spec"]["selector"][CLIENTS])
 
 
 @contextmanager

@@ -55,13 +55,17 @@ def stored(
         size=20512,
         etcd_version="3.6.16",
         cluster_id=cluster_id,
+        sha256="ab" * 32,
+        is_authentic=True,
         took=0.4,
     )
     fields = {"newest": newest, "count": count, "total_size": 20512 * count, "since_success": since, **more}
     return ToolReport(**fields)  # type: ignore[arg-type]
 
 
-def backup(revision: int = 7, *, cluster_id: str = "", version: str = "3.6.16") -> BackupReport:
+def backup(
+    revision: int = 7, *, cluster_id: str = "", version: str = "3.6.16", is_authentic: bool = True
+) -> BackupReport:
     """A whole backup of a minute ago."""
     return BackupReport(
         name=f"{version}_{revision:016x}_etcd.backup",
@@ -71,6 +75,7 @@ def backup(revision: int = 7, *, cluster_id: str = "", version: str = "3.6.16") 
         etcd_version=version,
         cluster_id=cluster_id,
         sha256="ab" * 32,
+        is_authentic=is_authentic,
     )
 
 

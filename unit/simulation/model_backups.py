@@ -54,6 +54,7 @@ class Backup:
             etcd_version=self.version,
             cluster_id=self.content.cluster_id,
             sha256=self.sha256,
+            is_authentic=True,
         )
 
     @property

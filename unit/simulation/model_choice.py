@@ -83,7 +83,9 @@ def judge_record(world: World, state: ClusterState, after: PersistedState) -> No
     recovery = after.recovery
     if recovery is None or after.cluster_id == state.persisted.cluster_id:
         return
-    found = world.fetched.get(after.cluster_id)
+    # Back at the survivor, its cluster is on record again: what that cluster was begun with is not news.
+    is_back = after.cluster_id == recovery.replaces
+    found = None if is_back else world.fetched.get(after.cluster_id)
     named = recovery.backup
     if found is not None and (
         named is None

@@ -14,6 +14,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import (
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     NO_TOOL_BACKUPS,
     ReaderFacts,
+    RecordedToolBackup,
     ToolBackups,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proven import LONGEST_PAUSE
@@ -154,7 +155,9 @@ class Memory:
             is_answered=not self.questions.problem,
             problem=self.questions.problem,
             waited=self.questions.waited,
-            recorded=resource.backup_revision,
+            recorded=RecordedToolBackup(
+                cluster_id=state.persisted.cluster_id, revision=resource.backup_revision
+            ),
         )
         self.questions.wait()
         return found

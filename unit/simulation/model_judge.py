@@ -51,7 +51,7 @@ def judge(world: World, state: ClusterState, made: Plan) -> None:
 
 def _has_clients(world: World, state: ClusterState, name: str) -> bool:
     """Whether clients may be sent to a member that serves, although there is another one."""
-    if world.is_persistent or not state.has_quorum:
+    if not state.has_quorum:
         return False
     reached = {v.name for v in state.healthy_voters if v.name in world.pods and world.pods[v.name].is_routed}
     return name in reached and len(reached) > 1

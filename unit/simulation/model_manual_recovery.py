@@ -44,7 +44,7 @@ def recover(world: World, state: ClusterState, action: ManualAction) -> set[str]
             assert_serves(world, state, action.seed, 0)
             return _retire(world, state, action)
         case OpenSeed():
-            _open(world, state)
+            _open(world, state, action.name)
     return set()
 
 
@@ -208,9 +208,12 @@ def _remove(world: World, member: Member | None, *, keeps_claim: bool) -> None:
         world.delete_claim_gently(name if is_same else "")
 
 
-def _open(world: World, state: ClusterState) -> None:
+def _open(world: World, state: ClusterState, name: str) -> None:
     """Clients find the members of the new cluster from now on: the Service selects by the token."""
     recovery = state.persisted.recovery
     if "db" not in world.services or recovery is None:
         raise Refused("the Service is missing")
+    seen, pod = state.by_name[name].pod, world.pods.get(name)
+    if seen is not None and pod is not None and pod.uid == seen.uid:
+        world.pods[name] = replace(pod, is_routed=True)
     world.selected_token = world.services["db"] = recovery.token

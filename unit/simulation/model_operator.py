@@ -44,7 +44,6 @@ from unit.simulation.model_facts import (
     list_of,
     name_at,
     peer_facts,
-    peer_url_of,
     pod_facts,
 )
 from unit.simulation.model_judge import judge
@@ -115,7 +114,7 @@ class Operator:
         has_quorum = any(_proves_quorum(self.world, process) for process in self._answering().values())
         replies |= {name: Silence(seconds=seconds) for name, seconds in self._silences(replies).items()}
         pages = {name: self._page(name) for name in needed(desired, objects, replies, has_quorum=has_quorum)}
-        found = observed(desired, objects, replies, pages, url_of=peer_url_of, name_at=name_at)
+        found = observed(desired, objects, replies, pages, name_at=name_at)
         state = ClusterState(
             desired=desired,
             members=found.members,
@@ -125,7 +124,7 @@ class Operator:
                 for pod in self.cache["unlabelled"]
                 if not pod.is_terminating
             ),
-            kept=tuple(claim_facts(name, c) for name, c in self.cache["claims"].items() if c.given_up),
+            kept_claims=tuple(claim_facts(name, c) for name, c in self.cache["claims"].items() if c.given_up),
             has_client_service="db" in self.cache["services"],
             budget=self.cache["budget"],
             is_fresh=not self.awaited,

@@ -115,7 +115,7 @@ class Pods(Sources):
         nodes = [node for node in range(NODES) if node not in self.away] or [0]
         node = min(nodes, key=used.count)
         pod = Pod(uid=self.uid("pod"), name=name, start=start, version=version, node=node)
-        self.pods[name] = replace(pod, is_routed=self.is_persistent or isinstance(start, Bootstrapping))
+        self.pods[name] = replace(pod, is_routed=isinstance(start, Bootstrapping))
 
     def remove_pod(self, name: str) -> None:
         """The pod and its process end at once, and with them an ephemeral member's data."""
@@ -244,8 +244,8 @@ class Pods(Sources):
         """Everybody but a seed that was not opened: what it starts with may still be thrown away."""
         if self.is_persistent:
             pods = (*self.pods.values(), *self.going.values())
-            token = next((pod.start.token for pod in pods if pod.uid == process.pod), "")
-            return self.selected_token in ("", token)
+            selected = [pod for pod in pods if pod.uid == process.pod and pod.is_routed]
+            return self.selected_token in ("", *(pod.start.token for pod in selected))
         pod = self.pods.get(process.name)
         return pod is None or pod.is_routed
 

@@ -30,6 +30,7 @@ def stored_facts(found: Stored) -> CompletedBackup:
         time=report.time,
         age=60,
         url=f"s3://b/{report.name}",
+        size=20512,
         spec={},
         is_damaged=found.is_known_damaged,
     )

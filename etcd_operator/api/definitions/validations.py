@@ -216,7 +216,8 @@ OPERATOR_CREATES_PEERS = "the operator creates EtcdPeers: create an EtcdCluster 
 
 def _host_of(member: str) -> str:
     """CEL, at `spec` of an EtcdPeer: the pattern of a host of a member of its cluster, in any namespace."""
-    return f"'^' + {member} + '\\\\.' + self.clusterName + '\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?\\\\.svc$'"
+    service = "'\\\\.' + self.clusterName + '(-peer)?"  # without it, that of a member that was taken over
+    return f"'^' + {member} + {service}\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?\\\\.svc$'"
 
 
 # These rules hold for everybody, the operator included, wherever it runs. A rule cannot see the author of a
@@ -248,7 +249,7 @@ PEER = (
         "m.name.matches('^' + self.clusterName + '-[0-9]+$') && "
         f"m.host.matches({_host_of('m.name')}))",
         message="must list only members of this cluster, each with its own host, like "
-        f"my-cluster-0.my-cluster.my-namespace.svc; {OPERATOR_CREATES_PEERS}",
+        f"my-cluster-0.my-cluster-peer.my-namespace.svc; {OPERATOR_CREATES_PEERS}",
     ),
     Validation(
         at="spec.bootstrap.external[].id",
@@ -266,7 +267,7 @@ PEER = (
         holds="!has(self.bootstrap.survivor) || self.bootstrap.survivor == '' || "
         f"""self.bootstrap.survivor.matches({_host_of("self.clusterName + '-[0-9]+'")})""",
         message="must be the host of a member of this cluster, like "
-        f"my-cluster-0.my-cluster.my-namespace.svc; {OPERATOR_CREATES_PEERS}",
+        f"my-cluster-0.my-cluster-peer.my-namespace.svc; {OPERATOR_CREATES_PEERS}",
     ),
     SUPPORTED_VERSION,
     *empty_volumes(_CLAIM),

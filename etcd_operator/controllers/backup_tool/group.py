@@ -11,6 +11,7 @@ from etcd_operator.controllers.backup_tool.manifests.backup_tool import tool_nam
 from etcd_operator.controllers.backup_tool.observe import ToolObserver
 from etcd_operator.controllers.backup_tool.reconciler import ToolReconciler
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
+from etcd_operator.controllers.shared.backup_reports import BackupReports
 from etcd_operator.controllers.shared.caches import Caches, CacheSource
 from etcd_operator.controllers.shared.groups import Group, Later, Wiring
 from etcd_operator.controllers.shared.inquiries import Ask, PodServer
@@ -18,7 +19,9 @@ from etcd_operator.controllers.shared.tokens import Tokens
 from etcd_operator.pods.reports import ToolReport
 
 
-def tool_group(wiring: Wiring, source: CacheSource, of_clusters: Caches[coreos.EtcdCluster]) -> Group:
+def tool_group(
+    wiring: Wiring, source: CacheSource, of_clusters: Caches[coreos.EtcdCluster], reports: BackupReports
+) -> Group:
     """The group, wired but not started."""
     caches, answered = tool_caches(source, of_clusters), Later()
     inquiries, cleanups = (
@@ -38,6 +41,7 @@ def tool_group(wiring: Wiring, source: CacheSource, of_clusters: Caches[coreos.E
         inquiries=inquiries,
         cleanups=cleanups,
         waits=wiring.waits(),
+        reports=reports,
     )
     controller = wiring.new_controller("coreos-backup", reconciler.reconcile)
     answered.target = controller.enqueue

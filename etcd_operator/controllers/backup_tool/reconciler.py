@@ -1,7 +1,7 @@
-"""One pass over the backups of one `coreos.com` cluster: observe, plan, act, ask the tool, write the status.
+"""One pass over the backups of one `coreos.com` cluster: observe, plan, act, ask the tool, report.
 
-It is a controller of its own: whatever fails here delays no pass over the members. Both write the status of
-the cluster, each its own part of it, as it was read: a write on an outdated cache is refused.
+It is a controller of its own: whatever fails here delays no pass over the members. It hands over to that pass
+what the status is to report.
 """
 
 from dataclasses import dataclass, replace
@@ -21,12 +21,14 @@ from etcd_operator.controllers.backup_tool.decide.health import (
 from etcd_operator.controllers.backup_tool.decide.plan import plan
 from etcd_operator.controllers.backup_tool.decide.state import CleanupState, ToolPodState
 from etcd_operator.controllers.backup_tool.observe import ObservedTool, ToolObserver
+from etcd_operator.controllers.shared.backup_reports import BackupReports
+from etcd_operator.controllers.shared.decide.backup_health import BackupHealth
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 from etcd_operator.controllers.shared.failures import attempt, is_waited_for, reason_of
 from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.inquiries import Inquiries, LastAnswer, PodServer
 from etcd_operator.controllers.shared.objects import Objects
-from etcd_operator.controllers.shared.passes import Passes, write_health
+from etcd_operator.controllers.shared.passes import Passes
 from etcd_operator.controllers.shared.storage_class import class_name
 from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.engine.controller import Result
@@ -57,6 +59,7 @@ class ToolReconciler:
     inquiries: Inquiries[ToolReport]
     cleanups: Inquiries[ToolReport]  # they ask tools to remove all backups
     waits: Waits
+    reports: BackupReports
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
@@ -74,13 +77,14 @@ class ToolReconciler:
         self.inquiries.forget(key)
         self.cleanups.forget(key)
         self.observer.tokens.forget(key)
+        self.reports.forget(key)
         self.wiring.on_metrics(KIND, key, None)
 
     def _carry_out(self, key: Key, observed: ObservedTool, objects: Objects) -> Result:
         failure = observed.problem or attempt(lambda: self._act(observed, objects))
         problem = self._explained(key, failure)
         again = self._ask(key, observed)
-        self._write(observed, self._facts(key, observed, problem), objects)
+        self._report(observed, self._facts(key, observed, problem))
         if failure is None:
             return Result(requeue_after=again)
         if not is_waited_for(failure):
@@ -169,19 +173,19 @@ class ToolReconciler:
             return None
         return max(0.0, (self.wiring.clock.now() - instant(known.time)).total_seconds())
 
-    def _write(self, observed: ObservedTool, facts: ToolFacts, objects: Objects) -> None:
-        """Write our part of the status if it is new. Raises Conflict on an outdated cache."""
-        cluster, state = observed.cluster, observed.state
-        before = cluster.status
+    def _report(self, observed: ObservedTool, facts: ToolFacts) -> None:
+        """Show metrics, and hand over what the status is to report; without a report, `backup` stays."""
+        cluster, state, now = observed.cluster, observed.state, self.wiring.clock.now()
+        before = self.reports.merged(cluster, timestamp(now)).status
         generation = cluster.metadata.generation
-        wanted = condition(state, facts, before.conditions, generation=generation)
+        wanted = condition(state, facts, before.conditions, before.backup, generation=generation)
         backup = stored(before.backup, facts.report) if wanted is not None else None
-        now = self.wiring.clock.now()
         shown = (
             tool_metrics(cluster.metadata.name, facts, backup, wanted, now) if wanted is not None else None
         )
         self.wiring.on_metrics(KIND, cluster.metadata.key, shown)
-        write_health(self.passes, cluster, wanted, timestamp(now), objects, backup=backup)
+        fields = {"backup": backup} if wanted is None or facts.report is not None else {}
+        self.reports.hand_over(cluster, BackupHealth(condition=wanted, fields=fields), timestamp(now))
 
 
 def _every(policy: BackupPolicy) -> float:

@@ -129,7 +129,14 @@ class BackupReconciler:
             return backup_job.job(metadata, spec, image=image, url=state.url, endpoints=endpoints)
         version = restoring(state.etcd_version) if state.verify == RESTORE else None
         etcd_image = image_of(self.wiring.defaults.repository, version) if version is not None else ""
-        return backup_job.verification_job(metadata, spec, image=image, url=state.url, etcd_image=etcd_image)
+        return backup_job.verification_job(
+            metadata,
+            spec,
+            image=image,
+            url=state.url,
+            etcd_image=etcd_image,
+            size=observed.backup.status.size,
+        )
 
     def _write(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> None:
         """Write the status if it is new, with the Event of an end. Raises Conflict on an outdated cache."""

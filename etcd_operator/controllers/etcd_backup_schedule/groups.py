@@ -14,6 +14,7 @@ from etcd_operator.controllers.etcd_backup_schedule.reconciler import (
     ScheduleMetricsReporter,
     ScheduleReconciler,
 )
+from etcd_operator.controllers.shared.backup_reports import BackupReports
 from etcd_operator.controllers.shared.caches import Caches, CacheSource
 from etcd_operator.controllers.shared.groups import Group, Wiring
 from etcd_operator.controllers.shared.job_reader import JobReader
@@ -21,7 +22,11 @@ from etcd_operator.controllers.shared.jobs import JobCaches
 
 
 def schedule_groups(
-    wiring: Wiring, source: CacheSource, backups: JobCaches[EtcdBackup], of_clusters: Caches[Any]
+    wiring: Wiring,
+    source: CacheSource,
+    backups: JobCaches[EtcdBackup],
+    of_clusters: Caches[Any],
+    reports: BackupReports,
 ) -> tuple[Group, Group]:
     """Both groups, wired but not started. of_clusters: the caches of EtcdClusters with schedules."""
     caches = schedule_caches(source, backups)
@@ -39,6 +44,7 @@ def schedule_groups(
         passes=wiring.passes(of_clusters.clusters, reports_unreadable=False),
         caches=caches,
         observer=observer,
+        reports=reports,
     )
     health_controller = wiring.new_controller("improbable-backup-health", health.reconcile)
     health.wake(health_controller.enqueue)

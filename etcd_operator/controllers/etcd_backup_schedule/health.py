@@ -1,7 +1,7 @@
 """The condition BackupHealthy of clusters that EtcdBackupSchedules name: those of `etcd.improbable.io`.
 
-A controller of its own, so that a pass over members depends on no schedule. Both write the status of the
-cluster, each its own part of it, as it was read: a write on an outdated cache is refused.
+A controller of its own, so that a pass over members depends on no schedule. It hands the condition over to
+that pass, which writes it.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,9 +14,11 @@ from etcd_operator.controllers.etcd_backup_schedule.caches import ScheduleCaches
 from etcd_operator.controllers.etcd_backup_schedule.decide.health import Verdict, condition, judge
 from etcd_operator.controllers.etcd_backup_schedule.decide.plan import sleep
 from etcd_operator.controllers.etcd_backup_schedule.observe import ScheduleObserver
+from etcd_operator.controllers.shared.backup_reports import BackupReports
 from etcd_operator.controllers.shared.caches import Cluster
+from etcd_operator.controllers.shared.decide.backup_health import BackupHealth
 from etcd_operator.controllers.shared.objects import Objects
-from etcd_operator.controllers.shared.passes import Passes, write_health
+from etcd_operator.controllers.shared.passes import Passes
 from etcd_operator.engine.controller import Result
 from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
@@ -29,12 +31,13 @@ class HealthReconciler(Generic[Cluster]):
     passes: Passes[Cluster]
     caches: ScheduleCaches
     observer: ScheduleObserver
+    reports: BackupReports
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
-        return self.passes.over(key, self._pass, lambda _: None)
+        return self.passes.over(key, self._pass, self.reports.forget)
 
-    def _pass(self, cluster: Cluster, objects: Objects) -> Result:
+    def _pass(self, cluster: Cluster, _: Objects) -> Result:
         if cluster.metadata.is_deleting:
             return Result()
         now = self.observer.clock.now()
@@ -43,7 +46,7 @@ class HealthReconciler(Generic[Cluster]):
             for schedule in self.caches.naming(cluster.metadata.key)
         }
         wanted = condition(verdicts, generation=cluster.metadata.generation)
-        write_health(self.passes, cluster, wanted, timestamp(now), objects)
+        self.reports.hand_over(cluster, BackupHealth(condition=wanted), timestamp(now))
         return Result(requeue_after=_next(verdicts.values(), now))
 
     def wake(self, enqueue: Callable[[Key], None]) -> None:

@@ -50,6 +50,7 @@ from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.recovery.acts import Recoverer
 from etcd_operator.controllers.etcd_cluster.recovery.proofs import RecoveryProofs
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers, located
+from etcd_operator.controllers.etcd_cluster.services import create_services
 from etcd_operator.controllers.etcd_cluster.tls.certificates import Certificates
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.manifests.owner import owned_by
@@ -63,7 +64,7 @@ from etcd_operator.kube.views import Budget, Written
 ORPHANED = {
     each.kind: each for each in (resources.PODS, resources.PEERS, resources.SERVICES, resources.BUDGETS)
 }
-"""What members consist of that belongs to the resource, by kind."""
+"""The objects of members that the resource owns itself, by kind; EtcdPeers own the ReplicaSets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +105,7 @@ class Actor(Generic[Cluster]):
         desired = scope.desired
         match action:
             case CreateClientService():
-                body = self.dialect.client_service(desired)
-                scope.create(resources.SERVICES, body, "ServiceCreated")
+                create_services(scope, self.caches.services.store.get, *self.dialect.services(desired))
             case RestoreLabels():
                 labels = self.dialect.member_labels(desired, action.pod.member)
                 scope.objects.label(resources.PODS, action.pod, labels)

@@ -32,6 +32,7 @@ from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers, Rea
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
 from etcd_operator.controllers.etcd_cluster.tls.certificates import Certificates
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits, UpgradeWatch
+from etcd_operator.controllers.shared.backup_reports import BackupReports
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.decide.clusters import cluster_of_member
 from etcd_operator.controllers.shared.groups import Group, Wiring
@@ -60,6 +61,7 @@ class Parts(Generic[Cluster]):
     answered: Callable[[Key], None]  # called with the key of a cluster once its etcd was queried
     readings: Readings
     members: NewMembers
+    backup_reports: BackupReports
     owns_pod: OwnsPod
     conflicting_cluster: ConflictingCluster
     all_clusters: tuple[Informer[Any], ...]  # of both groups
@@ -104,6 +106,7 @@ class Parts(Generic[Cluster]):
             unreadables=Unreadables(objects=self.caches.clusters, recorder=wiring.recorder),
             on_metrics=partial(wiring.on_metrics, self.caches.resource.group),
             peer_status=self.peer_status,
+            backup_reports=self.backup_reports,
         )
 
     def _observer(self, wiring: Wiring, prober: Prober, certificates: Certificates) -> Observer[Cluster]:

@@ -36,7 +36,8 @@ class PeerStatusWriter:
 
         A failure does not keep the others from being written; the first is raised at the end. The change to
         an existing-only start changes the peer's generation, so the first status waits for it: one write,
-        not two. Before the cluster has begun, a peer is none of its: `disown` writes the status.
+        not two. While the status of the cluster records nothing, no peer is the cluster's: `disown` writes
+        the status of the peer.
         """
         if not state.persisted.has_begun:
             return

@@ -35,7 +35,9 @@ from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.observe.readiness import ReadinessWriter
 from etcd_operator.controllers.etcd_cluster.peer_status import PeerStatusWriter
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWatch, events_of
+from etcd_operator.controllers.shared.backup_reports import BackupReports
 from etcd_operator.controllers.shared.caches import Caches, Cluster
+from etcd_operator.controllers.shared.decide.backup_health import BackupHealth, change
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 from etcd_operator.controllers.shared.failures import (
     Failures,
@@ -49,7 +51,7 @@ from etcd_operator.controllers.shared.passes import WARNINGS, ReportEvent, is_go
 from etcd_operator.controllers.shared.unreadable import UNREADABLE, Unreadables
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Invalid, NamespaceTerminating, NotLeading, TerminalError
+from etcd_operator.errors import Conflict, Invalid, NamespaceTerminating, NotLeading, TerminalError
 from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
 from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
@@ -99,6 +101,7 @@ class ClusterReconciler(Generic[Cluster]):
     failures: Failures
     unreadables: Unreadables
     on_metrics: Callable[[Key, ClusterMetrics | None], None]
+    backup_reports: BackupReports
     peer_status: PeerStatusWriter | None = None
 
     def reconcile(self, key: Key) -> Result:
@@ -114,23 +117,31 @@ class ClusterReconciler(Generic[Cluster]):
             self.upgrades.forget(key)
             self.on_metrics(key, None)
             return Result()
-        state = self.observer.observe(key, cluster)
+        report = self.backup_reports.of(cluster)
+        reported = self.backup_reports.merged(cluster, timestamp(self.clock.now()))
+        state = self.observer.observe(key, reported)
         if state is None:
             return Result(is_done=False)
         self.upgrades.observed(key, state)
-        return _Pass(self, key, cluster, state).run()
+        return _Pass(self, key, cluster, state, report).run()
 
 
 class _Pass(Generic[Cluster]):
     """The acting half of a pass: what was decided, and what has been written so far."""
 
     def __init__(
-        self, reconciler: ClusterReconciler[Cluster], key: Key, cluster: Cluster, state: ClusterState
+        self,
+        reconciler: ClusterReconciler[Cluster],
+        key: Key,
+        cluster: Cluster,
+        state: ClusterState,
+        report: BackupHealth | None,
     ) -> None:
         self._of = reconciler
         self._key = key
         self._cluster = cluster
         self._state = state
+        self._report_of_backups = report
         self._plan = plan(state)
 
     def run(self) -> Result:
@@ -200,6 +211,10 @@ class _Pass(Generic[Cluster]):
                 self._report(MILESTONES[self._plan.reason], self._plan.message)
 
     def _remember(self, action: Remember) -> None:
+        """Raises Conflict if a backup was reported since: a recovery may have to restore that."""
+        report = self._of.backup_reports.of(self._cluster)
+        if report is not None and report != self._report_of_backups:
+            raise Conflict(f"EtcdCluster {self._key.name}: its backups were reported anew")
         earlier, before = self._state, self._state.persisted.upgrade
         self._state = replace(self._state, desired=replace(self._state.desired, persisted=action.persisted))
         try:
@@ -227,22 +242,28 @@ class _Pass(Generic[Cluster]):
     def _write_status(self) -> None:
         """Replace the status if it differs from the one last seen; a concurrent edit is a Conflict.
 
+        No other controller writes it: what they report is in `backup_reports`.
         What cannot be read is not replaced: its last known value is outdated, and the field may be in there.
         """
         if self._of.caches.clusters.store.unreadable_at(self._key) is not None:
             return
         now = timestamp(self._of.clock.now())
-        status = self._of.dialect.status(self._cluster, self._state, self._plan, now=now)
+        reported = self._of.backup_reports.merged(self._cluster, now)
+        status = self._of.dialect.status(reported, self._state, self._plan, now=now)
         before: RawObject = msgspec.to_builtins(self._cluster.status)
         if status == before:
             return
-        if self._begins_to_hold(before):
-            if self._is_going():
-                return
+        begins_to_hold = self._begins_to_hold(before)
+        of_backups = change(self._cluster.status.conditions, reported.status.conditions)
+        if (begins_to_hold or of_backups is not None) and self._is_going():
+            return
+        if begins_to_hold:
             self._of.report(self._cluster, self._plan.reason, self._plan.message, True)  # noqa: FBT003
         self._report_quorum()
         objects, resource = self._of.writes.of(self._key), self._of.caches.resource
         written = objects.write_status(resource, self._cluster.metadata, status, type(self._cluster))
+        if of_backups is not None and written is not None:
+            self._report(*of_backups)
         self._cluster = written or self._cluster  # deleted meanwhile: the watch will report it
 
     def _begins_to_hold(self, before: RawObject) -> bool:

@@ -168,6 +168,7 @@ class RestoreReconciler:
                 etcd_image=image_of(self.wiring.defaults.repository, observed.restore.status.version),
                 url=observed.state.source.url,
                 sha256=snapshot.sha256,
+                size=snapshot.size,
                 bump=observed.restore.status.revision_bump,
                 claim_uid=states[member.name].claim_uid,
             )

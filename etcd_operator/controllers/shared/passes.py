@@ -4,11 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic
 
-import msgspec
-
-from etcd_operator.api.meta import Condition, ObjectMeta
+from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.controllers.shared.caches import Caches, Cluster, Object
-from etcd_operator.controllers.shared.decide.backup_health import change, merged
+from etcd_operator.controllers.shared.decide.backup_health import UNHEALTHY
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 from etcd_operator.controllers.shared.failures import Failures, is_waited_for, reason_of
 from etcd_operator.controllers.shared.objects import Objects
@@ -24,7 +22,15 @@ from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
 
 WARNINGS = frozenset(
-    {"ClaimsLost", "CleanupGivenUp", "LabelsRestored", "QuorumLost", "RecoveryStarted", "Recovered"}
+    {
+        "ClaimsLost",
+        "CleanupGivenUp",
+        "LabelsRestored",
+        "QuorumLost",
+        "RecoveryStarted",
+        "Recovered",
+        UNHEALTHY,
+    }
 )
 """Reasons of Events of type Warning, although they report something done."""
 
@@ -70,32 +76,6 @@ class Passes(Generic[Object]):
     def event(self, about: Object, kind: EventType, reason: str, message: str) -> None:
         """An Event on an object."""
         self.recorder.record(Reference.to(self.objects.resource, about.metadata), kind, reason, message)
-
-
-def write_health(
-    passes: Passes[Cluster],
-    cluster: Cluster,
-    wanted: Condition | None,
-    now: str,
-    objects: Objects,
-    **fields: object,
-) -> None:
-    """Write the condition BackupHealthy, and other `fields` of the status, if that is new.
-
-    An Event reports when backups begin to fail, and when they work again. Raises Conflict on an outdated
-    cache.
-    """
-    before, resource = cluster.status, passes.objects.resource
-    status = msgspec.structs.replace(before, conditions=merged(before.conditions, wanted, now), **fields)
-    if status == before:
-        return
-    event = change(before.conditions, wanted)
-    if event is not None and is_going(resource, cluster.metadata, objects):
-        return
-    if not objects.write_status(resource, cluster.metadata, status, Written):
-        return
-    if wanted is not None and event is not None:
-        passes.event(cluster, *event, wanted.message)
 
 
 def is_going(resource: Resource, metadata: ObjectMeta, objects: Objects) -> bool:

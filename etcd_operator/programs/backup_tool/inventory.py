@@ -13,7 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from etcd_operator.archive.authenticity import is_authentic
 from etcd_operator.archive.catalog import Entry, State, entries
+from etcd_operator.archive.keys import EncryptionKey
 from etcd_operator.archive.manifest import Manifest
 from etcd_operator.archive.retention import AHEAD, Stamp, former, newer, newest_first
 from etcd_operator.formats import timestamp
@@ -49,6 +51,7 @@ class ToolBackup:
     name: Name
     manifest: Manifest
     modified: datetime  # when it came there, by the clock of the store
+    is_authentic: bool = True  # whether it is known who stored it, see `load`
 
     def report(self, *, age: float = 0.0, took: float = 0.0) -> BackupReport:
         """What the tool reports of it."""
@@ -61,6 +64,7 @@ class ToolBackup:
             cluster_id=manifest.cluster_id,
             size=manifest.size,
             sha256=manifest.stored_sha256,
+            is_authentic=self.is_authentic,
             corrupt_alarm=manifest.corrupt_alarm,
             age=age,
             took=round(took, 1),
@@ -71,7 +75,7 @@ class ToolBackup:
 class Inventory:
     """All that is in the folder under names of backups; what another resource has stored is in `others`."""
 
-    backups: tuple[ToolBackup, ...] = ()  # the complete ones, the newest first
+    backups: tuple[ToolBackup, ...] = ()  # the complete ones, the newest first; what is not authentic is last
     incomplete: tuple[str, ...] = ()  # paths of objects without a manifest
     bare: tuple[str, ...] = ()  # paths of objects that are gone, but for their manifests
     others: tuple[ToolBackup, ...] = ()  # complete backups that another resource has stored
@@ -80,6 +84,17 @@ class Inventory:
     def newest(self) -> ToolBackup | None:
         """The backup to restore; None if there is none."""
         return next(iter(self.backups), None)
+
+    @property
+    def unknown(self) -> ToolBackup | None:
+        """What would be the newest if it were authentic; None if there is no such backup."""
+        newest = self.newest
+        for each in self.backups:
+            if newest is None or each.is_authentic or each.manifest.cluster_id != newest.manifest.cluster_id:
+                continue
+            if each is newest or each.name.revision > newest.name.revision:
+                return each
+        return None
 
     @property
     def total_size(self) -> int:
@@ -97,8 +112,9 @@ class Inventory:
         return max(later, key=lambda each: each.modified).manifest.owner if later else None
 
     def newest_of(self, cluster_id: str) -> ToolBackup | None:
-        """The newest backup of one etcd cluster (16 hexadecimal digits)."""
-        return next((each for each in self.backups if each.manifest.cluster_id == cluster_id), None)
+        """The newest authentic backup of one etcd cluster (16 hexadecimal digits)."""
+        own = (each for each in self.backups if each.manifest.cluster_id == cluster_id)
+        return next((each for each in own if each.is_authentic), None)
 
     def surplus(self, keep: int, *, running: str = "") -> tuple[ToolBackup, ...]:
         """Those after the newest `keep`, the oldest first; which of them count: see `archive.retention`.
@@ -108,8 +124,9 @@ class Inventory:
         """
         if self.newest is None or self.newest.manifest.corrupt_alarm:
             return ()
-        spared = (*self._of_successors(running), *former(self.backups))
-        counted = zip(self.backups, newer(self.backups), strict=True)
+        known = [each for each in self.backups if each.is_authentic]  # the rest is left to a person
+        spared = (*self._of_successors(running), *former(known))
+        counted = zip(known, newer(known), strict=True)
         old = [each for each, number in counted if number >= keep and each not in spared]
         return tuple(reversed(old))
 
@@ -119,13 +136,14 @@ class Inventory:
         A successor begins with higher revisions, and after this cluster has stored something. Of a deleted
         cluster of the same name all backups are older than each one of this cluster.
         """
-        own = [each for each in self.backups if each.manifest.cluster_id == running]
+        known = [each for each in self.backups if each.is_authentic]
+        own = [each for each in known if each.manifest.cluster_id == running]
         if not own:
             return ()
         highest, begin = own[0].name.revision, min(each.manifest.time for each in own)
         later = [
             each
-            for each in self.backups
+            for each in known
             if each.manifest.cluster_id != running
             and each.name.revision > highest
             and each.manifest.time > begin
@@ -138,20 +156,27 @@ NOTHING = Inventory()
 
 
 def load(
-    store: Store, folder: str, *, now: datetime, running: str = "", owner: str | None = None
+    store: Store,
+    folder: str,
+    *,
+    now: datetime,
+    running: str = "",
+    owner: str | None = None,
+    key: EncryptionKey | None = None,
 ) -> Inventory:
     """What is in `folder`; nothing below it, and nothing beside it. Raises the store's errors.
 
     Also for a single manifest that may not be read: without it nobody knows which backup is the newest.
 
     now: later times are mistakes. running: the ID of the etcd cluster that runs now, empty if that is not
-    known. owner: the resource whose backups count; None for any.
+    known. owner: the resource whose backups count; None for any. key: what authenticates its manifests; None
+    where whoever can write there is trusted.
     """
     found = [entry for entry in entries(store, folder) if _name(entry, folder) is not None]
     for entry in found:
         if entry.state is State.UNREADABLE:
             raise AccessDenied(entry.problem)
-    backups = [backup for entry in found if (backup := _backup(entry, folder)) is not None]
+    backups = [backup for entry in found if (backup := _backup(entry, folder, key)) is not None]
     own = [backup for backup in backups if _counts(backup.manifest, owner)]
     return Inventory(
         backups=_ordered(own, latest=now + AHEAD, running=running),
@@ -176,7 +201,7 @@ def find(store: Store, folder: str, name: str, *, owner: str | None = None) -> T
     for entry in entries(store, folder, lambda each: each == path):
         if entry.state is State.UNREADABLE:
             raise AccessDenied(entry.problem)
-        found = _backup(entry, folder)
+        found = _backup(entry, folder, None)
         return found if found is not None and _counts(found.manifest, owner) else None
     return None
 
@@ -187,7 +212,10 @@ def _counts(manifest: Manifest, owner: str | None) -> bool:
 
 
 def _ordered(backups: Iterable[ToolBackup], *, latest: datetime, running: str) -> tuple[ToolBackup, ...]:
-    """The newest first.
+    """The newest first, those that are authentic before all others.
+
+    Whoever wants another one to be restored gives it a higher revision. One that was stored with an earlier
+    key has a lower one than those with the present key.
 
     Where the clock of a tool was ahead, its only backup would remain the newest until that time has come: a
     time after `latest` is replaced by that at which the store received it.
@@ -199,15 +227,22 @@ def _ordered(backups: Iterable[ToolBackup], *, latest: datetime, running: str) -
             time = min(time, backup.modified)
         return Stamp(backup.manifest.cluster_id, backup.name.revision, time)
 
-    return tuple(backup for _, backup in newest_first(backups, stamp, running=running, latest=latest))
+    placed = newest_first(backups, stamp, running=running, latest=latest)
+    return tuple(sorted((backup for _, backup in placed), key=lambda backup: not backup.is_authentic))
 
 
 def _name(entry: Entry, folder: str) -> Name | None:
     return parse_name(entry.name.removeprefix(f"{folder}/"))
 
 
-def _backup(entry: Entry, folder: str) -> ToolBackup | None:
+def _backup(entry: Entry, folder: str, key: EncryptionKey | None) -> ToolBackup | None:
     name = _name(entry, folder)
     if name is None or entry.manifest is None or entry.stored is None or entry.state is not State.COMPLETE:
         return None
-    return ToolBackup(path=entry.name, name=name, manifest=entry.manifest, modified=entry.stored.modified)
+    return ToolBackup(
+        path=entry.name,
+        name=name,
+        manifest=entry.manifest,
+        modified=entry.stored.modified,
+        is_authentic=key is None or is_authentic(entry.name, entry.manifest, key),
+    )

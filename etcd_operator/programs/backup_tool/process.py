@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import structlog
 
+from etcd_operator.archive.keys import EncryptionKey
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.pods.http_server import ListeningServer
@@ -50,6 +51,14 @@ def place(to: str, folder: str) -> tuple[Callable[[], Store], str]:
     return lambda: open_store(to, stall=STALL_SECONDS)[0], f"{prefix}/{folder}" if prefix else folder
 
 
+def _manifest_key(token: Path) -> EncryptionKey:
+    """Who has the token can read all backups, so no other secret is needed. It may be replaced."""
+    try:
+        return EncryptionKey.of_text(token.read_text(encoding="utf-8").strip())
+    except (OSError, UnicodeDecodeError) as error:
+        raise OperatorError(f"the token cannot be read: {error}") from error
+
+
 Listening = TypeVar("Listening", bound=ListeningServer)
 
 
@@ -71,6 +80,7 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
         folder=folder,
         owner=config.owner,
         is_exclusive=config.is_exclusive,
+        manifest_key=lambda: _manifest_key(config.token_file),
         endpoint=config.endpoint,
         keep=config.max_backups,
         scratch=config.scratch,

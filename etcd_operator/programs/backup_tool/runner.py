@@ -4,6 +4,8 @@ Promises:
 - nothing is stored if etcd's revision has not grown since the newest backup of this etcd cluster;
 - a backup with a revision that its etcd cluster has not reached is reported: what is stored then would count
   as older, and a recovery would restore that one;
+- every manifest is authenticated with a key that nobody has who can only write to the store: what anybody
+  else has stored displaces no backup, and no turn succeeds because of it;
 - a backup is removed only right after another one was stored, only in the folder of this cluster, only what a
   manifest names, and in a bucket only what this very resource has stored by its manifest; the object goes
   first, so that a manifest is left to name what remains to be done;
@@ -26,6 +28,7 @@ import structlog
 from etcd_operator.archive import source
 from etcd_operator.archive.create import Options, create
 from etcd_operator.archive.errors import NotReachable
+from etcd_operator.archive.keys import EncryptionKey
 from etcd_operator.archive.manifest import manifest_name
 from etcd_operator.archive.prune import remove, remove_bare
 from etcd_operator.clock import Clock
@@ -53,6 +56,10 @@ class RevisionBehind(OperatorError):
     """A backup of the etcd cluster that runs has a revision which that cluster has not reached."""
 
 
+class UnknownBackup(OperatorError):
+    """Something that this tool has not stored has the name of the backup that would be stored now."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """What a turn has done. is_new: whether a backup was stored; took: seconds, if so."""
@@ -70,6 +77,7 @@ class Runner:
     folder: str  # of this cluster in the store
     owner: str  # the UID of the EtcdCluster
     is_exclusive: bool  # nobody else can write there: all that is there counts, whoever stored it
+    manifest_key: Callable[[], EncryptionKey]  # of this cluster's tool; may raise
     endpoint: str  # where etcd is found (`host:port`)
     keep: int  # how many backups
     scratch: Path  # a folder for one snapshot
@@ -103,6 +111,8 @@ class Runner:
                 raise RevisionBehind(_behind(newest, chosen.status.revision))
             if newest is not None and newest.name.revision == chosen.status.revision:
                 return Turn(inventory=before, is_new=False)
+            # Where nothing is written, this is the next name: found to be taken before the snapshot is read.
+            self._is_stored(Name(chosen.status.version, chosen.status.revision), running, before)
             is_new = self._store(store, channels, chosen, before)
             after = self._listed(store, running)
             if is_new:
@@ -126,7 +136,12 @@ class Runner:
 
     def _listed(self, store: Store, running: str = "") -> Inventory:
         return inventory.load(
-            store, self.folder, now=self.clock.now(), running=running, owner=self.counted_owner
+            store,
+            self.folder,
+            now=self.clock.now(),
+            running=running,
+            owner=self.counted_owner,
+            key=None if self.is_exclusive else self.manifest_key(),
         )
 
     @property
@@ -151,18 +166,27 @@ class Runner:
         snapshot = self._stoppable(source.read(channels, chosen, stall=STALL_SECONDS))
         with spooled(snapshot, self.scratch) as spool:
             name = Name(status.version, spool.summary.etcd_revision)
-            path = f"{self.folder}/{name}"
-            taken = next((each for each in before.backups if each.path == path), None)
-            if taken is not None and taken.manifest.cluster_id == status.cluster_id:
+            if self._is_stored(name, status.cluster_id, before):
                 return False
-            if taken is not None or any(each.path == path for each in before.others):
-                raise NameTaken(
-                    f"{name} is a backup of another etcd cluster of this name: the next write to this "
-                    "cluster gives its backup another name"
-                )
             chunks = self._stoppable(spool.chunks())
-            create(store, path, chunks, chosen, time=now, options=Options(owner=self.owner))
+            options = Options(owner=self.owner, manifest_key=self.manifest_key())
+            create(store, f"{self.folder}/{name}", chunks, chosen, time=now, options=options)
         log.info("backup_stored", name=str(name), source=chosen.endpoint, size=spool.summary.size)
+        return True
+
+    def _is_stored(self, name: Name, cluster_id: str, before: Inventory) -> bool:
+        """Whether there is a backup of that name. Raises `NameTaken` if it is none of this cluster's."""
+        path = f"{self.folder}/{name}"
+        taken = next((each for each in (*before.backups, *before.others) if each.path == path), None)
+        if taken is None:
+            return False
+        if taken in before.others or taken.manifest.cluster_id != cluster_id:
+            raise NameTaken(
+                f"{name} is a backup of another etcd cluster of this name: the next write to this "
+                "cluster gives its backup another name"
+            )
+        if not taken.is_authentic:
+            raise UnknownBackup(_unknown(taken))
         return True
 
     def _stoppable(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -206,6 +230,14 @@ def _behind(newest: ToolBackup, revision: int) -> str:
         f"etcd has only {revision}: somebody has put that backup there, or has restored older data by hand "
         "without a new cluster ID. Nothing is backed up until all such backups are moved away with their "
         "manifests"
+    )
+
+
+def _unknown(taken: ToolBackup) -> str:
+    return (
+        f"the name of the next backup is taken by {taken.name}, which this backup tool has not stored, or "
+        "before the token in its Secret was replaced: if you do not know it, move it away with its manifest; "
+        "the next write to this cluster is backed up in any case"
     )
 
 

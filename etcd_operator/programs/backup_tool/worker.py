@@ -90,13 +90,14 @@ class Worker:
         """What is stored, and how the last turn went; asks neither etcd nor the store."""
         with self._changed:
             found = self._inventory or Inventory()
-            newest = found.newest
+            newest, unknown = found.newest, found.unknown
             since = None if self._success is None else max(0.0, self._clock.monotonic() - self._success)
             return ToolReport(
                 newest=newest.report(took=self._took.get(newest.path, 0.0)) if newest is not None else None,
                 count=len(found.backups),
                 total_size=found.total_size,
                 foreign_owner=found.foreign_owner,
+                unknown=unknown.report() if unknown is not None else None,
                 since_success=since,
                 failure=self._failure,
                 failures=self._failures,

@@ -12,7 +12,7 @@ from unit.api.contract.case import (
 )
 
 OPERATOR_CREATES_PEERS = "the operator creates EtcdPeers: create an EtcdCluster instead"
-NO_HOST = "each with its own host, like my-cluster-0.my-cluster.my-namespace.svc"
+NO_HOST = "each with its own host, like my-cluster-0.my-cluster-peer.my-namespace.svc"
 ONLY_OPERATOR = (
     f"denied request: {OPERATOR_CREATES_PEERS} "
     "(writing them requires the permission to update etcdpeers/operate)"
@@ -100,7 +100,7 @@ PEER_CASES = (
             base=PEER,
             changes={f"{BOOTSTRAP}/survivor": host},
             sees="spec.bootstrap.survivor: Invalid value: must be the host of a member of this cluster, like "
-            f"my-cluster-0.my-cluster.my-namespace.svc; {OPERATOR_CREATES_PEERS}",
+            f"my-cluster-0.my-cluster-peer.my-namespace.svc; {OPERATOR_CREATES_PEERS}",
         )
         for host in ("10.0.0.1", "other-0.other.default.svc", "no-cluster-0.no-cluster.default.svc:2379,x")
     ),

@@ -79,6 +79,7 @@ def test_the_status_has_what_the_tool_reports(made: Bench) -> None:
         "size": 20512,
         "etcdVersion": "3.6.16",
         "clusterID": "c0de",
+        "sha256": "ab" * 32,
         "took": 0.4,
         "count": 1,
         "totalSize": 20512,

@@ -117,3 +117,18 @@ def test_a_policy_that_takes_our_marks_off_claims_is_named() -> None:
         made.api.objects.mutate = lambda _kind, _obj: None
         made.settle()
         assert_finished(made, IMPROBABLE, 1)
+
+
+def test_a_policy_that_narrows_the_service_for_peers_is_named() -> None:
+    def narrowing(kind: Kind, obj: Json) -> None:
+        if kind == SERVICES and obj["metadata"]["name"] == "c-peer":
+            obj["spec"]["selector"]["example.com/zone"] = "a"
+
+    with bootstrapped(*persistent(size=1)) as made:
+        made.api.objects.mutate = narrowing
+        made.edit(SERVICES, "c-peer", {"spec": {"selector": {"example.com/owner": "us"}}})
+        made.run_until(lambda: made.reason(IMPROBABLE) == "Overridden")
+        assert "Service c-peer" in made.condition(IMPROBABLE, "Degraded")["message"]
+        made.api.objects.mutate = lambda _kind, _obj: None
+        made.settle()
+        assert_finished(made, IMPROBABLE, 1)

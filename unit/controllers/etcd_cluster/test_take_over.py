@@ -11,7 +11,7 @@ from unit.passes.bodies import COREOS, IMPROBABLE, PEERS, ephemeral, persistent
 from unit.passes.disturbance import run_or_die
 from unit.passes.expected import assert_finished
 from unit.passes.manual_recoveries import ask, is_reason, lose
-from unit.passes.predecessors import annotate, hand_over, of_improbable, pod_of_coreos
+from unit.passes.predecessors import annotate, hand_over, of_improbable, orphan, pod_of_coreos
 
 
 def test_a_cluster_that_was_not_handed_over_is_left_as_it_is() -> None:
@@ -48,7 +48,7 @@ def test_members_that_are_handed_over_become_ours_while_they_run() -> None:
         made.start()
         made.run_until(lambda: made.reason(IMPROBABLE) == "OtherOperator")
         pods = made.names(PODS)
-        hand_over(made, made.get(IMPROBABLE)["metadata"]["uid"])
+        hand_over(made)
         made.run_until(lambda: made.names(PEERS) == ["c-0", "c-1", "c-2"])
         made.edit(IMPROBABLE, "c", {"spec": {"replicas": 1}})
         made.wait(30.0)
@@ -60,13 +60,25 @@ def test_members_that_are_handed_over_become_ours_while_they_run() -> None:
         made.settle()
         assert made.etcd.etcd.keys[b"key"][0] == b"value"
         assert not set(made.names(PODS)) & set(pods)
-        assert_finished(made, IMPROBABLE, 3)
+        assert_finished(made, IMPROBABLE, 3, former=True)
+
+
+def test_members_that_are_handed_over_by_another_token_are_left_alone() -> None:
+    """Peers would look for them under other names than etcd has on record."""
+    with of_improbable() as made:
+        made.start()
+        orphan(made)
+        annotate(made, made.get(IMPROBABLE)["metadata"]["uid"])
+        made.wait(30.0)
+        assert made.names(PEERS) == []
+        assert made.reason(IMPROBABLE) == "OtherOperator"
+        assert "etcd.improbable.io/cluster-token=c" in made.condition(IMPROBABLE, "Degraded")["message"]
 
 
 def test_a_cluster_that_was_taken_over_resumes_and_shrinks_as_any_other() -> None:
     with of_improbable() as made:
         made.start()
-        hand_over(made, made.get(IMPROBABLE)["metadata"]["uid"])
+        hand_over(made)
         made.run_until(lambda: len(made.names(PEERS)) == 3)
         restart_members(made)
         made.settle()
@@ -85,7 +97,7 @@ def test_a_cluster_that_was_taken_over_resumes_and_shrinks_as_any_other() -> Non
 @pytest.mark.parametrize("dies_at", range(1, 12))
 def test_an_operator_that_dies_during_a_take_over_continues_it(dies_at: int) -> None:
     with of_improbable() as made:
-        hand_over(made, made.get(IMPROBABLE)["metadata"]["uid"])
+        hand_over(made)
         made.start(dies_at=dies_at)
         if not run_or_die(made, lambda: made.run_until(lambda: len(made.names(PEERS)) == 3)):
             made.start()
@@ -95,7 +107,7 @@ def test_an_operator_that_dies_during_a_take_over_continues_it(dies_at: int) -> 
         restart_members(made)
         made.settle()
         assert made.etcd.etcd.keys[b"key"][0] == b"value"
-        assert_finished(made, IMPROBABLE, 3)
+        assert_finished(made, IMPROBABLE, 3, former=True)
 
 
 @pytest.mark.parametrize("spec", [{}, {"version": None}])
@@ -104,7 +116,7 @@ def test_nothing_is_taken_over_while_its_etcdpeers_are_there(spec: dict[str, Non
     with of_improbable() as made:
         for name in made.names(PEERS):
             made.edit(PEERS, name, {"spec": spec})
-        annotate(made, "token")
+        annotate(made)
         made.start()
         made.run_until(lambda: made.reason(IMPROBABLE) == "OtherOperator")
         before = [made.get(PEERS, name) for name in made.names(PEERS)]
@@ -146,7 +158,7 @@ def test_no_ephemeral_cluster_begins_beside_pods_of_the_same_name(spec: dict[str
 def test_a_former_pod_of_a_member_that_was_removed_is_named_without_asking_etcd_for_ever() -> None:
     with of_improbable() as made:
         made.start()
-        hand_over(made, "token")
+        hand_over(made)
         made.run_until(lambda: len(made.names(PEERS)) == 3)
         restart_members(made, "c-0", "c-1")
         made.etcd.etcd.freeze("c-2")
@@ -158,14 +170,14 @@ def test_a_former_pod_of_a_member_that_was_removed_is_named_without_asking_etcd_
         made.rest()
         made.delete(REPLICA_SETS, "c-2", propagation="Foreground")
         made.settle()
-        assert_finished(made, IMPROBABLE, 2)
+        assert_finished(made, IMPROBABLE, 2, former=True)
 
 
 def test_the_service_of_another_operator_leads_no_client_to_a_seed() -> None:
     """It selects by the name of the cluster only, which the seed of a recovery has, too."""
     with of_improbable() as made:
         made.start()
-        hand_over(made, "token")
+        hand_over(made)
         made.run_until(lambda: len(made.names(PEERS)) == 3)
         restart_members(made)
         made.settle()
@@ -189,7 +201,7 @@ def test_a_claim_that_is_left_over_is_neither_used_nor_deleted_while_the_members
         labels = {name: value.replace("c-2", "c-3") for name, value in found["metadata"]["labels"].items()}
         spec = {name: value for name, value in found["spec"].items() if name != "volumeName"}
         made.create(CLAIMS, {"metadata": {"name": "c-3", "labels": labels}, "spec": spec})
-        hand_over(made, made.get(IMPROBABLE)["metadata"]["uid"])
+        hand_over(made)
         made.start()
         made.run_until(lambda: len(made.names(PEERS)) == 3)
         etcd = made.etcd.etcd

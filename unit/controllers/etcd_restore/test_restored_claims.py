@@ -23,7 +23,7 @@ def fill(made: Restoring) -> None:
     """What the Jobs have restored: three members of one etcd cluster, on the annotated claims."""
     bench = made.made
     etcd = bench.etcds._new_cluster()
-    etcd.bootstrap({name: f"http://{name}.c.default.svc:2380" for name in NAMES})
+    etcd.bootstrap({name: f"http://{name}.c-peer.default.svc:2380" for name in NAMES})
     etcd.cluster_id = int(made.annotations("c-0")[CLUSTER_ID], 16)
     for member, name in zip(etcd.members, NAMES, strict=True):
         member.id, member.name = int(made.annotations(name)[f"{PREFIX}/member-id"], 16), name

@@ -24,6 +24,8 @@ FILE = {"secretKeyRef": {"name": "credentials", "key": "file"}}
 ENDPOINTS = ("db-0.db.team.svc:2379", "db-1.db.team.svc:2379")
 _DESTINATION = ("credentials", "persistentVolumeClaim")
 
+SIZE = 1_000_000_000
+"""Bytes of the snapshot that is verified or restored."""
 
 IMAGE = "localhost/etcd-operator:0.1.0"
 
@@ -48,7 +50,7 @@ def verification_job_of(url: str, *, etcd_image: str = "", **fields: Any) -> Raw
     """The Job that verifies an EtcdBackup; with a test restore if there is an image of etcd."""
     spec = spec_of(url, **fields)
     return backup_job.verification_job(
-        METADATA, spec, image=IMAGE, url=rendered_url(url, METADATA), etcd_image=etcd_image
+        METADATA, spec, image=IMAGE, url=rendered_url(url, METADATA), etcd_image=etcd_image, size=SIZE
     )
 
 
@@ -68,12 +70,12 @@ def backup_of_schedule(**template: Any) -> RawObject:
     return scheduled_backup(SCHEDULE, template, datetime(2026, 11, 22, 3, 30, tzinfo=UTC))
 
 
-def seed_job_of(cluster: DesiredCluster, *, is_root_owned: bool) -> RawObject:
+def seed_job_of(cluster: DesiredCluster, *, is_root_owned: bool, size: int = SIZE) -> RawObject:
     """The Job that restores an encrypted backup on S3 to the claim of a seed of this cluster."""
     url = "s3://my-bucket/one.db?region=eu-west-1"
     key = {"secretKeyRef": {"name": "credentials", "key": "file"}}
     access = spec_of(url, credentials={"aws": key}, encryption={"secretName": "keys"})
-    backup = StoredBackup(cluster=cluster.name, name="one", sha256="ab" * 32, url=url, spec={})
+    backup = StoredBackup(cluster=cluster.name, name="one", sha256="ab" * 32, url=url, size=size, spec={})
     recovery = Recovery(
         generation=2,
         source=backup,

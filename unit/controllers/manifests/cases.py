@@ -1,5 +1,6 @@
 """Clusters to render: with the minimum and with all fields that a user may set."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -7,7 +8,7 @@ import msgspec
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.persisted import TlsRecord
+from etcd_operator.api.persisted import Bootstrap, TlsRecord
 from etcd_operator.api.recoveries import OfflineSurvivor, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Bootstrapping,
@@ -16,7 +17,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Seeding,
     Start,
 )
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.etcd_cluster.manifests import persistent
@@ -58,6 +59,9 @@ CLAIM: dict[str, Any] = {
 PLAIN_PERSISTENT = ImprobableDialect(DEFAULTS).desired(improbable_cluster())
 FULL_PERSISTENT = ImprobableDialect(DEFAULTS).desired(
     improbable_cluster({"replicas": 5, "version": "3.5.35", "podTemplate": TEMPLATE, "storage": CLAIM})
+)
+TAKEN_OVER = replace(
+    PLAIN_PERSISTENT, persisted=PersistedState(bootstrap=Bootstrap(members=(), token=PLAIN_PERSISTENT.name))
 )
 
 TLS: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}, "minVersion": "TLS1.3"}}

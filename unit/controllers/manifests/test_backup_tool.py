@@ -31,7 +31,7 @@ def test_nothing_takes_it_for_a_member(policy: Any) -> None:
     apart = ephemeral.members_selector("db")
     assert selects(apart, member)
     assert not selects(apart, labels)
-    clients = ephemeral.client_service(PLAIN_EPHEMERAL)["spec"]["selector"]
+    clients = ephemeral.services(PLAIN_EPHEMERAL)[-1]["spec"]["selector"]
     assert not clients.items() <= labels.items()
     assert backup_tool.tool_service(PLAIN_EPHEMERAL)["spec"]["selector"] == labels
 

@@ -14,7 +14,13 @@ from etcd_operator.controllers.backup_tool.manifests import backup_tool
 from etcd_operator.controllers.etcd_cluster.decide.actions import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.desired import RestoreFrom
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import no_image
-from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent, seed, survivor_reader
+from etcd_operator.controllers.etcd_cluster.manifests import (
+    ephemeral,
+    persistent,
+    persistent_services,
+    seed,
+    survivor_reader,
+)
 from etcd_operator.controllers.etcd_cluster.manifests.options import ALL_ADDRESSES
 from etcd_operator.controllers.shared.manifests.security import RESTRICTED
 from etcd_operator.controllers.shared.storage_class import storage_class
@@ -114,7 +120,7 @@ MANIFESTS = {
     "backup-tool-replica-set": backup_tool.replica_set(tool_of(ON_VOLUME)),
     "backup-tool-replica-set-s3": backup_tool.replica_set(tool_of(IN_S3, FULL_EPHEMERAL)),
     "storage-class": storage_class("kubernetes.io/gce-pd"),
-    "ephemeral-client-service": ephemeral.client_service(PLAIN_EPHEMERAL),
+    "ephemeral-client-service": ephemeral.services(PLAIN_EPHEMERAL)[-1],
     "ephemeral-member-service": ephemeral.member_service(PLAIN_EPHEMERAL, "db-0001"),
     "ephemeral-budget": ephemeral.budget(PLAIN_EPHEMERAL, 2),
     "ephemeral-pod": ephemeral.pod(PLAIN_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
@@ -129,7 +135,8 @@ MANIFESTS = {
     "persistent-replica-set-seed-tls": persistent.replica_set(
         peer_of(SECURED_PERSISTENT, "db-3", PERSISTENT_SEEDING), IMAGE, is_restored=True
     ),
-    "persistent-client-service": persistent.client_service(PLAIN_PERSISTENT),
+    "persistent-peer-service": persistent_services.services(PLAIN_PERSISTENT)[0],
+    "persistent-client-service": persistent_services.services(PLAIN_PERSISTENT)[-1],
     "persistent-budget": persistent.budget(PLAIN_PERSISTENT, 2),
     "persistent-peer": persistent.peer(PLAIN_PERSISTENT, "db-1", BOOTSTRAPPING),
     "persistent-peer-full": persistent.peer(FULL_PERSISTENT, "db-1", BOOTSTRAPPING),

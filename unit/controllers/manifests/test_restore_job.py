@@ -40,6 +40,7 @@ def job_of(parsed: RestoreSpec, ordinal: int = 0) -> RawObject:
         etcd_image="etcd:v3.6.16",
         url="s3://my-bucket/one.db",
         sha256="ab" * 32,
+        size=1_000_000_000,
         bump=1_000_000_000,
         claim_uid="uid-of-the-claim",
     )
@@ -84,7 +85,7 @@ def test_the_command_understands_its_arguments() -> None:
     assert (options.command, options.url, member.name) == ("restore", "s3://my-bucket/one.db", "my-cluster-2")
     assert member.token == METADATA.uid
     assert member.initial_cluster == {
-        f"my-cluster-{n}": (f"http://my-cluster-{n}.my-cluster.default.svc:2380",) for n in range(3)
+        f"my-cluster-{n}": (f"http://my-cluster-{n}.my-cluster-peer.default.svc:2380",) for n in range(3)
     }
     assert (options.skip_restored, options.skip_existing) == (True, False)
     mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}

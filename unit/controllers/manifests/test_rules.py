@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from etcd_operator.api.cluster_spec import PodTemplate
-from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
+from etcd_operator.controllers.etcd_cluster.decide.actions import Joining, Resuming, Start
+from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent, persistent_services
 from etcd_operator.controllers.etcd_cluster.manifests.options import as_environment, as_flags, etcd_options
 from etcd_operator.controllers.shared.manifests.affinity import (
     PREFERRED,
@@ -22,8 +23,11 @@ from unit.controllers.manifests.cases import (
     FULL_PERSISTENT,
     IMAGE,
     JOINING,
+    PERSISTENT_SEEDING,
     PLAIN_EPHEMERAL,
     PLAIN_PERSISTENT,
+    RESUMING,
+    TAKEN_OVER,
     peer_of,
     with_resources,
 )
@@ -105,9 +109,10 @@ def test_where_members_run_apart_is_the_users_to_decide(
 
 OWNED = {
     "ephemeral pod": ephemeral.pod(PLAIN_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
-    "ephemeral client service": ephemeral.client_service(PLAIN_EPHEMERAL),
+    "ephemeral client service": ephemeral.services(PLAIN_EPHEMERAL)[-1],
     "ephemeral member service": ephemeral.member_service(PLAIN_EPHEMERAL, "db-0001"),
-    "persistent client service": persistent.client_service(PLAIN_PERSISTENT),
+    "persistent peer service": persistent_services.services(PLAIN_PERSISTENT)[0],
+    "persistent client service": persistent_services.services(PLAIN_PERSISTENT)[-1],
     "peer": persistent.peer(PLAIN_PERSISTENT, "db-1", BOOTSTRAPPING),
     "ephemeral budget": ephemeral.budget(PLAIN_EPHEMERAL, 2),
     "persistent budget": persistent.budget(PLAIN_PERSISTENT, 2),
@@ -204,6 +209,36 @@ def test_an_ephemeral_member_that_joins_gets_no_clients_yet_and_is_reached_by_it
 
     assert not OWNED["ephemeral client service"]["spec"]["selector"].items() <= joins
     assert OWNED["ephemeral member service"]["spec"]["selector"].items() <= joins
+
+
+@pytest.mark.parametrize("start", [JOINING, RESUMING])
+def test_a_persistent_member_that_starts_is_reached_by_its_peers_and_not_by_clients(
+    start: Start,
+) -> None:
+    template = persistent.replica_set(peer_of(PLAIN_PERSISTENT, "db-3", start), IMAGE)["spec"]["template"]
+    labels, peers = template["metadata"]["labels"].items(), OWNED["persistent peer service"]
+
+    assert not OWNED["persistent client service"]["spec"]["selector"].items() <= labels
+    assert peers["spec"]["selector"].items() <= labels
+    assert template["spec"]["subdomain"] == peers["metadata"]["name"]
+    assert peers["spec"]["clusterIP"] == "None"
+
+
+@pytest.mark.parametrize("start", [Resuming(token="db"), Joining(members=("db-0", "db-3"), token="db")])
+def test_members_that_were_taken_over_are_found_by_the_names_that_etcd_has(start: Start) -> None:
+    pod = persistent.replica_set(peer_of(TAKEN_OVER, "db-3", start), IMAGE)["spec"]["template"]
+    (service,) = persistent_services.services(TAKEN_OVER)
+
+    assert pod["spec"]["hostAliases"][0]["hostnames"][0] == "db-3.db.ns.svc"
+    assert pod["spec"]["subdomain"] == service["metadata"]["name"] == "db"
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    assert service["spec"]["clusterIP"] == "None"
+
+
+def test_the_seed_of_a_cluster_that_was_taken_over_has_the_names_of_a_new_cluster() -> None:
+    seed = peer_of(TAKEN_OVER, "db-3", PERSISTENT_SEEDING).spec.bootstrap
+
+    assert (seed.survivor, seed.static.initial_cluster[0].host) == ("db-2.db.ns.svc", "db-3.db-peer.ns.svc")
 
 
 # Flags and versions

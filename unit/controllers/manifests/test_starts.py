@@ -24,7 +24,7 @@ def test_an_initial_member_lists_all_initial_members_and_bootstraps() -> None:
 
     assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "new"
     assert environment["ETCD_INITIAL_CLUSTER"] == ",".join(
-        f"{name}=http://{name}.db.ns.svc:2380" for name in ("db-0", "db-1", "db-2")
+        f"{name}=http://{name}.db-peer.ns.svc:2380" for name in ("db-0", "db-1", "db-2")
     )
     assert environment["ETCD_INITIAL_CLUSTER_TOKEN"] == "uid-1"
 
@@ -33,7 +33,7 @@ def test_an_existing_only_start_lists_only_the_member_itself() -> None:
     environment = environment_in(peer_of(PLAIN_PERSISTENT, start=RESUMING))
 
     assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
-    assert environment["ETCD_INITIAL_CLUSTER"] == "db-1=http://db-1.db.ns.svc:2380"
+    assert environment["ETCD_INITIAL_CLUSTER"] == "db-1=http://db-1.db-peer.ns.svc:2380"
 
 
 def test_a_joining_member_has_the_complete_list_and_never_bootstraps() -> None:
@@ -76,6 +76,7 @@ def test_labels_of_users_never_replace_those_of_the_operator() -> None:
         "app.kubernetes.io/name": "etcd",
         "etcd.improbable.io/cluster-name": "db",
         "etcd.improbable.io/peer-name": "db-1",
+        "etcd.improbable.io/clients": "uid-1",
         "etcd.improbable.io/cluster-token": "uid-1",
     }
     assert template["annotations"]["team"] == "storage"
@@ -104,7 +105,9 @@ def test_an_existing_only_template_makes_existing_only_pods() -> None:
     annotations = template["metadata"]["annotations"]
 
     assert PodKeys("etcd.improbable.io").is_existing_only(annotations)
-    assert annotations == PodKeys("etcd.improbable.io").existing_only("db-1", "http://db-1.db.ns.svc:2380")
+    assert annotations == PodKeys("etcd.improbable.io").existing_only(
+        "db-1", "http://db-1.db-peer.ns.svc:2380"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What answers without a quorum, and what a process reports that has not found one yet."""
 
+from contextlib import suppress
+
 import pytest
 
 from e2e.support.keys import KeyClient
@@ -56,7 +58,9 @@ def test_a_member_that_was_away_for_many_entries_accepts_requests_at_the_next_on
 
     def accepts() -> bool:
         voter.append_nothing(1, within=1.0)
-        return member.alarms() == ()
+        with suppress(Unavailable):  # a busy machine
+            return member.alarms() == ()
+        return False
 
     subject.until(accepts)
     status = member.status()

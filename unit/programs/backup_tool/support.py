@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from etcd_operator.archive.create import Options, create
+from etcd_operator.archive.keys import EncryptionKey
 from etcd_operator.formats import hex_id
 from etcd_operator.programs.backup_tool.inventory import Name
 from etcd_operator.programs.backup_tool.process import Config, running
@@ -21,6 +22,7 @@ from unit.archive.samples import chunks, snapshot, source
 FOLDER = "v1/default/c"
 OWNER = "uid-of-this-cluster"
 TOKEN = "the-token-of-the-test"
+KEY = EncryptionKey.of_text(TOKEN)
 NOW = datetime(2026, 11, 22, 14, 0, 0, tzinfo=UTC)
 
 
@@ -34,13 +36,14 @@ def put(
     folder: str = FOLDER,
     data: bytes | None = None,
     owner: str = OWNER,
+    key: EncryptionKey | None = KEY,
 ) -> str:
     """A backup under the name that its revision gives it, taken `minutes` after `NOW`; its path."""
     path = f"{folder}/{Name(version, revision)}"
     member = source(version, cluster_id=hex_id(cluster))
     time = NOW + timedelta(minutes=minutes)
     content = chunks(snapshot() if data is None else data)
-    create(store, path, content, member, time=time, options=Options(owner=owner))
+    create(store, path, content, member, time=time, options=Options(owner=owner, manifest_key=key))
     return path
 
 

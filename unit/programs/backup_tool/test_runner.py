@@ -19,7 +19,7 @@ from etcd_operator.storage.protocol import Store
 from unit.archive.samples import FaultyStore, folder, snapshot
 from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.cluster import FakeEtcdCluster
-from unit.programs.backup_tool.support import FOLDER, NOW, OWNER, put
+from unit.programs.backup_tool.support import FOLDER, KEY, NOW, OWNER, put
 
 THIS = 0xC0FFEE
 
@@ -35,6 +35,7 @@ class Bed:
         self.clock = FakeClock()
         self.is_stopping = False
         self.endpoint = endpoint
+        self.key = KEY
 
     def runner(self, keep: int = 3, *, is_exclusive: bool = False) -> Runner:
         def opened() -> Store:
@@ -45,6 +46,7 @@ class Bed:
             folder=FOLDER,
             owner=OWNER,
             is_exclusive=is_exclusive,
+            manifest_key=lambda: self.key,
             endpoint=self.endpoint,
             keep=keep,
             scratch=self.scratch,

@@ -11,9 +11,9 @@ from etcd_operator.api.meta import Condition, condition_of
 from etcd_operator.controllers.backup_tool.decide.state import ToolPodState, ToolState
 from etcd_operator.controllers.shared.decide.backup_health import HEALTHY
 from etcd_operator.controllers.shared.decide.job_report import BACKUP_REASONS, LONGEST_MESSAGE, without_flags
-from etcd_operator.formats import CORRUPT_ALARM
+from etcd_operator.formats import CORRUPT_ALARM, UNKNOWN_BACKUP
 from etcd_operator.object_metrics import HEALTH, BackupMetrics
-from etcd_operator.pods.reports import LastFailure, ToolReport
+from etcd_operator.pods.reports import BackupReport, LastFailure, ToolReport
 
 OVERDUE_INTERVALS = 2
 SETTLING_SECONDS = 60.0
@@ -61,31 +61,49 @@ class ToolFacts:
 
 
 def stored(previous: ClusterBackupStatus | None, report: ToolReport | None) -> ClusterBackupStatus | None:
-    """`status.backup`: what the tool reported; without a report what was known before."""
+    """`status.backup`: what the tool reported; without a report what was known before.
+
+    A backup that is only listed may have been put there by anybody: what is on record remains. It remains,
+    too, while a tool that has just started may not have read yet what is stored, and where the token in its
+    Secret is an earlier one again, so that it knows an older backup, and lists the one on record as unknown.
+    """
     if report is None:
         return previous
-    newest = report.newest
+    newest, listed = report.newest, report.unknown
     if newest is None:
-        return ClusterBackupStatus()
-    is_same = previous is not None and previous.name == newest.name and previous.time == newest.time
+        return previous if report.is_starting else ClusterBackupStatus()
+    known = previous or ClusterBackupStatus()
+    is_superseded = listed is not None and listed.name == known.name and newest.revision < known.revision
+    if is_superseded or not newest.is_known(known.name, known.sha256):
+        return msgspec.structs.replace(known, count=report.count, total_size=report.total_size)
+    is_same = known.name == newest.name and known.time == newest.time
     return ClusterBackupStatus(
         time=newest.time,
         name=newest.name,
         revision=newest.revision,
+        sha256=newest.sha256,
         size=newest.size,
         etcd_version=newest.etcd_version,
         cluster_id=newest.cluster_id,
         corrupt_alarm=newest.corrupt_alarm,
-        took=newest.took or (previous.took if previous is not None and is_same else 0.0),
+        took=newest.took or (known.took if is_same else 0.0),
         count=report.count,
         total_size=report.total_size,
     )
 
 
 def condition(
-    state: ToolState, facts: ToolFacts, previous: tuple[Condition, ...], *, generation: int
+    state: ToolState,
+    facts: ToolFacts,
+    previous: tuple[Condition, ...],
+    recorded: ClusterBackupStatus | None,
+    *,
+    generation: int,
 ) -> Condition | None:
-    """The condition without its time; None for a cluster without backups. previous: of the cluster."""
+    """The condition without its time; None for a cluster without backups.
+
+    previous: of the cluster. recorded: its `status.backup`.
+    """
     if state.wanted.problem:
         return _condition("False", Problem(reason="InvalidSpec", message=state.wanted.problem), generation)
     policy = state.wanted.policy
@@ -98,6 +116,10 @@ def condition(
         return msgspec.structs.replace(before, observed_generation=generation)
     if facts.report is not None and facts.report.foreign_owner is not None:
         return _condition("False", _foreign(facts.report.foreign_owner), generation)
+    unknown = facts.report.unknown if facts.report is not None else None
+    known = recorded or ClusterBackupStatus()
+    if unknown is not None and not unknown.is_known(known.name, known.sha256):
+        return _condition("False", _unknown(unknown), generation)
     why = _why(state, facts)
     if facts.since_success is not None and facts.since_success <= limit:
         fine = Problem(reason="BackedUp", message=_fine(interval, facts))
@@ -116,6 +138,14 @@ def _foreign(owner: str) -> Problem:
         message=f"another EtcdCluster (UID {owner or 'unknown'}) stores backups in the same folder of the "
         "bucket, like one with the same namespace and name in another Kubernetes cluster: set another "
         "spec.backup.s3.prefix in one of the two",
+    )
+
+
+def _unknown(backup: BackupReport) -> Problem:
+    return Problem(
+        reason="UnknownBackup",
+        message=f"the newest backup that is listed, {backup.name}, {UNKNOWN_BACKUP}: no recovery uses it by "
+        "itself; if you do not know it, move it away with its manifest",
     )
 
 

@@ -34,6 +34,9 @@ _RESOURCES: RawObject = {
 }
 """A backup needs the same memory whatever the size of the database."""
 
+_LARGEST_SNAPSHOT = 8 << 30
+"""Bytes; the members have etcd's default quota of 2 GiB, and etcd is not meant for more than 8 GiB."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSettings:
@@ -175,7 +178,7 @@ def _options(target: S3Target) -> Iterator[str]:
 
 
 def _volumes(tool: ToolSettings) -> Iterator[command.PodVolume]:
-    yield command.SCRATCH_VOLUME
+    yield command.scratch_volume(_LARGEST_SNAPSHOT)
     yield tokens.volume(tool_name(tool.cluster.name))
     target = tool.policy.s3
     if target is None:

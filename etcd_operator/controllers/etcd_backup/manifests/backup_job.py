@@ -12,10 +12,14 @@ from etcd_operator.controllers.shared.decide.backup_spec import series_of, url_i
 from etcd_operator.controllers.shared.manifests import job as job_of
 from etcd_operator.controllers.shared.manifests import job_pod
 from etcd_operator.controllers.shared.manifests.command import SCRATCH
+from etcd_operator.formats import MIB
 
 VERIFY_CONTAINER = "verify"
 TRIAL_RESOURCES: RawObject = {"requests": {"cpu": "100m", "memory": "256Mi"}}
 """A restored etcd needs as much memory as a member, which depends on the data: there is no limit."""
+
+TRIAL_LOG = 512 * MIB
+"""Bytes, more than twice what etcd needs beside its database: it preallocates files of 64 MB for its log."""
 
 
 def job_name(metadata: ObjectMeta, *, is_verification: bool = False) -> str:
@@ -34,12 +38,16 @@ def job(
 
 
 def verification_job(
-    metadata: ObjectMeta, spec: BackupSpec, *, image: str, url: str, etcd_image: str
+    metadata: ObjectMeta, spec: BackupSpec, *, image: str, url: str, etcd_image: str, size: int
 ) -> RawObject:
-    """The Job that verifies what is stored at `url`. etcd_image: for a test restore, empty for none."""
+    """The Job that verifies what is stored at `url`, a snapshot of `size` bytes.
+
+    etcd_image: for a test restore, empty for none.
+    """
     arguments = _verify_arguments(spec, url, etcd_image)
     runs = job_pod.container(spec, VERIFY_CONTAINER, image, arguments, reads_only=True)
-    made = job_pod.pod(spec, runs)
+    # The snapshot, what is restored of it, and the log of etcd.
+    made = job_pod.pod(spec, runs, scratch=2 * size + TRIAL_LOG if etcd_image else 0)
     if etcd_image:
         runs["resources"] = TRIAL_RESOURCES
         made |= job_pod.programs(etcd_image)

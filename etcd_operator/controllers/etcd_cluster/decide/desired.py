@@ -144,6 +144,14 @@ class DesiredCluster:
         return members_of(self.tls)
 
     @property
+    def has_one_service(self) -> bool:
+        """Whether peers find members by the Service for clients: those of a cluster that was taken over.
+
+        The earlier operator gave etcd the name of the cluster as its token; ours are UIDs.
+        """
+        return self.token == self.name
+
+    @property
     def image(self) -> str:
         """The image that its members run."""
         return image_of(self.repository, self.version)

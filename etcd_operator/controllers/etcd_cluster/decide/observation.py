@@ -35,7 +35,6 @@ def observed(
     pages: Mapping[str, MetricsPage],
     *,
     external: Mapping[str, Reply] = NOBODY,
-    url_of: Callable[[str], str],
     name_at: NameAt,
 ) -> ClusterState:
     """Join them, all by member name. What neither objects nor replies show has its default.
@@ -43,9 +42,9 @@ def observed(
     objects: members with their Kubernetes objects only.
     replies: of those that were asked. pages: those that were read (see `metrics_pages.needed`).
     external: what was replied by external members, by endpoint (see `adoption.external_answers`).
-    url_of: the peer URL of the member with that name.
+    name_at: the name of the member with that peer URL.
     """
-    answers = _own_answers(desired.persisted, replies, url_of)
+    answers = _own_answers(desired.persisted, replies, name_at)
     # A learner reports no list, so it cannot be authoritative however far its log has come.
     with_ours = external_answers.have_joined(desired, objects.values())
     sought, rejections = external_answers.with_external(desired, objects.values(), external)
@@ -93,20 +92,20 @@ def conflict(desired: DesiredCluster) -> str:
 
 
 def _own_answers(
-    persisted: PersistedState, replies: Mapping[str, Reply], url_of: Callable[[str], str]
+    persisted: PersistedState, replies: Mapping[str, Reply], name_at: NameAt
 ) -> dict[str, Answer]:
     """The answers that the members themselves gave, and that belong to the history that counts."""
     answers = {name: reply for name, reply in replies.items() if isinstance(reply, Answer)}
-    own = {name: answer for name, answer in answers.items() if _is_itself(answer, url_of(name))}
+    own = {name: answer for name, answer in answers.items() if _is_itself(name, answer, name_at)}
     return of_one_history(persisted, own)
 
 
-def _is_itself(answer: Answer, peer_url: str) -> bool:
-    """Whether the member with this peer URL answered, and not another one that was given its old address."""
+def _is_itself(name: str, answer: Answer, name_at: NameAt) -> bool:
+    """Whether the member with this name answered, and not another one that was given its old address."""
     if answer.is_learner:
         return True
     entry = next((entry for entry in answer.members if entry.id == answer.member_id), None)
-    return entry is not None and peer_url in entry.peer_urls
+    return entry is not None and name in map(name_at, entry.peer_urls)
 
 
 def _named(

@@ -79,7 +79,7 @@ RULES: tuple[Rule, ...] = (
     budget.budget,  # after a voter is removed and before a learner joins: evictions leave a quorum
     secure.publish,  # clients wait for it, and no repair above
     # Planned changes of members and version, one at a time.
-    scale.orphaned_objects,  # frees the names that new members take
+    scale.unlisted_objects,  # frees the names that new members take
     take_over.remains,  # a person frees the others
     upgrade.restart_crashed,  # costs nothing, and whatever is below may need it
     replace.corrupt_member,  # no learner copies data, and no member is removed, while members disagree

@@ -9,7 +9,7 @@ in the same pod can never bootstrap again (docs/architecture.md, "Bootstrap").
 from dataclasses import dataclass
 
 from etcd_operator.controllers.etcd_cluster.decide.facts.departing import departing
-from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
+from etcd_operator.controllers.etcd_cluster.decide.members import Health, Member, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 
 
@@ -61,24 +61,30 @@ def _update(state: ClusterState, member: Member, pod: PodFacts) -> ReadinessUpda
 def routes(state: ClusterState) -> tuple[tuple[PodFacts, bool], ...]:
     """The pods whose labels need a change, each with whether clients may reach it from then on.
 
-    None while the cluster is not to be acted on. The Service selects by labels of the pods. Clients do not
+    None in a cluster that is deleted or not ours. The Service selects by labels of the pods. Clients do not
     reach a learner, which refuses most requests, nor a member that is to be stopped (`facts.departing`). A
     pod without the label gets it when its member serves. A member that answers for another etcd cluster than
     the one on record would give clients another cluster's data under this one's name: its pod loses the
     label, and gets it back when it answers for the right cluster again. Nothing else of such a member is
-    touched: a person has to decide which data to keep (`rules.guard.split`).
+    touched: a person has to decide which data to keep (`rules.guard.split`). Where a quorum answers, a silent
+    member whose node is lost loses the label, too: the Service has members that are not ready as well, and
+    connections to a dead node are not refused, but wait.
 
     Only where a member of the cluster on record answers: otherwise the recorded ID may be wrong, and a
-    Service without members serves nobody.
+    Service without members serves nobody. Where the members answer only users, or the cluster is paused, none
+    is kept from clients; but pods are created again there, too, and get them.
     """
-    desired = state.desired
-    if not state.answers_as_recorded or state.conflict or desired.is_paused or desired.is_deleting:
+    desired, persisted = state.desired, state.persisted
+    answers_users = state.requires_user and persisted.is_bootstrapped and not persisted.is_recovering
+    if not (state.answers_as_recorded or answers_users) or state.conflict or desired.is_deleting:
         return ()
+    may_close = state.answers_as_recorded and not desired.is_paused
     wanted = ((member.pod, _may_be_reached(state, member)) for member in state.members)
     return tuple(
         (pod, is_open)
         for pod, is_open in wanted
         if pod is not None and not pod.is_terminating and is_open is not None and pod.is_routed is not is_open
+        if is_open or may_close
     )
 
 
@@ -89,9 +95,15 @@ def _may_be_reached(state: ClusterState, member: Member) -> bool | None:
     if member is state.upgrading_member:
         return None  # it serves for a moment before it stops
     reason, _ = _verdict(state, member)
-    if reason == LEARNER and not state.kind.has_member_services:
+    if state.has_quorum and _is_out_of_reach(member):
+        return False
+    if reason == LEARNER and state.desired.has_one_service:
         return None  # its peers find it by the Service for clients
     return {SERVES: True, LEARNER: False, OTHER_CLUSTER: False}.get(reason)
+
+
+def _is_out_of_reach(member: Member) -> bool:
+    return member.health is Health.NO_ANSWER and member.pod is not None and member.pod.is_on_lost_node
 
 
 LEARNER = "Learner"

@@ -75,13 +75,13 @@ class ClusterState:
     unconsented: str = ""
     unlabelled: tuple[Unlabelled, ...] = ()  # pods of its members that lack labels
     # what another operator created for members of a cluster of this name, each as kind and name
-    predecessors: tuple[str, ...] = ()
+    objects_of_others: tuple[str, ...] = ()
     # pods and EtcdPeers of a former resource of this name, which Kubernetes is about to delete or to orphan
     former: tuple[str, ...] = ()
     # what has no owner of what this operator made for members of this name; none once the cluster has begun
     orphans: tuple[Orphan, ...] = ()
     # claims that a recovery gave up, until a person deletes them; their numbers are not used again
-    kept: tuple[ClaimFacts, ...] = ()
+    kept_claims: tuple[ClaimFacts, ...] = ()
     has_client_service: bool = False
     # minAvailable of our disruption budget; None if it is missing or not as we made it
     budget: int | None = None

@@ -43,14 +43,14 @@ class Dialect(Protocol[Cluster_contra]):
     def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
         """The labels that identify a member's pod and claim, for caches and selectors."""
 
-    def is_predecessors(self, pod: ObjectMeta) -> bool:
+    def is_of_other_operator(self, pod: ObjectMeta) -> bool:
         """Whether a pod with the label of a cluster is that of a member which another operator created."""
 
     def client_selector(self, cluster: DesiredCluster) -> dict[str, str]:
         """The labels of the pods that the client Service selects."""
 
-    def client_service(self, cluster: DesiredCluster) -> RawObject:
-        """The client Service."""
+    def services(self, cluster: DesiredCluster) -> tuple[RawObject, ...]:
+        """The Services of the whole cluster; the last one is the client Service."""
 
     def budget(self, cluster: DesiredCluster, min_available: int) -> RawObject:
         """The disruption budget of the cluster."""
@@ -59,8 +59,7 @@ class Dialect(Protocol[Cluster_contra]):
     def pod_keys(self) -> PodKeys:
         """The keys that the operator writes on members' pods."""
 
-    @property
-    def route_label(self) -> str:
+    def client_label(self, cluster: DesiredCluster) -> str:
         """The label by which only the client Service selects: without it a pod gets no clients."""
 
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:

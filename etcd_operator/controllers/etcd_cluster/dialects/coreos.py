@@ -48,12 +48,10 @@ class CoreosDialect:
     """See `dialects.base.Dialect`. own_image: the operator's, for seeds."""
 
     pod_keys = coreos.POD_KEYS
-    # A seed that does not serve yet lacks it, and so does a member that is kept from clients.
-    route_label = coreos.APP_LABEL
     # Without the label that admits clients: a seed gets it when it serves.
     member_labels = staticmethod(ephemeral.member_selector)
     client_selector = staticmethod(ephemeral.cluster_labels)
-    client_service = staticmethod(ephemeral.client_service)
+    services = staticmethod(ephemeral.services)
     budget = staticmethod(ephemeral.budget)
 
     def __init__(self, defaults: Defaults, own_image: Callable[[], str] = no_image) -> None:
@@ -128,7 +126,12 @@ class CoreosDialect:
         del cluster
         return host
 
-    def is_predecessors(self, pod: ObjectMeta) -> bool:
+    def client_label(self, cluster: DesiredCluster) -> str:
+        """A seed that does not serve yet lacks it, and so does a member that is kept from clients."""
+        del cluster
+        return coreos.APP_LABEL
+
+    def is_of_other_operator(self, pod: ObjectMeta) -> bool:
         """By the owner: all operators of this family set the same labels, ours owns what it creates."""
         owned = any(
             (o.api_version, o.kind) == (coreos.API_VERSION, "EtcdCluster") for o in pod.owner_references

@@ -1,4 +1,4 @@
-"""`etcd.improbable.io/v1alpha1`: persistent members behind one headless Service."""
+"""`etcd.improbable.io/v1alpha1`: persistent members, with names under a headless Service."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import (
     version_for,
 )
 from etcd_operator.controllers.etcd_cluster.dialects.tls import tls_of
-from etcd_operator.controllers.etcd_cluster.manifests import persistent
+from etcd_operator.controllers.etcd_cluster.manifests import persistent, persistent_services
 from etcd_operator.controllers.shared.decide.clusters import Defaults
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, url
 from etcd_operator.errors import InvalidSpec
@@ -44,9 +44,9 @@ class ImprobableDialect:
     """See `dialects.base.Dialect`."""
 
     pod_keys = improbable.POD_KEYS
-    route_label = improbable.TOKEN_LABEL  # neither the ReplicaSet nor the budget selects by it
-    client_selector = staticmethod(persistent.client_selector)
-    client_service = staticmethod(persistent.client_service)
+    client_label = staticmethod(persistent_services.client_label)
+    client_selector = staticmethod(persistent_services.client_selector)
+    services = staticmethod(persistent_services.services)
     budget = staticmethod(persistent.budget)
     member = staticmethod(persistent.peer)
 
@@ -105,7 +105,7 @@ class ImprobableDialect:
             leader=leader.name if leader is not None else "",
             cluster_version=state.cluster_version or previous.cluster_version,
             current_version=current_version(state) or previous.current_version,
-            kept_claims=tuple(claim.name for claim in state.kept),
+            kept_claims=tuple(claim.name for claim in state.kept_claims),
             endpoints=tuple(
                 url(self.member_host(desired, member.name), CLIENT_PORT, is_secure=desired.secured.client)
                 for member in members
@@ -117,19 +117,18 @@ class ImprobableDialect:
         return dict(msgspec.to_builtins(status))
 
     def member_host(self, cluster: DesiredCluster, name: str) -> str:
-        """`my-cluster-0.my-cluster.NAMESPACE.svc`."""
-        return persistent.member_host(cluster.name, cluster.namespace, name)
+        """`my-cluster-0.my-cluster-peer.NAMESPACE.svc`."""
+        return persistent_services.member_host(cluster.name, cluster.namespace, name, cluster.token)
 
     def member_at(self, cluster: DesiredCluster, host: str) -> str:
         """The first label of the host name, if the host is that of a member."""
-        name = host.partition(".")[0]
-        return name if host == self.member_host(cluster, name) else ""
+        return persistent_services.member_at(cluster.name, cluster.namespace, host)
 
     def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
         """The labels that the ReplicaSet of the member selects by, too."""
         return persistent.member_labels(cluster.name, name)
 
-    def is_predecessors(self, pod: ObjectMeta) -> bool:
+    def is_of_other_operator(self, pod: ObjectMeta) -> bool:
         """By the label of the token, which only ours have, and those that a person handed over."""
         return PEER_LABEL in pod.labels and improbable.TOKEN_LABEL not in pod.labels
 

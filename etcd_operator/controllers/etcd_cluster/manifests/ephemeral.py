@@ -36,12 +36,11 @@ def cluster_labels(cluster: DesiredCluster) -> dict[str, str]:
     return {coreos.APP_LABEL: "etcd", coreos.CLUSTER_LABEL: cluster.name}
 
 
-def client_service(cluster: DesiredCluster) -> RawObject:
+def services(cluster: DesiredCluster) -> tuple[RawObject, ...]:
     """The client Service, with the name of the cluster."""
     labels = cluster_labels(cluster)
-    return service(
-        metadata_of(cluster, cluster.name, labels), labels, ("client", CLIENT_PORT), headless=False
-    )
+    metadata = metadata_of(cluster, cluster.name, labels)
+    return (service(metadata, labels, ("client", CLIENT_PORT), headless=False),)
 
 
 def member_service(cluster: DesiredCluster, name: str) -> RawObject:

@@ -1,6 +1,6 @@
 """The objects of persistent members (etcd.improbable.io).
 
-A cluster owns its EtcdPeers and the headless Service; an EtcdPeer owns its ReplicaSet. The
+A cluster owns its EtcdPeers and its Services; an EtcdPeer owns its ReplicaSet. The
 claim has no owner: it outlives everything except a deliberate removal of the member.
 """
 
@@ -17,7 +17,12 @@ from etcd_operator.api.improbable import (
 )
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import OfflineSurvivor
-from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION, PEER_LABEL, TOKEN_ANNOTATION
+from etcd_operator.api.shared_keys import (
+    CLIENTS_LABEL,
+    INITIAL_MEMBERS_ANNOTATION,
+    PEER_LABEL,
+    TOKEN_ANNOTATION,
+)
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Bootstrapping,
     Joining,
@@ -37,6 +42,11 @@ from etcd_operator.controllers.etcd_cluster.manifests.options import (
     etcd_options,
     fixed,
 )
+from etcd_operator.controllers.etcd_cluster.manifests.persistent_services import (
+    cluster_labels,
+    member_host,
+    peer_service_name,
+)
 from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS, add_steps
 from etcd_operator.controllers.shared.manifests.owner import owned_by
 from etcd_operator.controllers.shared.manifests.pod import (
@@ -49,43 +59,13 @@ from etcd_operator.controllers.shared.manifests.pod import (
     go_max_procs,
 )
 from etcd_operator.controllers.shared.manifests.security import Security, security
-from etcd_operator.controllers.shared.manifests.service import service
-from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, url
 from etcd_operator.decoding import convert
 from etcd_operator.pods.contract import METRICS_PORT
 
 LOOPBACKS = ("127.0.0.1", "::1")
 """Of both address families, because the families of the pod are not known when it is rendered. A client of a
 name tries all of its addresses."""
-
-NAME_LABELS = {"app.kubernetes.io/name": "etcd"}
-
-
-def cluster_labels(name: str) -> dict[str, str]:
-    """The labels of all objects of the cluster."""
-    return {**NAME_LABELS, improbable.CLUSTER_LABEL: name}
-
-
-def member_host(cluster_name: str, namespace: str, member: str) -> str:
-    """The DNS name of a member: pod.hostname and pod.subdomain under the headless Service."""
-    return f"{member}.{cluster_name}.{namespace}.svc"
-
-
-def client_selector(cluster: DesiredCluster) -> dict[str, str]:
-    """The labels by which the client Service selects: also by token.
-
-    So one change of the selector moves clients from a given-up cluster to the recovered one, wherever old
-    pods still run.
-    """
-    return {**cluster_labels(cluster.name), improbable.TOKEN_LABEL: cluster.token}
-
-
-def client_service(cluster: DesiredCluster) -> RawObject:
-    """The headless Service: `my-cluster:2379` for clients, one name per member for peers."""
-    labels = cluster_labels(cluster.name)
-    metadata = metadata_of(cluster, cluster.name, labels)
-    ports = (("etcd-client", CLIENT_PORT), ("etcd-peer", PEER_PORT))
-    return service(metadata, client_selector(cluster), *ports, headless=True)
 
 
 def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
@@ -124,11 +104,11 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
             members = (name,)
         case Seeding():
             members = (name,)
-            survivor = member_host(cluster.name, cluster.namespace, start.source.name)
+            survivor = member_host(cluster.name, cluster.namespace, start.source.name, cluster.token)
             if isinstance(start.source, OfflineSurvivor):
                 sha256 = start.source.sha256
     hosts = tuple(
-        InitialMember(name=member, host=member_host(cluster.name, cluster.namespace, member))
+        InitialMember(name=member, host=member_host(cluster.name, cluster.namespace, member, start.token))
         for member in members
     )
     return PeerBootstrap(
@@ -221,8 +201,9 @@ def _pod_template(
 ) -> RawObject:
     template = peer.spec.pod_template
     name, cluster = peer.metadata.name, peer.spec.cluster_name
-    host = member_host(cluster, peer.metadata.namespace, name)
     bootstrap = peer.spec.bootstrap
+    token = bootstrap.initial_cluster_token
+    host = member_host(cluster, peer.metadata.namespace, name, token)
     options = _options(peer, host, data_dir)
     container: RawObject = {
         "name": ETCD_CONTAINER,
@@ -238,7 +219,7 @@ def _pod_template(
     }
     extra: RawObject = {
         "hostname": name,
-        "subdomain": cluster,
+        "subdomain": peer_service_name(cluster, token),
         # etcd resolves its own advertised names at start; they must not depend on DNS.
         "hostAliases": [{"ip": ip, "hostnames": [host, name]} for ip in LOOPBACKS],
     }
@@ -255,7 +236,6 @@ def _pod_template(
     )
     if peer.spec.tls is not None:
         add_volume(spec, tls.volume(name))
-    token = bootstrap.initial_cluster_token
     if bootstrap.survivor:
         annotations |= RUN_STEPS
         add_steps(
@@ -269,6 +249,8 @@ def _pod_template(
             secured=peer.spec.tls or PLAIN,
         )
     pod_labels = {**template.metadata.labels, **labels, improbable.TOKEN_LABEL: token}
+    if bootstrap.initial_cluster_state == "New" and token != cluster:
+        pod_labels[CLIENTS_LABEL] = token  # other pods get it when they serve (`decide.readiness`)
     return {"metadata": {"labels": pod_labels, "annotations": annotations}, "spec": spec}
 
 

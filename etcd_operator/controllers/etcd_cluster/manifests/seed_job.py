@@ -7,7 +7,7 @@ from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.manifests.persistent import member_host
+from etcd_operator.controllers.etcd_cluster.manifests.persistent_services import member_host
 from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.controllers.shared.manifests import job as job_of
 from etcd_operator.controllers.shared.manifests.affinity import required_terms
@@ -50,11 +50,12 @@ def job(
     metadata, seed, backup = _metadata(cluster), recovery.seed, recovery.stored_backup
     if backup is None:
         raise TypeError(f"recovery {recovery.generation} restores no EtcdBackup")
-    host, is_secure = member_host(cluster.name, cluster.namespace, seed), cluster.secured.peer
-    peers = {seed: url_of(host, PEER_PORT, is_secure=is_secure)}
+    host = member_host(cluster.name, cluster.namespace, seed, recovery.token)
+    peers = {seed: url_of(host, PEER_PORT, is_secure=cluster.secured.peer)}
     member = RestoredMember(name=seed, ordinal=ordinal_of(seed), peer_urls=peers, token=recovery.token)
     flags = [*keys_flag(access), *flags_of(member, backup.sha256), f"--bump-revision={recovery.bump}"]
-    spec = restoring_pod(access, member, backup.url, flags, image=image, etcd_image=etcd_image)
+    size = backup.size or None
+    spec = restoring_pod(access, member, backup.url, flags, image=image, etcd_image=etcd_image, size=size)
     contexts = security(cluster.pod_template, is_root_owned=is_root_owned)
     spec["securityContext"] = as_etcd(contexts.pod)
     # The members run meanwhile: where no node is left for the seed, the Job must not start either.

@@ -6,8 +6,8 @@
     etcd      starts from that data
 
 etcd's images have no shell, so a step cannot check whether it is done. The kubelet runs both again
-after a restart of the node; by then the survivor is deleted and the data directory exists, so both
-would fail forever. Therefore the first words of their commands come from annotations of the pod. When
+after a restart of the node; by then the survivor is stopped or deleted, and the data directory exists,
+so both would fail forever. Therefore the first words of their commands come from annotations of the pod. When
 the seed serves, the annotations change, and from then on the steps only print a version and succeed.
 """
 

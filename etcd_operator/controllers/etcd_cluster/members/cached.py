@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Generic
 
 from etcd_operator.api.meta import HasMetadata, ObjectMeta
-from etcd_operator.api.shared_keys import TOKEN_ANNOTATION
+from etcd_operator.api.shared_keys import selected_token
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import (
@@ -28,7 +28,7 @@ from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
 from etcd_operator.controllers.shared.caches import Caches, Cluster, cached
 from etcd_operator.controllers.shared.decide.clusters import is_member_name
 from etcd_operator.keys import Key
-from etcd_operator.kube.views import Pod
+from etcd_operator.kube.views import Pod, Service
 
 PeerProblem = Callable[[Key], PodProblem | None]
 """Why a peer's objects cannot be made."""
@@ -95,7 +95,7 @@ class CachedMembers(Generic[Cluster]):
         """What was made for members of this name, and has no owner; see `rules.take_back`."""
         caches, label = self.caches, self.caches.label
         services = (
-            _orphan("Service", each.metadata, each.spec.selector.get(TOKEN_ANNOTATION, ""))
+            _orphan("Service", each.metadata, selected_token(each.spec.selector) or "")
             for each in caches.of_cluster(caches.services, key)
             if _is_orphan(desired, each.metadata) and each.spec.selector.get(label) == key.name
         )
@@ -115,18 +115,17 @@ class CachedMembers(Generic[Cluster]):
             if self._is_orphan_pod(desired, each)
         )
         found = (*pods, *peers, *services, *budgets)
-        return tuple(
-            each for each in found if each.name == key.name or is_member_name(each.name, desired.name)
-        )
+        shared = {body["metadata"]["name"] for body in self.dialect.services(desired)}
+        return tuple(each for each in found if each.name in shared or is_member_name(each.name, desired.name))
 
-    def predecessors(self, key: Key, desired: DesiredCluster) -> tuple[str, ...]:
+    def objects_of_others(self, key: Key, desired: DesiredCluster) -> tuple[str, ...]:
         """What another operator has created for members of a cluster of this name."""
         found = self.caches.of_cluster(self.caches.pods, key)
         pods = (
             pod.metadata.name
             for pod in found
             if not pod.metadata.is_deleting
-            and self.dialect.is_predecessors(pod.metadata)
+            and self.dialect.is_of_other_operator(pod.metadata)
             and not self._is_orphan_pod(desired, pod)
         )
         peers = (p.metadata.name for p in self.caches.of_cluster(self.caches.peers, key) if not p.is_ours)
@@ -135,10 +134,24 @@ class CachedMembers(Generic[Cluster]):
             *(f"Pod {name}" for name in sorted(pods)),
         )
 
+    def has_services(self, desired: DesiredCluster) -> bool:
+        """Whether the cluster has its Services, and peers find each other by them.
+
+        The one for clients may select otherwise, during a recovery (`members.restoring`).
+        """
+        for_peers = self.dialect.services(desired)[:-1]
+        selected = ((body, self._service(desired, body["metadata"]["name"])) for body in for_peers)
+        return self.owns_service(desired, desired.name) and all(
+            found is not None and found.spec.selector == body["spec"]["selector"] for body, found in selected
+        )
+
     def owns_service(self, desired: DesiredCluster, name: str) -> bool:
         """Whether there is a Service of that name that the cluster controls."""
-        service = self.caches.services.store.get(Key(desired.namespace, name))
-        return service is not None and service.metadata.controller_uid == desired.uid
+        return self._service(desired, name) is not None
+
+    def _service(self, desired: DesiredCluster, name: str) -> Service | None:
+        found = self.caches.services.store.get(Key(desired.namespace, name))
+        return found if found is not None and found.metadata.controller_uid == desired.uid else None
 
     def _pods(self, key: Key, desired: DesiredCluster) -> dict[str, PodFacts]:
         now = self.clock.now()

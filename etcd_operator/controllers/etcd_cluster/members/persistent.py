@@ -36,7 +36,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     StartSurvivor,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
-from etcd_operator.controllers.etcd_cluster.manifests import persistent, survivor_reader
+from etcd_operator.controllers.etcd_cluster.manifests import persistent, persistent_services, survivor_reader
 from etcd_operator.controllers.etcd_cluster.members import claims
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
 from etcd_operator.controllers.etcd_cluster.members.protocol import AnnotateSeed, OwnAction, OwnsPod, Scope
@@ -80,9 +80,10 @@ class PersistentMembers:
         found = objects.find(resources.SERVICES, desired.name, Service)
         if found is None or found.metadata.controller_uid != desired.uid:
             return
-        if improbable.TOKEN_LABEL in found.spec.selector:
+        label = persistent_services.client_label(desired)
+        if label in found.spec.selector:
             return
-        metadata, selector = found.metadata, {**found.spec.selector, improbable.TOKEN_LABEL: desired.token}
+        metadata, selector = found.metadata, {**found.spec.selector, label: desired.token}
         change = {"op": "add", "path": "/spec/selector", "value": selector}
         objects.change(resources.SERVICES, metadata, change, kind=Written, version=metadata.resource_version)
 
@@ -129,7 +130,7 @@ class PersistentMembers:
         objects.write_finalizers(resources.PEERS, found, [*found.finalizers, improbable.CLEANUP_FINALIZER])
 
     def open_seed(self, name: str) -> None:
-        """Clients, and peers that resolve names, find the members of the new cluster from now on."""
+        """Clients find the members of the new cluster from now on: first its pod gets the label."""
         desired, objects = self.scope.desired, self.scope.objects
         recovery = self.scope.recovery
         found = objects.client.get(resources.SERVICES, objects.key(desired.name), Written)
@@ -137,7 +138,10 @@ class PersistentMembers:
             raise Conflict(f"Service {desired.name} is not this cluster's")
         bootstrap = Bootstrap(members=(name,), token=recovery.token)
         renewed = replace(desired, persisted=replace(desired.persisted, bootstrap=bootstrap))
-        selector = persistent.client_selector(renewed)
+        selector = persistent_services.client_selector(renewed)
+        pod = self.scope.member(name).pod
+        if pod is not None:
+            objects.label(resources.PODS, pod, selector)
         changes: list[RawObject] = [{"op": "replace", "path": "/spec/selector", "value": selector}]
         if improbable.CLOSED_ANNOTATION in found.metadata.annotations:
             closed = improbable.CLOSED_ANNOTATION.replace("/", "~1")

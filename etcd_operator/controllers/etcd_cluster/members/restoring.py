@@ -22,7 +22,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     RestoreAction,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
-from etcd_operator.controllers.etcd_cluster.manifests import persistent, seed_job
+from etcd_operator.controllers.etcd_cluster.manifests import persistent, persistent_services, seed_job
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.controllers.shared.pruning import stop_pruning
 from etcd_operator.decoding import convert
@@ -127,10 +127,11 @@ class Restoring:
         self._select(CLOSED, closed=self.scope.now)
 
     def _create_closed(self) -> None:
-        body = persistent.client_service(self.scope.desired)
+        *others, body = persistent_services.services(self.scope.desired)
         body["metadata"]["annotations"] = {improbable.CLOSED_ANNOTATION: timestamp(self.scope.now)}
-        body["spec"]["selector"][improbable.TOKEN_LABEL] = CLOSED
-        self.scope.create(resources.SERVICES, body, "ServiceCreated")
+        body["spec"]["selector"][persistent_services.client_label(self.scope.desired)] = CLOSED
+        for each in (*others, body):
+            self.scope.create(resources.SERVICES, each, "ServiceCreated")
 
     def _reopen(self, seed: str) -> None:
         """Never where the seed was found to serve: its cluster takes the place of the old one."""
@@ -152,7 +153,7 @@ class Restoring:
             since = found.annotations.get(improbable.CLOSED_ANNOTATION, since)
         change = {
             "metadata": {"annotations": {improbable.CLOSED_ANNOTATION: since}},
-            "spec": {"selector": {improbable.TOKEN_LABEL: token}},
+            "spec": {"selector": {persistent_services.client_label(self.scope.desired): token}},
         }
         self.scope.objects.merge(resources.SERVICES, found, change, version=found.resource_version)
 

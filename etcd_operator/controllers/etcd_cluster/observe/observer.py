@@ -11,7 +11,7 @@ from typing import Generic
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.adoption import external_answers
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.members import Health, Member
 from etcd_operator.controllers.etcd_cluster.decide.metrics_pages import needed
 from etcd_operator.controllers.etcd_cluster.decide.observation import conflict, is_own_quorum, observed
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import missed
@@ -25,7 +25,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situati
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts, Unseen, extended
 from etcd_operator.controllers.etcd_cluster.decide.status import named
-from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints, peer_url
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints
 from etcd_operator.controllers.etcd_cluster.manifests.budget import is_as_desired
 from etcd_operator.controllers.etcd_cluster.members.cached import CachedMembers
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnsPod
@@ -113,7 +113,6 @@ class Observer(Generic[Cluster]):
             _replies(endpoints, probe),
             {name: probe.pages[at] for name, at in endpoints.items() if at in probe.pages},
             external=_replies({at: at for at in external_answers.endpoints(desired)}, probe),
-            url_of=lambda name: peer_url(self.dialect, desired, name),
             name_at=lambda url: self.dialect.member_at(desired, host_of(url)),
         )
         now, is_fresh = self.clock.now(), self.expectations.are_met(key)
@@ -122,11 +121,11 @@ class Observer(Generic[Cluster]):
             found,
             members=tuple(self._with_node(desired, member) for member in found.members),
             unlabelled=unlabelled(self.caches, self.dialect, self.owns_pod, key, desired),
-            predecessors=self.cached.predecessors(key, desired),
+            objects_of_others=self.cached.objects_of_others(key, desired),
             former=self.cached.former(key, desired),
             orphans=self.cached.orphans(key, desired),
-            kept=tuple(claim for claim in claims.values() if claim.given_up_by),
-            has_client_service=self.cached.owns_service(desired, desired.name),
+            kept_claims=tuple(claim for claim in claims.values() if claim.given_up_by),
+            has_client_service=self.cached.has_services(desired),
             budget=self._budget(desired),
             conflict=conflict(desired) if self.conflicting_cluster(key, desired.created) else "",
             is_fresh=is_fresh,
@@ -197,8 +196,7 @@ class Observer(Generic[Cluster]):
     def _with_node(self, desired: DesiredCluster, member: Member) -> Member:
         """The member, lost with its node if only the Node itself shows that (see `observe.nodes`)."""
         node = desired.kind.node_to_check(member)
-        is_silent = member.answer is None and member.refusal is None
-        if member.pod is None or not is_silent or not node:
+        if member.pod is None or member.health is not Health.NO_ANSWER or not node:
             return member
         return replace(member, pod=replace(member.pod, is_on_lost_node=self.is_node_lost(node)))
 

@@ -63,7 +63,7 @@ class ReadinessWriter(Generic[Cluster]):
 
     def _write_route(self, state: ClusterState, pod: PodFacts, *, is_open: bool) -> None:
         selector = self.dialect.client_selector(state.desired)
-        labels: Labels = selector if is_open else {self.dialect.route_label: None}
+        labels: Labels = selector if is_open else {self.dialect.client_label(state.desired): None}
         objects = self.writes.of(state.desired.key)
         with suppress(NotFound):  # deleted meanwhile
             objects.label(resources.PODS, pod, labels)

@@ -15,8 +15,8 @@ from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFac
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ReadMember
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import (
-    kept_from,
     reading_of,
+    why_no_other_reader,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import secret
@@ -224,7 +224,7 @@ class Readings:
             ended_for, is_current = self.clock.monotonic() - ended.seen, ended.is_of_this_loss
             return replace(
                 member,
-                unreadable=kept_from(pod.reader, ended_for, is_of_this_loss=is_current),
+                unreadable=why_no_other_reader(pod.reader, ended_for, is_of_this_loss=is_current),
                 followed_a_leader=pod.reader.found_leader and is_current,
             )
         return self._asked_about(key, state, member, pod, pod.reader)

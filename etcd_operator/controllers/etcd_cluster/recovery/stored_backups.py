@@ -12,6 +12,7 @@ from etcd_operator.api import improbable
 from etcd_operator.api.backups import VERIFIED, EtcdBackup
 from etcd_operator.api.improbable import EtcdCluster
 from etcd_operator.api.recoveries import Recovery
+from etcd_operator.api.shared_keys import selected_token
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts, CompletedBackup
@@ -88,6 +89,7 @@ class StoredBackups:
                 time=taken,
                 age=max(0, int((now - instant(taken)).total_seconds())) if taken else 0,
                 url=status.url,
+                size=status.size,
                 spec=backup.spec,
                 is_damaged=any(c.type == VERIFIED and c.status == "False" for c in status.conditions),
             )
@@ -118,12 +120,12 @@ class StoredBackups:
         service = self.caches.services.store.get(key)
         if service is None:
             return facts
-        token = service.spec.selector.get(improbable.TOKEN_LABEL, state.desired.token)
+        token = selected_token(service.spec.selector)
         closed = service.metadata.annotations.get(improbable.CLOSED_ANNOTATION)
         since = moment(closed) if closed is not None else None  # somebody may have changed it
         return replace(
             facts,
-            is_closed=closed is not None or token != state.desired.token,
+            is_closed=closed is not None or token not in (None, state.desired.token),
             closed_for=max(0.0, (self.clock.now() - since).total_seconds()) if since is not None else 0.0,
         )
 

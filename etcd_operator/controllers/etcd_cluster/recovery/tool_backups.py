@@ -10,7 +10,11 @@ from etcd_operator.api.coreos import EtcdCluster
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.controllers.backup_tool.caches import is_of_tool
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
-from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import NO_TOOL_BACKUPS, ToolBackups
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
+    NO_TOOL_BACKUPS,
+    RecordedToolBackup,
+    ToolBackups,
+)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.source import (
     ASK_AGAIN,
     Inquiry,
@@ -70,7 +74,7 @@ class KnownToolBackups:
             is_answered=not (answer.problem or asked.problem),
             problem=problem,
             waited=self._waited(key, uid, problem),
-            recorded=_recorded(cluster.status.backup, state),
+            recorded=_recorded(cluster.status.backup or ClusterBackupStatus()),
         )
 
     def _waited(self, key: Key, owner: str, problem: str) -> float:
@@ -119,11 +123,10 @@ class KnownToolBackups:
         return next((pod for pod in pods if is_of_tool(pod) and _is_ready(pod)), None)
 
 
-def _recorded(known: ClusterBackupStatus | None, state: ClusterState) -> int:
-    """Of the newest backup as the status names it; that of a deleted cluster of this name does not count."""
-    if known is None or known.cluster_id not in ("", state.persisted.cluster_id):
-        return 0
-    return known.revision
+def _recorded(known: ClusterBackupStatus) -> RecordedToolBackup:
+    return RecordedToolBackup(
+        name=known.name, sha256=known.sha256, cluster_id=known.cluster_id, revision=known.revision
+    )
 
 
 def _is_ready(pod: Pod) -> bool:

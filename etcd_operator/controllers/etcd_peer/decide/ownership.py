@@ -11,7 +11,7 @@ from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
 from etcd_operator.api.recoveries import is_recovery_token
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import reserved_names
-from etcd_operator.controllers.etcd_cluster.manifests import persistent
+from etcd_operator.controllers.etcd_cluster.manifests import persistent_services
 from etcd_operator.controllers.shared.decide.clusters import is_member_name
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.versions import parse_version
@@ -44,12 +44,12 @@ def _differences(peer: EtcdPeer, cluster: EtcdCluster) -> Iterator[str]:
     if not _is_token(cluster, bootstrap.initial_cluster_token):
         yield "spec.bootstrap.initialClusterToken is not a token of its EtcdCluster"
     for member in bootstrap.static.initial_cluster:
-        if member.host != _host(cluster, member.name):
+        if not member.name or _member_at(cluster, member.host) != member.name:
             yield f"spec.bootstrap.static.initialCluster: {member.name!r} at {member.host!r} is not a member"
     for url in {member.url for member in bootstrap.external} - _adopted_urls(cluster):
         yield f"spec.bootstrap.external: {url!r} is not a peer URL of the cluster that is adopted"
     survivor = bootstrap.survivor
-    if survivor and survivor != _host(cluster, survivor.partition(".")[0]):
+    if survivor and not _member_at(cluster, survivor):
         yield f"spec.bootstrap.survivor: {survivor!r} is not a member of its EtcdCluster"
     if spec.tls != (cluster.status.tls.of_members if cluster.status.tls is not None else None):
         yield "spec.tls is not the TLS of its EtcdCluster"
@@ -62,11 +62,10 @@ def _differences(peer: EtcdPeer, cluster: EtcdCluster) -> Iterator[str]:
         yield f"spec.version: {error}"
 
 
-def _host(cluster: EtcdCluster, name: str) -> str | None:
-    """The host name of a member; None if no member can have that name."""
-    if not is_member_name(name, cluster.metadata.name):
-        return None
-    return persistent.member_host(cluster.metadata.name, cluster.metadata.namespace, name)
+def _member_at(cluster: EtcdCluster, host: str) -> str:
+    """The member with a host name; empty if no member can have that name."""
+    name = persistent_services.member_at(cluster.metadata.name, cluster.metadata.namespace, host)
+    return name if is_member_name(name, cluster.metadata.name) else ""
 
 
 def _adopted_urls(cluster: EtcdCluster) -> set[str]:

@@ -46,10 +46,11 @@ def job(  # noqa: PLR0913 -- all that a Job depends on
     etcd_image: str,
     url: str,
     sha256: str,
+    size: int,
     bump: int,
     claim_uid: str,
 ) -> RawObject:
-    """The Job that restores `member` to its claim. sha256: of the snapshot that was verified.
+    """The Job that restores `member` to its claim. sha256, size: of the snapshot that was verified.
 
     bump: how much higher the revisions of the new cluster are, the same for all members. claim_uid: of the
     claim, so that another one of that name is not taken for it.
@@ -59,7 +60,9 @@ def job(  # noqa: PLR0913 -- all that a Job depends on
         *restoring_job.flags_of(member, sha256),
         f"--bump-revision={bump}",
     ]
-    spec = restoring_job.restoring_pod(access, member, url, flags, image=image, etcd_image=etcd_image)
+    spec = restoring_job.restoring_pod(
+        access, member, url, flags, image=image, etcd_image=etcd_image, size=size
+    )
     # The member reads what this pod writes, and runs where its volume is.
     spec["securityContext"] = as_etcd(security(template).pod)
     spec |= restoring_job.placement(metadata, template, required=_required(metadata, template, member))

@@ -14,11 +14,8 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import API_VERSION, KIND, RESTORED_FROM_LABEL, UID_ANNOTATION, ClusterTemplate
 from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION, TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
-from etcd_operator.controllers.etcd_cluster.manifests.persistent import (
-    cluster_labels,
-    member_host,
-    member_labels,
-)
+from etcd_operator.controllers.etcd_cluster.manifests.persistent import member_labels
+from etcd_operator.controllers.etcd_cluster.manifests.persistent_services import cluster_labels, member_host
 from etcd_operator.controllers.shared.decide.clusters import member_name
 from etcd_operator.controllers.shared.manifests.owner import owned_by
 from etcd_operator.controllers.shared.manifests.restoring_job import RestoredMember
@@ -44,7 +41,9 @@ def members(metadata: ObjectMeta, template: ClusterTemplate) -> tuple[RestoredMe
     cluster = template.cluster_name
     digits = PERSISTENT.digits
     names = [member_name(cluster, ordinal, digits=digits) for ordinal in range(template.spec.replicas)]
-    urls = {name: url(member_host(cluster, metadata.namespace, name), PEER_PORT) for name in names}
+    urls = {
+        name: url(member_host(cluster, metadata.namespace, name, metadata.uid), PEER_PORT) for name in names
+    }
     labels = {**template.spec.pod_template.metadata.labels, **cluster_labels(cluster)}
     return tuple(
         RestoredMember(name=name, ordinal=ordinal, peer_urls=urls, token=metadata.uid, labels=labels)

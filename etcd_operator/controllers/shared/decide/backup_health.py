@@ -4,17 +4,26 @@ What it reports is judged for the backup tool of a cluster in `decide.health`, a
 that name a cluster in `decide.health`.
 """
 
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import msgspec
 
-from etcd_operator.api.meta import Condition, merge_conditions, without_numbers
+from etcd_operator.api.meta import Condition, condition_of, merge_conditions, without_numbers
 
 HEALTHY = "BackupHealthy"
 """The condition. True: the last success is not older than two intervals. Unknown: there was none yet."""
 
 UNHEALTHY = "BackupUnhealthy"
 """The Event when it becomes false."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupHealth:
+    """What a controller reports of the backups of a cluster."""
+
+    condition: Condition | None  # not yet stamped with its time; None: the cluster is not backed up
+    fields: Mapping[str, object] = field(default_factory=dict)  # of the status; the others stay as recorded
 
 
 def merged(previous: tuple[Condition, ...], wanted: Condition | None, now: str) -> tuple[Condition, ...]:
@@ -26,15 +35,15 @@ def merged(previous: tuple[Condition, ...], wanted: Condition | None, now: str) 
     return others + merge_conditions(before, [_without_flapping(before, wanted)], now, own={HEALTHY})
 
 
-def change(
-    previous: tuple[Condition, ...], wanted: Condition | None
-) -> tuple[Literal["Normal", "Warning"], str] | None:
-    """Type and reason of the Event for a change of the condition; None for no Event."""
-    was = next((each.status for each in previous if each.type == HEALTHY), "")
-    now = wanted.status if wanted is not None else ""
-    if now == "False" and was != "False":
-        return "Warning", UNHEALTHY
-    return ("Normal", HEALTHY) if (was, now) == ("False", "True") else None
+def change(previous: tuple[Condition, ...], wanted: tuple[Condition, ...]) -> tuple[str, str] | None:
+    """Reason and message of the Event for a change of the condition; None for no Event."""
+    before, now = condition_of(previous, HEALTHY), condition_of(wanted, HEALTHY)
+    was = before.status if before is not None else ""
+    if now is None:
+        return None
+    if now.status == "False" and was != "False":
+        return UNHEALTHY, now.message
+    return (HEALTHY, now.message) if (was, now.status) == ("False", "True") else None
 
 
 def _without_flapping(before: tuple[Condition, ...], wanted: Condition) -> Condition:

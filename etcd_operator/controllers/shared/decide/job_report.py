@@ -66,6 +66,7 @@ BACKUP_REASONS: Mapping[str, str] = {
     "SnapshotDamaged": "SnapshotDamaged",
     "SnapshotOld": "SnapshotOld",
     "RevisionBehind": "RevisionBehind",
+    "UnknownBackup": "UnknownBackup",
     "Damaged": "SnapshotDamaged",
     "ManifestMissing": "ManifestMissing",
     "BadKey": "BadKey",

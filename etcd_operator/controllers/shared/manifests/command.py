@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.shared.manifests.security import Security
+from etcd_operator.formats import MIB
 from etcd_operator.pods.contract import AWS_FOLDER_VARIABLE
 
 REPORT_PATH = "/dev/termination-log"
@@ -20,7 +21,18 @@ READ_ONLY_BY_OWNER = 0o440
 PodVolume = tuple[str, RawObject, RawObject]
 """Name, source and mount."""
 
-SCRATCH_VOLUME: PodVolume = ("scratch", {"emptyDir": {}}, {"mountPath": SCRATCH})
+_SPARE = 64 * MIB
+"""What a command may keep in its scratch folder beside what it is known to."""
+
+
+def scratch_volume(size: int | None = None) -> PodVolume:
+    """The scratch folder of a pod. size: bytes that its command keeps there; None if that is not known.
+
+    A pod with more is evicted: only what cannot be exceeded may be the limit. Twice the size, because the
+    kubelet counts blocks, and XFS allocates as many again as a file has while it grows.
+    """
+    limit = {} if size is None else {"sizeLimit": f"{-(-(2 * size + _SPARE) // MIB)}Mi"}
+    return "scratch", {"emptyDir": limit}, {"mountPath": SCRATCH}
 
 
 def container(

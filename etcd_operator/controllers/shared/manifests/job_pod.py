@@ -78,9 +78,10 @@ def container(
     return made
 
 
-def pod(spec: BackupSpec, container: RawObject) -> RawObject:
-    """The spec of the pod of that container."""
-    made = command.pod(container, _volumes(spec), RESTRICTED) | {"restartPolicy": "Never"}
+def pod(spec: BackupSpec, container: RawObject, *, scratch: int | None = 0) -> RawObject:
+    """The spec of a pod with that container. scratch: see `command.scratch_volume`; most use none."""
+    volumes = _volumes(spec, scratch=scratch)
+    made = command.pod(container, volumes, RESTRICTED) | {"restartPolicy": "Never"}
     if spec.service_account_name:
         made["serviceAccountName"] = spec.service_account_name
     return made
@@ -95,9 +96,11 @@ def _env(spec: BackupSpec) -> Iterator[RawObject]:
         }
 
 
-def _volumes(spec: BackupSpec, *, reads_only: bool = False) -> Iterator[command.PodVolume]:
+def _volumes(
+    spec: BackupSpec, *, scratch: int | None = None, reads_only: bool = False
+) -> Iterator[command.PodVolume]:
     """reads_only: the claim with backups is mounted for reading only."""
-    yield command.SCRATCH_VOLUME
+    yield command.scratch_volume(scratch)
     destination = spec.destination
     if destination.credentials.aws is not None:
         yield _file("aws", "credentials", destination.credentials.aws.secret_key_ref)

@@ -54,13 +54,20 @@ def restoring_job(
 
 
 def restoring_pod(
-    access: BackupSpec, member: RestoredMember, url: str, flags: list[str], *, image: str, etcd_image: str
+    access: BackupSpec,
+    member: RestoredMember,
+    url: str,
+    flags: list[str],
+    *,
+    image: str,
+    etcd_image: str,
+    size: int | None,
 ) -> RawObject:
     """The spec of a pod that restores to the claim of a member, but for where and as whom it runs.
 
-    flags: for `etcd-operator restore`, beside the URL.
+    flags: for `etcd-operator restore`, beside the URL. size: of the snapshot; None if that is not known.
     """
-    spec = pod_of(access, CONTAINER, image, ["restore", url_in_pod(url), *flags, *REPORT])
+    spec = pod_of(access, CONTAINER, image, ["restore", url_in_pod(url), *flags, *REPORT], scratch=size)
     (main,) = spec["containers"]
     main["resources"] = RESOURCES
     main["volumeMounts"].append({"name": DATA_VOLUME, "mountPath": DATA_DIR})
@@ -85,10 +92,13 @@ def flags_of(member: RestoredMember, sha256: str) -> list[str]:
     ]
 
 
-def pod_of(access: BackupSpec, name: str, image: str, arguments: list[str]) -> RawObject:
+def pod_of(
+    access: BackupSpec, name: str, image: str, arguments: list[str], *, scratch: int | None = 0
+) -> RawObject:
     """The spec of a pod that runs a command, and reports how far it is."""
     arguments = [*arguments, f"--progress-port={PROGRESS_PORT}"]
-    return pod(access, container(access, name, image, arguments, reads_only=True))
+    runs = container(access, name, image, arguments, reads_only=True)
+    return pod(access, runs, scratch=scratch)
 
 
 def placement(

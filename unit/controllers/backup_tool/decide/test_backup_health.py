@@ -29,6 +29,8 @@ NEWEST = BackupReport(
     revision=10,
     size=20512,
     etcd_version="3.6.16",
+    sha256="ab" * 32,
+    is_authentic=True,
     took=1.5,
 )
 REPORT = ToolReport(newest=NEWEST, count=2, total_size=41024, since_success=5.0)
@@ -38,7 +40,7 @@ LIMIT = 3600.0
 
 
 def judged(state: ToolState, sight: ToolFacts, *previous: Condition) -> tuple[str, str, str]:
-    found = condition(state, sight, previous, generation=7)
+    found = condition(state, sight, previous, stored(None, REPORT), generation=7)
     assert found is not None
     assert (found.type, found.observed_generation) == (HEALTHY, 7)
     return found.status, found.reason, found.message
@@ -171,17 +173,60 @@ def test_an_operator_that_was_just_started_waits_for_the_first_report() -> None:
 def test_an_invalid_policy_is_reported_and_none_is_not() -> None:
     wrong = replace(SETTLED, wanted=Wanted(problem="spec.backup: wrong"))
     assert judged(wrong, ToolFacts()) == ("False", "InvalidSpec", "spec.backup: wrong")
-    assert condition(replace(SETTLED, wanted=NO_BACKUPS), ToolFacts(), (), generation=1) is None
+    assert condition(replace(SETTLED, wanted=NO_BACKUPS), ToolFacts(), (), None, generation=1) is None
 
 
 def test_what_is_stored_is_kept_while_nobody_reports() -> None:
     known = stored(None, REPORT)
     assert known == ClusterBackupStatus(
-        time=NEWEST.time, name=NEWEST.name, revision=10, size=20512, etcd_version="3.6.16", took=1.5,
-        count=2, total_size=41024,
+        time=NEWEST.time, name=NEWEST.name, revision=10, sha256=NEWEST.sha256, size=20512,
+        etcd_version="3.6.16", took=1.5, count=2, total_size=41024,
     )  # fmt: skip
     assert stored(known, None) == known
     assert stored(known, ToolReport()) == ClusterBackupStatus()
+    assert stored(known, ToolReport(is_starting=True)) == known  # it may not have read yet what is stored
+
+
+PLANTED = msgspec.structs.replace(
+    NEWEST, name="3.6.16_000000000000000c_etcd.backup", revision=12, is_authentic=False
+)
+
+
+def test_what_is_only_listed_takes_no_record_of_what_was_stored() -> None:
+    known = stored(None, REPORT)
+    assert known is not None
+    listed = stored(known, msgspec.structs.replace(REPORT, newest=PLANTED, count=3))
+    assert listed == msgspec.structs.replace(known, count=3)
+    assert stored(None, ToolReport(newest=PLANTED, count=1)) == ClusterBackupStatus(count=1)
+    renewed = msgspec.structs.replace(NEWEST, is_authentic=False)  # another token
+    assert stored(known, msgspec.structs.replace(REPORT, newest=renewed)) == known
+    replaced = msgspec.structs.replace(renewed, sha256="cd" * 32, revision=12)
+    assert stored(known, msgspec.structs.replace(REPORT, newest=replaced)) == known
+
+
+def test_a_tool_with_an_earlier_token_takes_the_record_only_once_it_has_stored_more() -> None:
+    known = stored(None, REPORT)
+    assert known is not None
+    on_record = msgspec.structs.replace(NEWEST, is_authentic=False)
+    older = msgspec.structs.replace(NEWEST, name="3.6.16_0000000000000004_etcd.backup", revision=4)
+    report = msgspec.structs.replace(REPORT, newest=older, unknown=on_record, count=3)
+    assert stored(known, report) == msgspec.structs.replace(known, count=3)
+    newer = msgspec.structs.replace(NEWEST, name="3.6.16_000000000000000b_etcd.backup", revision=11)
+    changed = stored(known, msgspec.structs.replace(report, newest=newer))
+    assert changed is not None
+    assert changed.revision == 11
+
+
+def test_what_is_only_listed_is_named_unless_it_is_on_record() -> None:
+    def reason(unknown: BackupReport) -> str:
+        report = msgspec.structs.replace(REPORT, unknown=unknown)
+        _, reason, message = judged(SETTLED, ToolFacts(report=report, since_success=5.0))
+        assert (unknown.name in message) == (reason == "UnknownBackup")
+        return reason
+
+    assert reason(PLANTED) == "UnknownBackup"
+    assert reason(msgspec.structs.replace(NEWEST, is_authentic=False)) == "BackedUp"
+    assert reason(msgspec.structs.replace(NEWEST, is_authentic=False, sha256="cd" * 32)) == "UnknownBackup"
 
 
 def test_a_tool_that_was_restarted_does_not_know_how_long_the_backup_took() -> None:

@@ -139,20 +139,20 @@ def test_a_cluster_without_schedules_has_no_condition() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ("", "False", ("Warning", "BackupUnhealthy")),
-        ("Unknown", "False", ("Warning", "BackupUnhealthy")),
+        ("", "False", "BackupUnhealthy"),
+        ("Unknown", "False", "BackupUnhealthy"),
         ("False", "False", None),
-        ("False", "True", ("Normal", "BackupHealthy")),
+        ("False", "True", "BackupHealthy"),
         ("Unknown", "True", None),
         ("True", "Unknown", None),
         ("False", "", None),
     ],
 )
 def test_events_report_when_backups_begin_to_fail_and_when_they_work_again(
-    before: str, after: str, expected: tuple[str, str] | None
+    before: str, after: str, expected: str | None
 ) -> None:
-    def of(status: str) -> Condition:
-        return Condition(type="BackupHealthy", status=status, reason="R")  # type: ignore[arg-type]
+    def of(status: str) -> tuple[Condition, ...]:
+        found = Condition(type="BackupHealthy", status=status, reason="R", message="why")  # type: ignore[arg-type]
+        return (found,) if status else ()
 
-    previous = (of(before),) if before else ()
-    assert change(previous, of(after) if after else None) == expected
+    assert change(of(before), of(after)) == (expected and (expected, "why"))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     MoveLeader,
     RemoveMember,
@@ -20,6 +21,7 @@ from unit.controllers.etcd_cluster.decide.builders import (
     ephemeral,
     persistent,
     pod,
+    with_record,
 )
 from unit.controllers.etcd_cluster.decide.protected import plan
 from unit.controllers.etcd_cluster.decide.upgrade.upgrade_states import NEW, OLD, at, led_by, to_upgrade
@@ -38,7 +40,14 @@ def closed(state: ClusterState, *names: str) -> ClusterState:
     return state
 
 
+def taken_over(state: ClusterState) -> ClusterState:
+    """The same cluster, from an earlier operator."""
+    return with_record(state, bootstrap=Bootstrap(members=(), token=state.desired.name))
+
+
 DEPARTING = [
+    pytest.param(to_upgrade(persistent()), "db-2", id="an upgrade stops a persistent member"),
+    pytest.param(bootstrapped(persistent(size=2), voters=3), "db-2", id="a persistent member is removed"),
     pytest.param(to_upgrade(), "db-0002", id="an upgrade stops it"),
     pytest.param(led_by(to_upgrade(), "db-0002"), "db-0002", id="its leadership is moved before that"),
     pytest.param(HALFWAY, "db-0001", id="the one before serves"),
@@ -54,7 +63,7 @@ STAYING = [
     pytest.param(down(to_upgrade(), "db-0000"), id="the upgrade waits for another member"),
     pytest.param(replace(to_upgrade(), has_quorum=False), id="no quorum answers"),
     pytest.param(at(HALFWAY, "db-0002", OLD, requested=NEW), id="a member is away on purpose"),
-    pytest.param(to_upgrade(persistent()), id="peers find members by the Service for clients"),
+    pytest.param(taken_over(to_upgrade(persistent())), id="peers find members by the Service for clients"),
 ]
 
 

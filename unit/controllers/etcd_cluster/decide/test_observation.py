@@ -43,7 +43,6 @@ def join(
         objects,
         replies,
         {},
-        url_of=lambda name: f"http://{name}:2380",
         name_at=_name_at,
     )
 

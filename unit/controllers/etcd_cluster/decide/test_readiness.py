@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
@@ -229,19 +230,38 @@ def test_a_member_that_answers_for_the_right_cluster_gets_clients_back() -> None
     assert found(down(changed(bootstrapped(), "db-1", pod=closed), "db-1")) == []
 
 
-LEARNING = changed(bootstrapped(ephemeral()), "db-0001", entry=entry("db-0001", is_learner=True))
+@BOTH
+def test_clients_are_kept_from_a_learner_until_it_votes(cluster: DesiredCluster) -> None:
+    name = NAMES[cluster.kind]
+    learning = changed(bootstrapped(cluster), name, entry=entry(name, is_learner=True))
+    closed = pod(name, is_gated=True, serves=True, is_existing_only=True, is_routed=False)
+
+    assert found(learning) == [(name, False)]
+    assert found(changed(learning, name, pod=closed)) == []
+    assert found(changed(bootstrapped(cluster), name, pod=closed)) == [(name, True)]
 
 
-def test_clients_are_kept_from_an_ephemeral_learner_until_it_votes() -> None:
-    closed = pod("db-0001", is_gated=True, serves=True, is_existing_only=True, is_routed=False)
+def test_a_learner_of_a_cluster_that_was_taken_over_keeps_its_name_for_its_peers() -> None:
+    state = with_record(bootstrapped(), bootstrap=Bootstrap(members=(), token="db"))
 
-    assert found(LEARNING) == [("db-0001", False)]
-    assert found(changed(LEARNING, "db-0001", pod=closed)) == []
-    assert found(changed(bootstrapped(ephemeral()), "db-0001", pod=closed)) == [("db-0001", True)]
+    assert found(changed(state, "db-1", entry=entry("db-1", is_learner=True))) == []
 
 
-def test_a_persistent_learner_keeps_its_name_for_its_peers() -> None:
-    assert found(changed(bootstrapped(), "db-1", entry=entry("db-1", is_learner=True))) == []
+@BOTH
+def test_clients_are_kept_from_a_silent_member_on_a_lost_node_while_others_serve(
+    cluster: DesiredCluster,
+) -> None:
+    """Connections to a dead node are not refused: they wait."""
+    state, name = bootstrapped(cluster), NAMES[cluster.kind]
+    cut_off = pod(name, is_gated=True, is_existing_only=True, is_on_lost_node=True)
+    state = changed(state, name, answer=None, pod=cut_off)
+
+    assert found(state) == [(name, False)]
+    assert found(replace(state, has_quorum=False)) == []
+    back = changed(
+        state, name, answer=bootstrapped(cluster).by_name[name].answer, pod=replace(cut_off, is_routed=False)
+    )
+    assert found(back) == [(name, True)]
 
 
 @BOTH
@@ -288,3 +308,20 @@ LEFT_ALONE = [
 @pytest.mark.parametrize("state", LEFT_ALONE)
 def test_where_it_is_not_known_who_is_right_nothing_changes(state: ClusterState) -> None:
     assert routes(state) == ()
+
+
+@BOTH
+def test_a_pod_that_was_created_again_gets_clients_also_where_nothing_else_is_done(
+    cluster: DesiredCluster,
+) -> None:
+    """Paused, or with members that answer only users: pods are moved to other nodes there, too."""
+    name = NAMES[cluster.kind]
+    closed = pod(name, is_gated=True, is_existing_only=True, is_routed=False)
+    paused = bootstrapped(replace(cluster, is_paused=True))
+    guarded = refusing(bootstrapped(cluster))
+
+    for state in (paused, guarded):
+        assert found(changed(state, name, pod=closed)) == [(name, True)]
+        assert found(state) == []
+    assert found(changed(refusing(guarded, name, is_serving=False), name, pod=closed)) == []
+    assert found(changed(paused, name, entry=entry(name, is_learner=True))) == []

@@ -114,13 +114,13 @@ def test_claims_that_were_given_up_are_neither_used_nor_counted() -> None:
     voters = ("db-3=id-db-3", "db-4=id-db-4", "db-5=id-db-5")
     found = on_claims(*(old_claim(f"db-{n}", voters=voters) for n in (3, 4, 5)))
 
-    made = plan(replace(found, kept=(KEPT,)))
+    made = plan(replace(found, kept_claims=(KEPT,)))
     assert "db-3, db-4, db-5, not on claims that were given up: db-1" in made.message
     assert isinstance(made.actions[0], Remember)
 
 
 def test_a_cluster_that_was_restored_does_not_begin_empty() -> None:
-    state = not_bootstrapped(persistent(restored_by="back"), kept=(KEPT,))
+    state = not_bootstrapped(persistent(restored_by="back"), kept_claims=(KEPT,))
     made = plan(state)
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "RestoredDataMissing")
     resumed = on_claims(*(old_claim(name) for name in NAMES))
@@ -129,10 +129,10 @@ def test_a_cluster_that_was_restored_does_not_begin_empty() -> None:
 
 
 def test_a_new_cluster_does_not_start_on_what_an_earlier_one_gave_up() -> None:
-    made = plan(not_bootstrapped(persistent(), kept=(KEPT,)))
+    made = plan(not_bootstrapped(persistent(), kept_claims=(KEPT,)))
     assert (made.actions, made.reason, made.requeue_after) == ((), "ClaimInTheWay", 10.0)
 
-    assert plan(not_bootstrapped(persistent(size=1), kept=(KEPT,))).reason == "Creating"
+    assert plan(not_bootstrapped(persistent(size=1), kept_claims=(KEPT,))).reason == "Creating"
 
 
 def test_one_annotated_claim_is_enough_to_know_that_the_cluster_was_bootstrapped() -> None:
@@ -164,7 +164,7 @@ def test_the_claim_of_a_restore_that_had_not_ended_is_named() -> None:
 
 def test_a_person_chooses_between_what_served_before_and_what_was_restored() -> None:
     kept = (claim("db-0", given_up_by=f"{CLUSTER_ID}/one/1"), claim("db-7", given_up_by="beef/one/1"))
-    conflict = replace(on_claims(old_claim("db-2"), SERVED), kept=kept)
+    conflict = replace(on_claims(old_claim("db-2"), SERVED), kept_claims=kept)
     message = plan(conflict).message
     assert f"(db-2 of the etcd cluster {CLUSTER_ID}; db-3 of the etcd cluster feed)" in message
     assert message.endswith(

@@ -22,7 +22,7 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.joining import next_rem
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.rules.learner import finish as finish_learner
-from etcd_operator.controllers.etcd_cluster.decide.rules.scale import orphaned_objects
+from etcd_operator.controllers.etcd_cluster.decide.rules.scale import unlisted_objects
 from unit.controllers.etcd_cluster.decide.builders import (
     AN_ERROR,
     TOKEN,
@@ -231,7 +231,7 @@ def test_what_is_left_of_a_removed_member_is_removed() -> None:
     ],
 )
 def test_only_what_is_ours_and_still_stands_is_removed(left: dict[str, Any], is_removed: bool) -> None:
-    made = orphaned_objects(with_members(sized(persistent(), 3), Member(name="db-3", **left)))
+    made = unlisted_objects(with_members(sized(persistent(), 3), Member(name="db-3", **left)))
 
     assert (made is not None) is is_removed
 
@@ -240,11 +240,11 @@ def test_without_a_quorum_no_membership_changes() -> None:
     left = Member(name="db-3", peer=peer("db-3"))
     state = replace(with_learner(with_members(sized(persistent(), 1), left), "db-4"), has_quorum=False)
 
-    assert [rule(state) for rule in (orphaned_objects, finish_learner, shrink, addition)] == [None] * 4
+    assert [rule(state) for rule in (unlisted_objects, finish_learner, shrink, addition)] == [None] * 4
 
 
 def test_nothing_is_left_to_do_at_the_size_that_is_asked() -> None:
-    assert [rule(bootstrapped()) for rule in (orphaned_objects, finish_learner, shrink, addition)] == [
+    assert [rule(bootstrapped()) for rule in (unlisted_objects, finish_learner, shrink, addition)] == [
         None
     ] * 4
 

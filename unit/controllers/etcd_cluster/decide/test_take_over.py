@@ -31,7 +31,7 @@ from unit.controllers.etcd_cluster.decide.builders import (
 from unit.controllers.etcd_cluster.decide.initial_members import BOTH
 
 
-def handed_over(token: str = "token") -> ClusterState:
+def handed_over(token: str = "db") -> ClusterState:
     """Three members that run, on claims that carry nothing but a token."""
     listed = tuple(entry(name) for name in NAMES)
     members = tuple(
@@ -50,16 +50,16 @@ def handed_over(token: str = "token") -> ClusterState:
 def test_not_all_of_hundreds_of_pods_are_named() -> None:
     """A Deployment of a user may have such labels; a message has 32,768 characters at most."""
     pods = tuple(f"web-{number:03d}" for number in range(300))
-    message = plan(not_bootstrapped(ephemeral(), predecessors=pods)).message
+    message = plan(not_bootstrapped(ephemeral(), objects_of_others=pods)).message
     assert message.startswith("web-000, web-001, ")
     assert "web-008, web-009 and others were not created by this operator" in message
-    ten = plan(not_bootstrapped(ephemeral(), predecessors=pods[:10])).message
+    ten = plan(not_bootstrapped(ephemeral(), objects_of_others=pods[:10])).message
     assert "web-009 were not" in ten
 
 
 @BOTH
 def test_nothing_begins_beside_the_pods_of_another_operator(cluster: DesiredCluster) -> None:
-    made = plan(not_bootstrapped(cluster, predecessors=("db-abc", "db-def")))
+    made = plan(not_bootstrapped(cluster, objects_of_others=("db-abc", "db-def")))
 
     assert made.actions == ()
     assert (made.reason, made.stage, made.requeue_after) == ("OtherOperator", Stage.HELD, 10.0)
@@ -67,13 +67,13 @@ def test_nothing_begins_beside_the_pods_of_another_operator(cluster: DesiredClus
 
 @pytest.mark.parametrize("state", [bootstrapped(), bootstrapping(ephemeral())])
 def test_a_cluster_that_has_begun_goes_on_beside_pods_that_come_later(state: ClusterState) -> None:
-    assert plan(replace(state, predecessors=("db-abc",))) == plan(state)
+    assert plan(replace(state, objects_of_others=("db-abc",))) == plan(state)
 
 
 def test_members_that_were_handed_over_are_taken_over_as_they_run() -> None:
     made = plan(handed_over())
 
-    persisted = PersistedState(bootstrap=Bootstrap(members=(), token="token"), cluster_id=CLUSTER_ID)
+    persisted = PersistedState(bootstrap=Bootstrap(members=(), token="db"), cluster_id=CLUSTER_ID)
     assert made.actions == (Remember(persisted=persisted),)
     assert (made.reason, made.stage) == ("TakingOver", Stage.WORKING)
 
@@ -104,6 +104,7 @@ def test_no_member_that_was_handed_over_is_made_ours_while_nobody_reports_the_li
             changed(handed_over(), "db-1", claim=claim("db-1", token="other", initial_members=())),
             id="with two tokens",
         ),
+        pytest.param(handed_over("uid-1"), id="with another token than that of the earlier operator"),
     ],
 )
 def test_members_whose_claims_are_not_all_annotated_alike_are_left_alone(state: ClusterState) -> None:

@@ -134,18 +134,18 @@ def with_spec(**changes: Any) -> dict[str, Any]:
         *(
             (with_bootstrap(survivor=host), "survivor")
             for host in (
-                "db-0.db.other.svc",
+                "db-0.db-peer.other.svc",
                 "db-0.other.ns.svc",
                 "other-0.other.ns.svc",
                 "db-0",
                 "evil.example.com",
-                "db-0.db.ns.svc:2379,http://evil",
-                ".db.ns.svc",
+                "db-0.db-peer.ns.svc:2379,http://evil",
+                ".db-peer.ns.svc",
             )
         ),
-        (with_host("db-1", "db-0.db.ns.svc"), "initialCluster"),
-        (with_host("db-1", "db-1.db.other.svc"), "initialCluster"),
-        (with_host("evil", "evil.db.ns.svc"), "initialCluster"),
+        (with_host("db-1", "db-0.db-peer.ns.svc"), "initialCluster"),
+        (with_host("db-1", "db-1.db-peer.other.svc"), "initialCluster"),
+        (with_host("evil", "evil.db-peer.ns.svc"), "initialCluster"),
         (with_host("", ""), "initialCluster"),
         (with_metadata(labels={"etcd.improbable.io/cluster-name": "x"}), "reserved"),
         (with_metadata(labels={"app.kubernetes.io/name": "x"}), "reserved"),

@@ -93,7 +93,7 @@ def test_the_status_of_a_settled_persistent_cluster() -> None:
         "currentVersion": "3.6.16",
         "clusterID": CLUSTER_ID,
         "bootstrap": {"members": PERSISTENT_NAMES, "token": TOKEN, "version": "3.6.16"},
-        "endpoints": [f"http://{name}.db.ns.svc:2379" for name in PERSISTENT_NAMES],
+        "endpoints": [f"http://{name}.db-peer.ns.svc:2379" for name in PERSISTENT_NAMES],
     }
     assert [c["type"] for c in conditions] == ["Available", "Progressing", "Degraded"]
 
@@ -259,13 +259,13 @@ PERSISTENT_LABELS = {"etcd.improbable.io/cluster-name": "c", "etcd.improbable.io
 def test_an_ephemeral_members_pod_is_ours_by_its_owner(owner: str, is_theirs: bool) -> None:
     owners = (OwnerReference(api_version=owner, kind="EtcdCluster", name="c", uid="1"),) if owner else ()
     pod = ObjectMeta(labels=EPHEMERAL_LABELS, owner_references=owners)
-    assert CoreosDialect(DEFAULTS).is_predecessors(pod) is is_theirs
+    assert CoreosDialect(DEFAULTS).is_of_other_operator(pod) is is_theirs
 
 
 def test_a_pod_with_the_label_of_a_cluster_that_runs_no_member_is_nobodys() -> None:
-    assert not CoreosDialect(DEFAULTS).is_predecessors(ObjectMeta(labels={"etcd_cluster": "c"}))
+    assert not CoreosDialect(DEFAULTS).is_of_other_operator(ObjectMeta(labels={"etcd_cluster": "c"}))
     labels = {"etcd.improbable.io/cluster-name": "c"}
-    assert not ImprobableDialect(DEFAULTS).is_predecessors(ObjectMeta(labels=labels))
+    assert not ImprobableDialect(DEFAULTS).is_of_other_operator(ObjectMeta(labels=labels))
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_pod_with_the_label_of_a_cluster_that_runs_no_member_is_nobodys() -> N
 )
 def test_a_persistent_members_pod_is_ours_by_its_token(token: dict[str, str], is_theirs: bool) -> None:
     pod = ObjectMeta(labels={**PERSISTENT_LABELS, **token})
-    assert ImprobableDialect(DEFAULTS).is_predecessors(pod) is is_theirs
+    assert ImprobableDialect(DEFAULTS).is_of_other_operator(pod) is is_theirs
 
 
 FROM_BACKUP = Seeding(token="t", source=ClaimBackup(cluster="old"))

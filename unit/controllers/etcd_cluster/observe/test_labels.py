@@ -91,6 +91,7 @@ def test_two_etcds_never_run_on_one_claim_although_its_replica_set_let_the_first
         (ephemeral, SERVICES, "c-0001"),
         (ephemeral, BUDGETS, "c"),
         (persistent, SERVICES, "c"),
+        (persistent, SERVICES, "c-peer"),
         (persistent, BUDGETS, "c"),
         (persistent, CLAIMS, "c-1"),
         (persistent, REPLICA_SETS, "c-1"),

@@ -1,5 +1,6 @@
 """Recovery from the newest of survivors and backups: what is chosen, after what proof, at any write."""
 
+import msgspec
 import pytest
 
 from etcd_operator.pods.reports import RestorableBackups
@@ -7,9 +8,9 @@ from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import PODS, REPLICA_SETS
 from unit.passes.bodies import COREOS
 from unit.passes.disasters import assert_restored, backed_up, members, recovery, silent_last_member, store
-from unit.passes.disturbance import DISTURBANCES, Disturbance, survives
+from unit.passes.disturbance import DISTURBANCES, Disturbance, EachWrite, survives
 from unit.passes.quorum_losses import is_reason, lose
-from unit.passes.tools import holding, stored
+from unit.passes.tools import backup, holding, stored
 
 LOST = ("it dies after the reply", "the reply is lost and it dies")
 
@@ -41,6 +42,35 @@ def test_a_backup_that_has_more_than_the_survivor_is_restored_and_the_survivor_k
         made.etcds.holds_seeds = ""
         made.settle()
         assert_restored(made, name, 3, 4, 5)
+
+
+def test_a_backup_that_somebody_else_put_there_does_not_win_against_a_survivor() -> None:
+    with backed_up() as made:
+        cluster_id = made.status(COREOS)["clusterID"]
+        made.tools.restorable = holding(backup(10**6, cluster_id=cluster_id, is_authentic=False))
+        lose(made, 0, 1)
+        made.run_until(is_reason(made, "UnknownBackup"))
+        made.wait(120.0)
+        assert members(made) == ["c-0002"]
+        made.tools.restorable = holding(None)
+        made.settle()
+        assert recovery(made)["source"]["name"] == "c-0002"
+
+
+def test_what_the_status_recorded_is_restored_after_the_token_was_replaced() -> None:
+    with backed_up() as made:
+        name = store(made, ahead=1)
+        whole = made.tools.restorable.newest
+        assert whole is not None
+        made.tools.report = stored(revision=whole.revision, cluster_id=whole.cluster_id)
+        made.run_until(lambda: made.status(COREOS)["backup"]["name"] == name)
+        unknown = msgspec.structs.replace(whole, is_authentic=False)
+        made.tools.report = msgspec.structs.replace(made.tools.report, newest=unknown, unknown=unknown)
+        made.tools.restorable = holding(unknown)
+        lose(made, 0, 1)
+        made.settle()
+        assert_restored(made, name, 3, 4, 5)
+        assert made.condition(COREOS, "BackupHealthy")["status"] == "True"
 
 
 @pytest.mark.parametrize(("damaged", "text"), [((), "there is no backup"), (("x",), "(damaged: x)")])
@@ -185,14 +215,13 @@ def test_the_tool_is_not_asked_what_it_has_while_a_quorum_serves() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("disturbance", [DISTURBANCES[lost] for lost in LOST], ids=LOST)
 def test_a_backup_is_restored_once_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
-    write, goes_on = 1, True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with backed_up() as made:
             name = store(made)
             made.kill()
             lose(made, 0, 1, 2)
             made.edit(COREOS, "c", {"spec": {"size": 1}})
-            goes_on = survives(made, disturbance, write, lambda: None)
+            writes.goes_on = survives(made, disturbance, write, lambda: None)
             assert_restored(made, name, 3)
-            write += 1
-    assert write > 10
+    assert writes.runs >= 10

@@ -221,7 +221,7 @@ def test_a_service_that_is_deleted_after_the_point_of_no_return_leads_no_client_
         seen: list[str] = []
 
         def observe() -> bool:
-            seen.extend([backups.selected] if made.names(SERVICES) else [])
+            seen.extend([backups.selected] if "c" in made.names(SERVICES) else [])
             return bool(made.status(IMPROBABLE)["clusterID"] != "c0de")
 
         backups.until(observe)

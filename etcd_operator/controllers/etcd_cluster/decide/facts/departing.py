@@ -18,7 +18,7 @@ def departing(state: ClusterState) -> Member | None:
 
     None where clients would have no other member, or where peers find members by the Service for clients.
     """
-    if not state.kind.has_member_services:
+    if state.desired.has_one_service:
         return None
     removal = next_removal(state)
     name = _removed(removal) if removal is not None else _stopped(state_machine.next_step(state))

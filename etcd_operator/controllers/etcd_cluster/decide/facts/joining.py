@@ -95,7 +95,9 @@ def addition(state: ClusterState) -> Plan | None:
 def _next_name(state: ClusterState) -> str:
     numbers = Numbers(
         size=state.desired.size,
-        taken=frozenset([*(m.ordinal for m in state.voters), *(ordinal_of(c.name) for c in state.kept)]),
+        taken=frozenset(
+            [*(m.ordinal for m in state.voters), *(ordinal_of(c.name) for c in state.kept_claims)]
+        ),
         leaving=frozenset(member.ordinal for member in state.members if _is_given_up(state, member)),
         known=frozenset(member.ordinal for member in state.members),
         unused=state.persisted.next_ordinal,
@@ -115,7 +117,7 @@ def _is_given_up(state: ClusterState, former: Member) -> bool:
 def next_removal(state: ClusterState) -> Plan | None:
     """Remove one member: an unhealthy one first, else the next by order of departure.
 
-    Its objects are deleted by the next pass (`orphaned_objects`). A removed etcd ends by itself at once; a
+    Its objects are deleted by the next pass (`unlisted_objects`). A removed etcd ends by itself at once; a
     process that is terminated at the same moment takes a second longer.
     """
     if not may_change(state) or len(state.voters) <= state.desired.size:

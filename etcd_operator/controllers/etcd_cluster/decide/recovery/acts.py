@@ -40,7 +40,7 @@ class ConfirmNothingLeft:
 
     message: str
     is_loss: bool = True  # there were members; report it
-    kept: str = ""  # a survivor of a lost cluster before, which may be there
+    kept: str = ""  # the survivor that the last recovery kept, whose pod may exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -198,7 +198,7 @@ def give_up(state: ClusterState, recovery: Recovery) -> str:
 
 def _kept_for(state: ClusterState, recovery: Recovery) -> str:
     """What was given up for the seed: from then on it is the only member, and must not be deleted."""
-    kept = ", ".join(claims_kept_by(recovery_name(recovery), state.kept))
+    kept = ", ".join(claims_kept_by(recovery_name(recovery), state.kept_claims))
     if not kept:
         return ""
     return f"do not delete {recovery.seed}: {kept} were given up for it, and only their claims are kept"

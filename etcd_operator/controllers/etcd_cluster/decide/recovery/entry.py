@@ -132,6 +132,7 @@ def next_from_stored(
         time=backup.time,
         age=backup.age,
         url=backup.url,
+        size=backup.size,
         spec=backup.spec,
     )
     return _next(state, source, authority, revision=backup.revision, version=version)
@@ -148,10 +149,10 @@ def _next(
     persisted, former = state.persisted, state.persisted.recovery
     failed = persisted.recovery_under_way
     ids = former.given_up_ids if former is not None else ()
-    kept = (generation_in(claim.given_up_by) for claim in state.kept)
+    kept = (generation_in(claim.given_up_by) for claim in state.kept_claims)
     # Kept claims may be of a deleted EtcdCluster of this name.
     generation = max([former.generation if former is not None else 0, *kept]) + 1
-    names = [*(member.name for member in state.members), *(claim.name for claim in state.kept)]
+    names = [*(member.name for member in state.members), *(claim.name for claim in state.kept_claims)]
     number = max([state.persisted.next_ordinal, *(ordinal_of(name) + 1 for name in names)])
     return Recovery(
         generation=generation,

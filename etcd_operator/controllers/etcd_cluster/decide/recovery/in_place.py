@@ -63,7 +63,7 @@ def refused(state: ClusterState) -> Plan | None:
 
 def _effect(state: ClusterState, requested: str) -> str:
     """What a restore that failed has changed."""
-    given_up = claims_kept_by(requested, state.kept)
+    given_up = claims_kept_by(requested, state.kept_claims)
     if given_up:
         return f"members had already been given up, and their claims are kept: {', '.join(given_up)}"
     return "nothing was changed, and the cluster continues unchanged"

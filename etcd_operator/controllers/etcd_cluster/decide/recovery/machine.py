@@ -7,9 +7,9 @@
     Retiring      the old members are deleted, clients are let in, and the ID of the new cluster is recorded
     Ended         that ID is on record, or `replaces` is empty (see `ending`); learners follow
 
-The entry in status (`api.persisted.Recovery`) comes before the first object, so that an operator that dies at
-any point continues the same attempt. Its phase follows from the entry and from the seed's objects. What the
-kinds of member do differently is in `kinds`.
+The entry in status (`api.recoveries.Recovery`) comes before the first object, so that an operator that dies
+at any point continues the same attempt. Its phase follows from the entry and from the seed's objects. What
+the kinds of member do differently is in `kinds`.
 """
 
 from dataclasses import dataclass, replace
@@ -163,7 +163,7 @@ def _fill(state: ClusterState, recovery: Recovery, seed: Member | None, *, is_fi
     """Restore a backup to the volume of the seed, then create its EtcdPeer, which may have been deleted."""
     if is_final:
         return Plan.act(create_seed(recovery), reason=reason_of(recovery), message=under_way(recovery))
-    if recovery.is_in_place and claims_kept_by(recovery_name(recovery), state.kept):
+    if recovery.is_in_place and claims_kept_by(recovery_name(recovery), state.kept_claims):
         # The Service may select its token by now: another seed with that would serve before its time.
         return Lost(f"{recovery.seed} was lost after members of the old cluster had been given up")
     if state.backups.is_closed:

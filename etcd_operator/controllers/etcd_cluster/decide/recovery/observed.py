@@ -41,10 +41,20 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedToolBackup:
+    """The newest backup of the tool, as the status recorded it when it was stored."""
+
+    name: str = ""
+    sha256: str = ""
+    cluster_id: str = ""
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolBackups:
     """What the backup tool of the cluster has, as far as the operator knows."""
 
-    is_kept: bool = False  # whether the cluster has backups
+    has_tool: bool = False  # whether the cluster has a backup tool; false also where none needs to be asked
     report: RestorableBackups | None = None  # of the tool, since the loss; None if there is none
     waited: float = 0.0  # seconds for which there has been a problem without a break
     problem: str = ""  # why the report is missing; empty also while the first question is under way
@@ -70,6 +80,7 @@ class CompletedBackup:
     time: str  # when it was taken (RFC 3339)
     age: int  # seconds that it is old
     url: str  # where it is stored
+    size: int  # of its snapshot, in bytes
     spec: RawObject  # the spec of the EtcdBackup, for its access to the store
     is_damaged: bool = False  # whether its verification has failed
 

@@ -68,7 +68,7 @@ def unreadable(state: ClusterState) -> str:
     )
 
 
-def kept_from(reader: ReaderFacts, ended_for: float, *, is_of_this_loss: bool) -> str:
+def why_no_other_reader(reader: ReaderFacts, ended_for: float, *, is_of_this_loss: bool) -> str:
     """Why no other reader follows one that has ended so many seconds ago; empty if one may.
 
     is_of_this_loss: whether it ended since the quorum was lost. What one found in an earlier loss shows

@@ -131,9 +131,9 @@ def _corrupt(state: ClusterState, survivor: Member) -> Plan:
     if newest is not None and newest.cluster_id == state.persisted.cluster_id:
         known = f"the newest backup is {newest.name} at revision {newest.revision}"
         step += f"; to go on with the backup, {_deletion(left_of(state).remaining.values())}"
-    elif tool_backups.is_kept and report is not None and report.is_checked:
+    elif tool_backups.has_tool and report is not None and report.is_checked:
         known = "the backup tool has no intact backup of this etcd cluster"
-    elif tool_backups.is_kept:
+    elif tool_backups.has_tool:
         known = f"the backup tool does not report its backups ({tool_backups.problem or 'no answer yet'})"
     return held(
         "QuorumLost",

@@ -169,7 +169,7 @@ def _nothing_left(state: ClusterState) -> Plan | None:
         return held(
             "QuorumLost", f"no quorum answers{known_problems(state)}{why}: nothing is changed; {step}"
         )
-    kept = [c.name for c in state.kept if cluster_id_in(c.given_up_by) == state.persisted.cluster_id]
+    kept = [c.name for c in state.kept_claims if cluster_id_in(c.given_up_by) == state.persisted.cluster_id]
     if kept:
         return held(
             "NoBackup",

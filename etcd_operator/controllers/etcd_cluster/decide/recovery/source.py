@@ -8,6 +8,9 @@ every write that was acknowledged by then, so it is waited for; a tool that make
 itself. A backup is newer than a survivor if it is of the same etcd cluster and has a higher revision. Every
 survivor has more than any backup of an earlier etcd cluster.
 
+Whoever can write to the store can put any backup there. So one is restored only if the tool has stored it
+itself, as its report or, from that time, the status of the cluster shows. Others are named to a person.
+
 Of EtcdBackups, the newest one is offered; a person may name an older one, because only reading it shows
 whether a backup is whole.
 
@@ -18,10 +21,16 @@ source is to be chosen does not count then, except that it is known.
 
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup, ToolBackups
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
+    CompletedBackup,
+    RecordedToolBackup,
+    ToolBackups,
+)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source, names_backup
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
     is_corrupt,
@@ -30,6 +39,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import held
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.formats import UNKNOWN_BACKUP
 from etcd_operator.pods.reports import BackupReport, RestorableBackups
 from etcd_operator.versions import can_restore
 
@@ -69,7 +79,7 @@ def stored_newer_than(state: ClusterState, least: int) -> tuple[CompletedBackup,
 def newer_than(state: ClusterState, survivor: Member) -> BackupReport | Plan | None:
     """A backup of the tool that comes before this survivor; None: there is none; a plan: that is unknown."""
     tool_backups = state.tool_backups
-    if not tool_backups.is_kept:
+    if not tool_backups.has_tool:
         return None
     least, report = less_than(state, survivor), tool_backups.report
     if report is None:
@@ -84,7 +94,11 @@ def newer_than(state: ClusterState, survivor: Member) -> BackupReport | Plan | N
         return None  # so has no other: there is no need to wait until it is read
     if not report.is_checked:
         return _wait_beside(state, survivor, least)
-    return report.newest if _has_more(state, report.newest, least) else None
+    if report.newest is None or not _has_more(state, report.newest, least):
+        return None
+    if not report.newest.is_authentic:
+        return _unknown(report.newest, f"no quorum can return{_without(state, survivor)}")
+    return report.newest
 
 
 def _without(state: ClusterState, survivor: Member) -> str:
@@ -92,6 +106,16 @@ def _without(state: ClusterState, survivor: Member) -> str:
     if is_corrupt(state, survivor):
         return ""  # it is no source without a person: see `proven`
     return f"; remove spec.backup to recover from {survivor.name}"
+
+
+def _unknown(backup: BackupReport, loss: str) -> Plan:
+    """A backup that is listed, and that the tool has not stored as far as is known."""
+    return held(
+        "UnknownBackup",
+        f"{loss}; the backup {backup.name} at revision {backup.revision} {UNKNOWN_BACKUP}: move it away with "
+        "its manifest to go on without it; to begin with its data, delete the cluster and create it again "
+        "with spec.restore",
+    )
 
 
 def _has_more(state: ClusterState, backup: BackupReport | None, revision: int) -> bool:
@@ -123,7 +147,7 @@ def _wait_beside(state: ClusterState, survivor: Member, least: int) -> Plan | No
 def _newest_backup(state: ClusterState) -> BackupReport | Plan:
     """The backup to restore where no member is left; a plan where there is none, or it is not known."""
     tool_backups = state.tool_backups
-    if not tool_backups.is_kept:
+    if not tool_backups.has_tool:
         return held(
             "NoBackup",
             "no pod of a member is found by its labels (etcd_cluster, etcd_node): the data of all members is "
@@ -160,7 +184,7 @@ def _newest_backup(state: ClusterState) -> BackupReport | Plan:
             f"{newest.etcd_version}, which cannot restore it without hiding writes from watchers (3.5.10 and "
             "later can): restore it by hand",
         )
-    return newest
+    return newest if newest.is_authentic else _unknown(newest, ALL_LOST)
 
 
 def older_source(state: ClusterState) -> BackupReport | Recovery | Plan:
@@ -173,7 +197,7 @@ def older_source(state: ClusterState) -> BackupReport | Recovery | Plan:
     if kept is None or recovery is None or recovery.survivor != kept.name or state.persisted.is_recovering:
         return _newest_backup(state)
     tool = state.tool_backups
-    is_known = not tool.is_kept or (tool.report is not None and tool.report.is_checked)
+    is_known = not tool.has_tool or (tool.report is not None and tool.report.is_checked)
     if not (is_known and keeps_running(kept)):  # any backup of the lost cluster is newer, so it is waited for
         return _newest_backup(state)
     return newer_than(state, kept) or recovery
@@ -228,21 +252,30 @@ def known_backups(
     is_answered: bool,
     problem: str,
     waited: float,
-    recorded: int,
+    recorded: RecordedToolBackup,
 ) -> ToolBackups:
     """What is known of the backups of a tool.
 
     report: the last one since it was asked anew. is_answered: whether the last question was. problem, waited:
-    see `ToolBackups`. recorded: the revision of the newest backup by the status of the cluster.
+    see `ToolBackups`. recorded: of a deleted cluster of this name, its revision does not count.
     """
+    is_own = recorded.cluster_id == state.persisted.cluster_id
     named = (revision_named(each, state.persisted.cluster_id) for each in (report, memory.outdated))
     return ToolBackups(
-        is_kept=True,
-        report=report if is_answered else None,
+        has_tool=True,
+        report=_with_recorded(report, recorded) if is_answered and report is not None else None,
         waited=waited,
         problem=problem,
-        known_revision=max(recorded, *named),
+        known_revision=max(recorded.revision if is_own else 0, *named),
     )
+
+
+def _with_recorded(report: RestorableBackups, recorded: RecordedToolBackup) -> RestorableBackups:
+    """With the newest backup as an authentic one, if it is on record: that was written when it was stored."""
+    newest = report.newest
+    if newest is None or not newest.is_known(recorded.name, recorded.sha256):
+        return report
+    return msgspec.structs.replace(report, newest=msgspec.structs.replace(newest, is_authentic=True))
 
 
 def revision_named(report: RestorableBackups | None, cluster_id: str) -> int:

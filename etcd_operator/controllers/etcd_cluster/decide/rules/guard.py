@@ -9,7 +9,7 @@ from etcd_operator.controllers.etcd_cluster.decide.status import auth_enabled, n
 from etcd_operator.controllers.shared.decide.holds import CATCH_UP, RETRY_HELD
 
 FORMER_RECHECK = 0.5
-"""Seconds; the events of what is deleted come first."""
+"""Seconds; usually the event of a deletion leads to a pass before."""
 
 
 def deleting(state: ClusterState) -> Plan | None:
@@ -59,9 +59,9 @@ def other_operator(state: ClusterState) -> Plan | None:
 
     Its Services would lead its clients to members of ours as well, which have other data, or none.
     """
-    if not state.predecessors or state.persisted.has_begun:
+    if not state.objects_of_others or state.persisted.has_begun:
         return None
-    return Plan.hold(*of_another_operator(state.predecessors), requeue_after=RETRY_HELD)
+    return Plan.hold(*of_another_operator(state.objects_of_others), requeue_after=RETRY_HELD)
 
 
 def former(state: ClusterState) -> Plan | None:

@@ -28,7 +28,7 @@ def resume(state: ClusterState) -> Plan | None:
     claims = [member.claim for member in state.members if member.claim is not None]
     if claims:
         return _resume(
-            claims, state.kept, is_adopting=state.desired.adopt is not None, tls=state.persisted.tls
+            claims, state.kept_claims, is_adopting=state.desired.adopt is not None, tls=state.persisted.tls
         )
     return _restored_data_missing(state) or _in_the_way(state)
 
@@ -49,7 +49,7 @@ def _restored_data_missing(state: ClusterState) -> Plan | None:
 def _in_the_way(state: ClusterState) -> Plan | None:
     """A new cluster must not start on what an earlier one gave up."""
     names = set(state.desired.initial_member_names)
-    found = [claim.name for claim in state.kept if claim.name in names]
+    found = [claim.name for claim in state.kept_claims if claim.name in names]
     if not found:
         return None
     return Plan.hold(

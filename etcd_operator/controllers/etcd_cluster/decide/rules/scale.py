@@ -18,10 +18,10 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import kep
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 
 UNSCHEDULED = 60.0
-"""Seconds without a node for a learner after which the kept survivor makes room: its pods ended before."""
+"""Seconds for which a learner may have no node, before the kept survivor is deleted to free its node."""
 
 
-def orphaned_objects(state: ClusterState) -> Plan | None:
+def unlisted_objects(state: ClusterState) -> Plan | None:
     """Remove the objects of members that a quorum no longer lists."""
     if not may_change(state):
         return None

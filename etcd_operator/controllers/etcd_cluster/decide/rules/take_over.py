@@ -8,7 +8,7 @@ those of the other operator.
 """
 
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION
+from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION, TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import (
@@ -18,7 +18,7 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.voters import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import of_another_operator
+from etcd_operator.controllers.etcd_cluster.decide.status import named, of_another_operator
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 
 RECHECK = 1.0
@@ -37,7 +37,7 @@ def take_over(state: ClusterState) -> Plan | None:
         return None  # a pod without a claim is not what that operator created
     if any(_is_recorded(claim) for claim in claims):
         return _annotated_as_stopped(running, claims)
-    return _without_token(claims) or _record(state, claims)
+    return _without_token(state.desired.name, claims) or _record(state, claims)
 
 
 def finish(state: ClusterState) -> Plan | None:
@@ -85,11 +85,20 @@ def _annotated_as_stopped(running: list[Member], claims: list[ClaimFacts]) -> Pl
     return Plan.hold("OtherOperator", message, requeue_after=RETRY_HELD)
 
 
-def _without_token(claims: list[ClaimFacts]) -> Plan | None:
-    if len({claim.token for claim in claims}) == 1 and claims[0].token:
-        return None
+def _without_token(name: str, claims: list[ClaimFacts]) -> Plan | None:
+    """The earlier operator's token was the name of the cluster; by it the peer URLs are known.
+
+    See `DesiredCluster.has_one_service`.
+    """
     names = [claim.name for claim in claims]
-    return Plan.hold(*of_another_operator(names, "the claims "), requeue_after=RETRY_HELD)
+    if not all(claim.token for claim in claims):
+        return Plan.hold(*of_another_operator(names, "the claims "), requeue_after=RETRY_HELD)
+    if {claim.token for claim in claims} == {name}:
+        return None
+    message = (
+        f"the claims {named(names)} must have the annotation {TOKEN_ANNOTATION}={name} (docs/migrating.md)"
+    )
+    return Plan.hold("OtherOperator", message, requeue_after=RETRY_HELD)
 
 
 def _record(state: ClusterState, claims: list[ClaimFacts]) -> Plan:

@@ -139,9 +139,13 @@ def _data_at_risk(state: ClusterState) -> str:
 
 
 def _wait(state: ClusterState, obstacle: str) -> Step:
-    """Once members have been stopped an obstacle is expected to pass; before, it is worth a condition."""
+    """Once members have been stopped an obstacle is expected to pass; before, it is worth a condition.
+
+    So is one that a pod shows: an image that is missing, or a process that crashes, does not pass by itself.
+    """
     message = f"the upgrade to {state.desired.version} waits for {obstacle}"
-    if state.persisted.upgrade is not None:
+    shows = any(member.problem is not None for member in state.members)
+    if state.persisted.upgrade is not None and not shows:
         return Step(message=message)
     return Step(reason="UpgradeWaiting", message=message, is_held=True, pause=RECHECK)
 

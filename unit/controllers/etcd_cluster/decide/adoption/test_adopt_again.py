@@ -65,7 +65,6 @@ def resumed(
         {name: SILENT if name in silent else answer(name, listed) for name in names},
         {},
         external={endpoint(n): reply for n, reply in answering.items()},
-        url_of=lambda name: f"http://{name}:2380",
         name_at=lambda url: url.removeprefix("http://").removesuffix(":2380") if "db-" in url else "",
     )
     state = replace(found, has_client_service=True, budget=2, age=3600.0)
@@ -127,7 +126,6 @@ def test_where_a_learner_is_all_that_joined_the_external_members_report_it() -> 
         {"db-0": answer("db-0", is_learner=True)},
         {},
         external={endpoint(n): reply for n, reply in replies.items()},
-        url_of=lambda name: f"http://{name}:2380",
         name_at=lambda _: "db-0",
     )
     state = replace(learner, has_client_service=True, has_quorum=True)

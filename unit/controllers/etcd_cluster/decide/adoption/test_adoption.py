@@ -36,7 +36,6 @@ def join(desired: DesiredCluster, external: dict[str, Reply], ours: dict[str, Re
         ours,
         {},
         external=external,
-        url_of=lambda name: f"http://{name}:2380",
         name_at=lambda url: url.removeprefix("http://").removesuffix(":2380") if "db-" in url else "",
     )
 
@@ -172,7 +171,6 @@ def found(desired: DesiredCluster, replies: dict[str, Reply], theirs_: Answer = 
         replies,
         {},
         external={endpoint(0): theirs_},
-        url_of=lambda name: f"http://{name}:2380",
         name_at=lambda url: url.removeprefix("http://").removesuffix(":2380") if "db-" in url else "",
     )
     proven = is_own_quorum(state)  # the member without data has proven one

@@ -36,6 +36,7 @@ SOURCE = StoredBackup(
     time=TIME,
     age=3600,
     url="s3://b/one.db",
+    size=20512,
     spec={"a": 1},
 )
 RECOVERY = first_recovery("db-3", revision=9, source=SOURCE, authority="Requested")
@@ -58,6 +59,7 @@ def backup(name: str = "one", **changes: Any) -> CompletedBackup:
         time=TIME,
         age=3600,
         url=f"s3://b/{name}.db",
+        size=20512,
         spec={"a": 1},
     )
     return replace(made, **changes)

@@ -14,9 +14,14 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmNothingLeft,
     DropUnassigned,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ToolBackups
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import RecordedToolBackup, ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source
-from etcd_operator.controllers.etcd_cluster.decide.recovery.source import TOOL_GRACE, revision_named
+from etcd_operator.controllers.etcd_cluster.decide.recovery.source import (
+    TOOL_GRACE,
+    Inquiry,
+    known_backups,
+    revision_named,
+)
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.formats import duration_text
 from etcd_operator.pods.reports import BackupReport, RestorableBackups
@@ -44,7 +49,13 @@ def backup(revision: int = 9, cluster_id: str = CLUSTER_ID, version: str = "3.6.
         etcd_version=version,
         cluster_id=cluster_id,
         sha256="ab",
+        is_authentic=True,
     )
+
+
+def planted(revision: int) -> BackupReport:
+    """Listed, with the ID of the cluster; who has stored it is not known."""
+    return msgspec.structs.replace(backup(revision), is_authentic=False)
 
 
 def having(found: BackupReport | None, **more: Any) -> RestorableBackups:
@@ -54,12 +65,12 @@ def having(found: BackupReport | None, **more: Any) -> RestorableBackups:
 
 def beside(report: RestorableBackups | None, **more: Any) -> ClusterState:
     """db-0002 is left, at revision 7."""
-    return replace(lost(3, 0, 1), tool_backups=ToolBackups(is_kept=True, report=report, **more))
+    return replace(lost(3, 0, 1), tool_backups=ToolBackups(has_tool=True, report=report, **more))
 
 
 def alone(report: RestorableBackups | None, **more: Any) -> ClusterState:
     """Nothing is left."""
-    return replace(lost(3, 0, 1, 2), tool_backups=ToolBackups(is_kept=True, report=report, **more))
+    return replace(lost(3, 0, 1, 2), tool_backups=ToolBackups(has_tool=True, report=report, **more))
 
 
 OF_THIS, OF_OLD = (ClaimBackup(cluster=name, name="r1") for name in ("db", "old"))
@@ -99,6 +110,9 @@ def source_of(state: ClusterState) -> str:
         pytest.param(
             beside(having(backup(8), is_checked=False, newest=None)), "BackupPending", id="newer, not read"
         ),
+        pytest.param(beside(having(planted(8))), "UnknownBackup", id="newer, and only listed"),
+        pytest.param(beside(having(planted(7))), "db-0002", id="not newer, and only listed"),
+        pytest.param(alone(having(planted(8))), "UnknownBackup", id="all there is, and only listed"),
         pytest.param(beside(None), "QuorumLost", id="not asked"),
         pytest.param(beside(RestorableBackups()), "BackupPending", id="a backup is being stored"),
         pytest.param(
@@ -157,6 +171,44 @@ def test_a_backup_that_may_be_being_stored_is_given_up_by_a_person_only() -> Non
 )
 def test_what_a_tool_has_named_is_known(report: RestorableBackups | None, revision: int) -> None:
     assert revision_named(report, CLUSTER_ID) == revision
+
+
+def test_a_backup_of_which_nobody_knows_who_stored_it_is_named_to_a_person() -> None:
+    for state, loss in (
+        (beside(having(planted(8))), "no quorum can return; remove spec.backup to recover from db-0002"),
+        (alone(having(planted(8))), "the data of all members is lost"),
+    ):
+        made = plan(state)
+        assert (made.stage, made.actions) == (Stage.HELD, ())
+        assert made.message == (
+            f"{loss}; the backup r8 at revision 8 was not stored by this cluster's backup tool, or before "
+            "the token in its Secret was replaced: move it away with its manifest to go on without it; to "
+            "begin with its data, delete the cluster and create it again with spec.restore"
+        )
+
+
+@pytest.mark.parametrize(
+    ("recorded", "is_authentic"),
+    [
+        pytest.param(RecordedToolBackup(), False, id="nothing on record"),
+        pytest.param(RecordedToolBackup(name="r8", sha256="ab"), True, id="recorded when it was stored"),
+        pytest.param(RecordedToolBackup(name="r8", sha256="cd"), False, id="replaced since"),
+        pytest.param(RecordedToolBackup(name="r7", sha256="ab"), False, id="copied to another name"),
+    ],
+)
+def test_the_status_knows_what_was_stored(recorded: RecordedToolBackup, is_authentic: bool) -> None:
+    """The tool does not: its token was replaced."""
+    known = known_backups(
+        Inquiry(),
+        beside(None),
+        having(planted(8)),
+        is_answered=True,
+        problem="",
+        waited=0.0,
+        recorded=recorded,
+    )
+    state = replace(beside(None), tool_backups=known)
+    assert source_of(state) == ("r8" if is_authentic else "UnknownBackup")
 
 
 def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None:

@@ -66,7 +66,7 @@ def test_one_probe_that_was_missed_is_no_reason_to_give_a_seed_up() -> None:
 @pytest.mark.parametrize("claim", [final_claim(), GOING], ids=["its claim is there", "its claim is going"])
 def test_a_seed_for_which_members_were_given_up_is_not_to_be_deleted(claim: ClaimFacts) -> None:
     state = seeding(CLOSED, claim=claim, silent_for=PATIENCE)
-    state = replace(state, members=state.members[-1:], kept=KEPT, has_quorum=False)
+    state = replace(state, members=state.members[-1:], kept_claims=KEPT, has_quorum=False)
     made = plan(state)
     assert "kubectl delete" not in made.message
     assert "do not delete db-3: db-0, db-1, db-2 were given up for it" in made.message
@@ -122,10 +122,10 @@ def test_a_seed_that_serves_goes_on_although_its_claim_is_being_deleted(recovery
 def test_claims_of_members_that_were_given_up_are_named_where_nothing_else_is_left() -> None:
     """They have the newest data; no backup of this etcd cluster does."""
     failed = msgspec.structs.replace(IN_PLACE, replaces="", failure="db-3 was lost")
-    left = live(NAME, backups=sight(backup(cluster_id="beef")), kept=KEPT)
+    left = live(NAME, backups=sight(backup(cluster_id="beef")), kept_claims=KEPT)
     state = replace(remembering(left, failed), members=(), has_quorum=False)
     made = plan(state)
     assert (made.actions, made.reason) == ((), "NoBackup")
     assert "remove the annotation etcd.improbable.io/given-up-by from these claims" in made.message
     others = tuple(replace(claim, given_up_by="beef/one/1") for claim in KEPT)
-    assert "given-up-by" not in plan(replace(state, kept=others)).message
+    assert "given-up-by" not in plan(replace(state, kept_claims=others)).message

@@ -46,7 +46,7 @@ def two_left(**revisions: int) -> ClusterState:
 
 
 def with_tool(state: ClusterState, revision: int) -> ClusterState:
-    kept = ToolBackups(is_kept=True, report=having(backup(revision)))
+    kept = ToolBackups(has_tool=True, report=having(backup(revision)))
     return replace(state, tool_backups=kept)
 
 
@@ -103,11 +103,11 @@ def test_the_proof_for_a_backup_compares_it_with_members_that_are_not_named() ->
         (lost(3, 0, 1), "no spec.backup"),
         (with_tool(lost(3, 0, 1), 6), "the newest backup is r6 at revision 6"),
         (
-            replace(lost(3, 0, 1), tool_backups=ToolBackups(is_kept=True, report=having(None))),
+            replace(lost(3, 0, 1), tool_backups=ToolBackups(has_tool=True, report=having(None))),
             "no intact backup",
         ),
         (
-            replace(lost(3, 0, 1), tool_backups=ToolBackups(is_kept=True, problem="it is down", waited=60)),
+            replace(lost(3, 0, 1), tool_backups=ToolBackups(has_tool=True, problem="it is down", waited=60)),
             "does not report its backups (it is down)",
         ),
     ],
@@ -123,7 +123,7 @@ def test_a_named_member_that_is_the_last_waits_for_a_person(state: ClusterState,
 
 
 def test_a_tool_that_lists_its_backups_is_waited_for_beside_a_named_member() -> None:
-    state = replace(lost(3, 0, 1), tool_backups=ToolBackups(is_kept=True, report=RestorableBackups()))
+    state = replace(lost(3, 0, 1), tool_backups=ToolBackups(has_tool=True, report=RestorableBackups()))
     made = plan(named(state, "id-db-0002"))
     assert (made.actions, made.reason) == ((), "BackupPending")
     assert "remove spec.backup" not in made.message  # a named member is no source without a person

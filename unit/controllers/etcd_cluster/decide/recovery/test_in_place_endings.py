@@ -78,8 +78,10 @@ def test_clients_reach_the_old_cluster_while_a_seed_that_was_lost_is_filled_agai
 @pytest.mark.parametrize(
     "state",
     [
-        pytest.param(remembering(replace(ASKED, kept=GIVEN_UP), IN_PLACE), id="nothing of the seed is left"),
-        pytest.param(filling(replace(ASKED, kept=GIVEN_UP)), id="the EtcdPeer of the seed is gone"),
+        pytest.param(
+            remembering(replace(ASKED, kept_claims=GIVEN_UP), IN_PLACE), id="nothing of the seed is left"
+        ),
+        pytest.param(filling(replace(ASKED, kept_claims=GIVEN_UP)), id="the EtcdPeer of the seed is gone"),
     ],
 )
 @pytest.mark.parametrize("is_closed", [True, False])

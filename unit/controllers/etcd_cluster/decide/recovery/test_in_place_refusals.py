@@ -99,7 +99,7 @@ def test_a_failed_attempt_is_reported_with_the_name_of_the_next() -> None:
     assert f"={CLUSTER_ID}/one/2" in made.message
     assert plan(remembering(live("one"), failed)).reason == "RestoreRefused"
     kept = (claim("db-9", given_up_by="of another one"), claim("db-4", given_up_by=NAME))
-    made = plan(replace(remembering(live(NAME), failed), kept=kept))
+    made = plan(replace(remembering(live(NAME), failed), kept_claims=kept))
     assert "it is damaged; members had already been given up, and their" in made.message
     assert "are kept: db-4; to restore" in made.message
 
@@ -108,7 +108,7 @@ def test_the_number_of_an_attempt_is_above_those_that_a_deleted_cluster_had() ->
     """Its claims are kept, and would be taken for members that this attempt had given up."""
     names = (NAME, f"{CLUSTER_ID}/db-2/4", "x")
     kept = tuple(claim(f"db-{number}", given_up_by=name) for number, name in enumerate(names))
-    offered = plan(replace(live(NAME), kept=kept))
+    offered = plan(replace(live(NAME), kept_claims=kept))
     assert offered.reason == "RestoreRefused"
     assert f"={CLUSTER_ID}/one/5" in offered.message
-    assert plan(replace(live(f"{CLUSTER_ID}/one/5"), kept=kept)).reason == "Restoring"
+    assert plan(replace(live(f"{CLUSTER_ID}/one/5"), kept_claims=kept)).reason == "Restoring"

@@ -153,7 +153,7 @@ def test_a_stopped_one_is_neither_waited_for_nor_gone_back_to_in_a_later_recover
     """Of the seed's cluster, from a backup, whose seed was lost in turn."""
     report = RestorableBackups(is_listed=True, candidate=BACKUP, is_checked=True, newest=BACKUP)
     lost_again = seed_lost(pod=pod("db-0002", is_stopped=True), answer=None)
-    state = replace(lost_again, tool_backups=ToolBackups(is_kept=True, report=report))
+    state = replace(lost_again, tool_backups=ToolBackups(has_tool=True, report=report))
     second = recorded(plan(state))
     again = with_record(state, cluster_id=NEW_ID, recovery=second, next_ordinal=6)
     made = plan(replace(again, attempted_for=3600.0))
@@ -165,13 +165,13 @@ def test_a_stopped_one_is_neither_waited_for_nor_gone_back_to_in_a_later_recover
 )
 def test_backups_of_the_cluster_that_the_seed_began_are_waited_for(report: RestorableBackups | None) -> None:
     """Each of them is newer, also one that the status does not name yet."""
-    tool = ToolBackups(is_kept=True, report=report, waited=TOOL_GRACE + 1)
+    tool = ToolBackups(has_tool=True, report=report, waited=TOOL_GRACE + 1)
     assert plan(replace(seed_lost(), tool_backups=tool)).reason == "BackupPending"
 
 
 BACKUP = BackupReport(
     name="r8", time="2026-01-01T00:00:00Z", age=60.0, revision=ISSUED + 1, etcd_version="3.6.16",
-    cluster_id=NEW_ID, sha256="ab",
+    cluster_id=NEW_ID, sha256="ab", is_authentic=True,
 )  # fmt: skip
 
 
@@ -179,7 +179,7 @@ BACKUP = BackupReport(
 def test_a_backup_of_the_cluster_that_the_seed_began_is_newer(cluster_id: str) -> None:
     backup = msgspec.structs.replace(BACKUP, cluster_id=cluster_id)
     report = RestorableBackups(is_listed=True, candidate=backup, is_checked=True, newest=backup)
-    state = replace(seed_lost(), tool_backups=ToolBackups(is_kept=True, report=report))
+    state = replace(seed_lost(), tool_backups=ToolBackups(has_tool=True, report=report))
     assert chooses_source(state), "the backup tool is asked"
     made = plan(state)
     assert (recorded(made).source.name, recorded(made).generation) == (

@@ -74,7 +74,7 @@ def recovered(*numbers: int, size: int = 3) -> ClusterState:
 
 def keeping(state: ClusterState, *numbers: int) -> ClusterState:
     """With claims that the recovery gave addition."""
-    return replace(state, kept=tuple(old_claim(f"db-{n}", given_up_by=NAME) for n in numbers))
+    return replace(state, kept_claims=tuple(old_claim(f"db-{n}", given_up_by=NAME) for n in numbers))
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ R9 = BackupReport(
     etcd_version="3.6.16",
     cluster_id=CLUSTER_ID,
     sha256="ab",
+    is_authentic=True,
 )
 HAS_R9 = RestorableBackups(is_listed=True, candidate=R9, is_checked=True, newest=R9)
 GIVE_UP = (
@@ -44,7 +45,7 @@ def learner_left(report: RestorableBackups | None = HAS_R9, **backups: Any) -> C
     state = lost(3, 0, 1, 2)
     reply = answer("db-0007", is_learner=True, revision=7, leader="id-db-0000")
     learner = silent(state.desired, "db-0007", answer=reply)
-    known = ToolBackups(is_kept=True, report=report, **backups)
+    known = ToolBackups(has_tool=True, report=report, **backups)
     return replace(state, members=(*state.members, learner), tool_backups=known)
 
 

@@ -27,7 +27,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import (
     READ_AFTER,
     READ_MAJORITY_AFTER,
     REST,
-    kept_from,
+    why_no_other_reader,
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import PATIENCE
@@ -130,14 +130,14 @@ def test_each_reader_that_has_ended_doubles_the_time_until_the_next(
 ) -> None:
     """They cannot be removed from the pod."""
     ended = replace(READER, is_running=False, has_ended=True, number=number)
-    assert bool(kept_from(ended, seconds, is_of_this_loss=True)) is is_kept
+    assert bool(why_no_other_reader(ended, seconds, is_of_this_loss=True)) is is_kept
 
 
 @pytest.mark.parametrize("is_kept", [True, False], ids=["in this loss", "in an earlier one"])
 def test_a_member_that_follows_a_leader_is_not_read_again(*, is_kept: bool) -> None:
     ended = replace(READER, is_running=False, has_ended=True, found_leader=True)
-    assert ("follows a leader" in kept_from(ended, 1e9, is_of_this_loss=is_kept)) is is_kept
-    assert not kept_from(replace(ended, found_leader=False), 1e9, is_of_this_loss=is_kept)
+    assert ("follows a leader" in why_no_other_reader(ended, 1e9, is_of_this_loss=is_kept)) is is_kept
+    assert not why_no_other_reader(replace(ended, found_leader=False), 1e9, is_of_this_loss=is_kept)
 
 
 def test_while_it_is_read_it_is_waited_for() -> None:

@@ -85,8 +85,8 @@ def restoring(pod_of_seed: PodFacts | None, *, serves: bool = False) -> ClusterS
 
 def test_a_restore_that_has_begun_goes_on_beside_pods_that_come_later() -> None:
     state = restoring(pod("db-0000"))
-    assert plan(replace(state, predecessors=("Pod db-abc",))) == plan(state)
-    assert plan(replace(new(), predecessors=("Pod db-abc",))).reason == "OtherOperator"
+    assert plan(replace(state, objects_of_others=("Pod db-abc",))) == plan(state)
+    assert plan(replace(new(), objects_of_others=("Pod db-abc",))).reason == "OtherOperator"
 
 
 def test_a_lost_seed_of_a_new_cluster_is_followed_by_another_of_the_same_backups() -> None:

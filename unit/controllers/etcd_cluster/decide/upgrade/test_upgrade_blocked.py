@@ -11,6 +11,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Joining,
     ReplaceMember,
     Resuming,
+    Stage,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
@@ -122,6 +123,10 @@ def test_a_member_that_crashed_before_an_upgrade_is_taken_no_minor_further() -> 
     state = _crashed(persistent(), 2, upgrading=None, wanted="3.6.16", ran=OLD)
 
     assert plan(state).reason == "UpgradeWaiting"
+
+    of_a_member_that_left = Upgrade(origin=OLD, target=NEW, member="db-3")
+    made = plan(with_record(state, upgrade=of_a_member_that_left))
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UpgradeWaiting")
 
 
 def test_a_member_whose_pod_has_no_node_delays_even_a_patch() -> None:
