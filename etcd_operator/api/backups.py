@@ -22,6 +22,9 @@ KIND = "EtcdBackup"
 UID_LABEL = f"{GROUP}/backup-uid"
 """On a Job and its pod: the UID of their EtcdBackup (or schedule). Names may be longer than a label."""
 
+SECRET_ANNOTATION = f"{GROUP}/etcd-secret"
+"""On a Job: its Secret with a certificate for etcd, which is deleted when the Job has ended."""
+
 PLACEHOLDERS = ("Name", "Namespace", "UID", "CreationTimestamp")
 """Fields of the EtcdBackup itself; nothing in a template is executed."""
 

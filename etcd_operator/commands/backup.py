@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -132,6 +132,12 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--cert", type=Path, metavar="FILE", help="client certificate (PEM)")
     group.add_argument("--key", type=Path, metavar="FILE", help="key of the client certificate (PEM)")
     group.add_argument(
+        "--tls-dir",
+        type=Path,
+        metavar="DIR",
+        help="in place of these three: a folder with ca.crt and, for a client, tls.crt and tls.key",
+    )
+    group.add_argument(
         "--tls-server-name",
         metavar="NAME",
         help="host name in etcd's certificates, if it differs from the host in --endpoints",
@@ -166,22 +172,24 @@ def _connected(options: argparse.Namespace) -> Iterator[_Cluster]:
 
 
 def _endpoints(options: argparse.Namespace) -> list[str]:
-    found = []
+    found, has_ca = [], (options.cacert or options.tls_dir) is not None
     for text in options.endpoints.split(","):
         if "@" in text:
             raise UsageError("--endpoints takes no credentials: pass --user and --password-file")
         match = _ENDPOINT.fullmatch(text.strip())
         if match is None:
             raise UsageError(f"--endpoints: {text.strip()!r} is not HOST:PORT, like 127.0.0.1:2379")
-        if match["scheme"] == "https" and options.cacert is None:
+        if match["scheme"] == "https" and not has_ca:
             raise UsageError(f"--endpoints: {text.strip()} uses TLS: pass --cacert with etcd's CA")
-        if match["scheme"] == "http" and options.cacert is not None:
+        if match["scheme"] == "http" and has_ca:
             raise UsageError(f"--endpoints: {text.strip()} uses no TLS: write https:// or remove --cacert")
         found.append(match["address"])
     return list(dict.fromkeys(found))
 
 
 def _credentials(options: argparse.Namespace) -> "TlsCredentials | None":
+    if options.tls_dir is not None:
+        return _of_folder(options)
     if options.cacert is None:
         if options.cert is not None or options.key is not None or options.tls_server_name:
             raise UsageError("--cert, --key and --tls-server-name need --cacert with etcd's CA")
@@ -191,18 +199,28 @@ def _credentials(options: argparse.Namespace) -> "TlsCredentials | None":
     from etcd_operator.etcd.channel import TlsCredentials
 
     return TlsCredentials(
-        ca=_pem("--cacert", options.cacert, b"CERTIFICATE"),
-        certificate=_pem("--cert", options.cert, b"CERTIFICATE") if options.cert else None,
-        key=_pem("--key", options.key, b"PRIVATE KEY") if options.key else None,
+        ca=_pem("--cacert", options.cacert, "CERTIFICATE"),
+        certificate=_pem("--cert", options.cert, "CERTIFICATE") if options.cert else None,
+        key=_pem("--key", options.key, "PRIVATE KEY") if options.key else None,
         server_name=options.tls_server_name,
     )
 
 
-def _pem(flag: str, path: Path, kind: bytes) -> bytes:
-    data = _read(flag, path)
-    if kind + b"-----" not in data:
-        raise UsageError(f"{flag}: {path} has no {kind.decode().lower()} in PEM format")
-    return data
+def _of_folder(options: argparse.Namespace) -> "TlsCredentials":
+    if options.cacert is not None or options.cert is not None or options.key is not None:
+        raise UsageError("--tls-dir replaces --cacert, --cert and --key: pass it alone")
+    from etcd_operator.etcd.credentials import read_folder
+
+    return replace(read_folder(options.tls_dir), server_name=options.tls_server_name)
+
+
+def _pem(flag: str, path: Path, kind: str) -> bytes:
+    from etcd_operator.etcd.credentials import BadCredentials, read_pem
+
+    try:
+        return read_pem(path, kind)
+    except BadCredentials as error:
+        raise UsageError(f"{flag}: {error}") from error
 
 
 def _password(options: argparse.Namespace) -> str:
@@ -212,11 +230,8 @@ def _password(options: argparse.Namespace) -> str:
         return ""
     if ":" in options.user:
         raise UsageError("--user takes a name only: put the password in a file, and pass --password-file")
-    return _read("--password-file", options.password_file).decode(errors="replace").rstrip("\r\n")
-
-
-def _read(flag: str, path: Path) -> bytes:
+    path: Path = options.password_file
     try:
-        return path.read_bytes()
+        return path.read_bytes().decode(errors="replace").rstrip("\r\n")
     except OSError as error:
-        raise UsageError(f"{flag}: cannot read {path}: {error.strerror}") from error
+        raise UsageError(f"--password-file: cannot read {path}: {error.strerror}") from error

@@ -60,7 +60,7 @@ def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
         _improbable(wiring, of_improbable, of_coreos, backups.owners, restores, of_schedules, authorities),
         _coreos(wiring, of_coreos, of_improbable, of_tools, authorities),
         tool_group(wiring, source, of_coreos, of_tools),
-        backup_group(wiring, backups, (of_improbable.clusters, of_coreos.clusters)),
+        backup_group(wiring, backups, (of_improbable.clusters, of_coreos.clusters), authorities.for_job),
         *schedule_groups(wiring, source, backups, of_improbable, of_schedules),
         restore_group(wiring, restores),
         auth_group(wiring, auth_caches(source, of_improbable, of_coreos), _reach(wiring, authorities)),

@@ -29,3 +29,6 @@ SEED_COMMAND_VARIABLE = "SEED_COMMAND"
 SEED_COMMAND_SKIP = "version"
 """With this value of the variable, `seed` does nothing. etcdctl and etcdutl get it as their first word, and
 then only print their version."""
+
+CA_FILE, CERTIFICATE_FILE, KEY_FILE = "ca.crt", "tls.crt", "tls.key"
+"""In a folder for `--tls-dir`: the CAs of etcd's servers; a client's certificate and its key, or neither."""

@@ -41,6 +41,11 @@ CASES = (
         f"{BACKUP} --cacert missing.crt {TO}", "--cacert: cannot read missing.crt: No such file or directory"
     ),
     Case(f"{BACKUP} --cacert /dev/null {TO}", "--cacert: /dev/null has no certificate in PEM format"),
+    Case(
+        f"{BACKUP} --tls-dir DIR --cert a.crt {TO}",
+        "--tls-dir replaces --cacert, --cert and --key: pass it alone",
+    ),
+    Case(f"{BACKUP} --tls-dir missing {TO}", "cannot read missing/ca.crt: No such file or directory", 1),
     Case(f"{BACKUP} --user root {TO}", "--user and --password-file belong together: pass both"),
     Case(f"{BACKUP} --password-file pw {TO}", "--user and --password-file belong together: pass both"),
     Case(

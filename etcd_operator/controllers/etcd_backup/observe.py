@@ -1,6 +1,6 @@
 """Joins the caches into one `BackupState`, the cluster to back up among it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,9 +13,11 @@ from etcd_operator.controllers.etcd_backup.decide.state import BackupState, Sour
 from etcd_operator.controllers.etcd_backup.manifests.backup_job import job_name
 from etcd_operator.controllers.shared.decide.backup_spec import named_cluster, problem, rendered_url
 from etcd_operator.controllers.shared.job_reader import JobReader
+from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.decoding import parsed
+from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
 
@@ -29,11 +31,16 @@ class ObservedBackup:
     state: BackupState
 
 
+Issue = Callable[[ObjectMeta, bool], EtcdCredentials]
+"""`(cluster, whether its members require a certificate)`: credentials for one Job. Raises OperatorError."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sources:
     """Where backups are read from: the members of EtcdClusters, or URLs."""
 
     clusters: tuple[Informer[Any], ...]  # of both groups
+    issue: Issue
 
     def find(self, source: BackupSource, namespace: str) -> SourceCluster:
         """The endpoints of a source, or why there are none.
@@ -48,13 +55,20 @@ class Sources:
         found = self._cluster(Key(namespace, name)) if name else None
         if found is None:
             return SourceCluster(endpoints=(address,))
-        if found.status.tls is not None and found.status.tls.client_ca:
-            return _with_tls(name)
+        if _has_tls(found):  # its certificate is never sent to an address that a user chose
+            return _source(Key(namespace, name), found)
         return SourceCluster(endpoints=_endpoints(found) or (address,), uid=found.metadata.uid)
 
+    def credentials(self, source: BackupSource, namespace: str) -> EtcdCredentials:
+        """With which a Job reaches the EtcdCluster that is the source. Raises the errors of `Client`."""
+        found = self._cluster(Key(namespace, named_cluster(source, namespace)))
+        if found is None or found.status.tls is None:
+            raise Unavailable(f"EtcdCluster {named_cluster(source, namespace)} was deleted")
+        return self.issue(found.metadata, found.status.tls.client_cert_auth)
+
     def find_live(self, source: BackupSource, objects: Objects) -> SourceCluster:
-        """The same for a source with a name, read from the API server. Raises the errors of `Client`."""
-        key = objects.key(source.cluster_name)
+        """The same for an EtcdCluster, read from the API server. Raises the errors of `Client`."""
+        key = objects.key(named_cluster(source, objects.namespace))
         found = (objects.find(informer.resource, key.name, AnyCluster) for informer in self.clusters)
         return _source(key, next((cluster for cluster in found if cluster is not None), None))
 
@@ -151,20 +165,14 @@ def _source(key: Key, found: Any) -> SourceCluster:
         )
     if found.metadata.is_deleting:
         return SourceCluster(reason="UnknownCluster", message=f"EtcdCluster {key.name} is being deleted")
-    if found.status.tls is not None and found.status.tls.client_ca:
-        return _with_tls(key.name)
     if not found.status.cluster_id or not found.status.endpoints:
         return SourceCluster(reason="SourceNotReady", message=f"EtcdCluster {key.name} has not served yet")
-    return SourceCluster(endpoints=_endpoints(found), uid=found.metadata.uid)
+    return SourceCluster(endpoints=_endpoints(found), uid=found.metadata.uid, has_tls=_has_tls(found))
 
 
-def _with_tls(name: str) -> SourceCluster:
-    return SourceCluster(
-        reason="TLSNotSupported",
-        message=f"EtcdCluster {name} uses TLS for clients (spec.tls.client): backups of such clusters are "
-        "not supported yet",
-        is_refused=True,
-    )
+def _has_tls(cluster: Any) -> bool:
+    """Whether its members use TLS for clients: as recorded, whatever its spec says."""
+    return cluster.status.tls is not None and bool(cluster.status.tls.client_ca)
 
 
 def _endpoints(cluster: Any) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ on an outdated cache fails there. Before the Job is made, the EtcdBackup is read
 operator may have finished it meanwhile.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -22,7 +23,7 @@ from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.passes import Passes
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import OperatorError
+from etcd_operator.errors import Forbidden, OperatorError
 from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
@@ -73,6 +74,8 @@ class BackupReconciler:
         match made.act:
             case Act.CREATE_JOB:
                 return self._create_job(observed, made, objects)
+            case Act.SUPPLY_JOB:
+                return self._supply_job(observed, made, objects)
             case Act.STOP_JOB:
                 self._write(observed, made, objects)
                 if observed.state.job is not None:
@@ -92,15 +95,33 @@ class BackupReconciler:
                 return Result(requeue_after=BEHIND)
             self._make(observed, objects)
         except OperatorError as error:
-            return self.passes.failed(
-                observed.backup.metadata.key,
-                error,
-                lambda reason, message: self._write(
-                    observed, replace(made, reason=reason, message=message), objects
-                ),
-            )
+            return self._failed(observed, made, error, objects)
         self.passes.failures.passed(observed.backup.metadata.key)
         return Result(requeue_after=made.requeue_after)
+
+    def _supply_job(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> Result:
+        """Make the Secret that the pod waits for, or report why it cannot be made."""
+        job, spec, metadata = observed.state.job, observed.spec, observed.backup.metadata
+        try:
+            if job is not None and spec is not None and _secret_of(job, objects) is None:
+                credentials = self.observer.sources.credentials(spec.source, metadata.namespace)
+                objects.create(resources.SECRETS, backup_job.secret(metadata, job, credentials))
+        except OperatorError as error:
+            return self._failed(observed, made, error, objects)
+        self._write(observed, made, objects)
+        self.passes.failures.passed(metadata.key)
+        return Result(requeue_after=made.requeue_after)
+
+    def _failed(
+        self, observed: ObservedBackup, made: BackupPlan, error: OperatorError, objects: Objects
+    ) -> Result:
+        return self.passes.failed(
+            observed.backup.metadata.key,
+            error,
+            lambda reason, message: self._write(
+                observed, replace(made, reason=reason, message=message), objects
+            ),
+        )
 
     def _is_still_wanted(self, observed: ObservedBackup, objects: Objects) -> bool:
         """Whether the API server shows the same: caches may be behind what another operator did."""
@@ -126,7 +147,14 @@ class BackupReconciler:
         image = self.wiring.own_image()
         if not state.is_to_be_verified:
             endpoints = state.source.endpoints
-            return backup_job.job(metadata, spec, image=image, url=state.url, endpoints=endpoints)
+            return backup_job.job(
+                metadata,
+                spec,
+                image=image,
+                url=state.url,
+                endpoints=endpoints,
+                has_secret=state.source.has_tls,
+            )
         version = restoring(state.etcd_version) if state.verify == RESTORE else None
         etcd_image = image_of(self.wiring.defaults.repository, version) if version is not None else ""
         return backup_job.verification_job(
@@ -146,6 +174,8 @@ class BackupReconciler:
         wanted = status(backup.status, observed.state, made, generation=generation, now=now)
         if wanted == backup.status:
             return
+        if made.phase != BACKING_UP and observed.state.job is not None:
+            _remove_secret(observed.state.job, objects)
         if objects.write_status(resources.BACKUPS, backup.metadata, wanted, Written):
             self._record_end(backup, made)
 
@@ -162,3 +192,17 @@ class BackupReconciler:
             self.passes.event(backup, "Normal", "BackupVerified", made.message)
         elif made.verdict is False:
             self.passes.event(backup, "Warning", "VerificationFailed", made.message)
+
+
+def _secret_of(job: JobState, objects: Objects) -> Written | None:
+    """The Secret of a Job that has one, live. Raises the errors of `Client`."""
+    found = objects.find(resources.SECRETS, job.secret, Written)
+    return found if found is not None and found.metadata.controller_uid == job.uid else None
+
+
+def _remove_secret(job: JobState, objects: Objects) -> None:
+    """The Job has ended: nothing needs its certificate any more."""
+    with suppress(Forbidden):  # the certificate expires, and the Secret is deleted with the Job
+        found = _secret_of(job, objects) if job.secret else None
+        if found is not None:
+            objects.remove(resources.SECRETS, found.metadata)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from etcd_operator.api.backup_schedules import PRUNE_ANNOTATION
+from etcd_operator.api.backups import SECRET_ANNOTATION
 from etcd_operator.api.restores import CLAIM_UID_ANNOTATION
 from etcd_operator.controllers.shared.decide.job_report import LONGEST_MESSAGE, read
 from etcd_operator.controllers.shared.decide.job_state import (
@@ -167,6 +168,7 @@ def job_state(job: Job, pods: Sequence[Pod]) -> JobState:
         why=_why(states[-1]) or message if states else message,
         claim_uid=job.metadata.annotations.get(CLAIM_UID_ANNOTATION, ""),
         request=job.metadata.annotations.get(PRUNE_ANNOTATION, ""),
+        secret=job.metadata.annotations.get(SECRET_ANNOTATION, ""),
         pod=newest.metadata.name if newest is not None else "",
         node=newest.spec.node_name if newest is not None else "",
         evictions=_evictions(pods),

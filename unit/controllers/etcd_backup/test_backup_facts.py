@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -30,7 +31,8 @@ def found(source: dict[str, str], cluster: dict[str, Any] | None = None) -> Sour
         document = {"metadata": {"name": "c", "namespace": "team", "uid": "uid-c"}, **cluster}
         stored.put(msgspec.convert(document, EtcdCluster))
     caches: Any = [SimpleNamespace(store=store) for store in (Store[EtcdCluster](), stored)]
-    return Sources(clusters=tuple(caches)).find(msgspec.convert(source, BackupSource), "team")
+    sources = Sources(clusters=tuple(caches), issue=Mock(side_effect=AssertionError))
+    return sources.find(msgspec.convert(source, BackupSource), "team")
 
 
 @pytest.mark.parametrize(
@@ -78,12 +80,17 @@ def test_why_there_are_none(cluster: dict[str, Any] | None, reason: str, part: s
 
 
 @pytest.mark.parametrize("source", [{"clusterName": "c"}, {"clusterURL": "http://c.team.svc:2379"}])
-@pytest.mark.parametrize(("record", "is_refused"), [({"clientCA": "c"}, True), ({"peerCA": "p"}, False)])
-def test_clusters_with_tls_for_clients_are_not_backed_up(
-    source: dict[str, str], record: dict[str, str], is_refused: bool
+@pytest.mark.parametrize(("record", "has_tls"), [({"clientCA": "c"}, True), ({"peerCA": "p"}, False)])
+def test_clusters_with_tls_for_clients_are_dialed_with_a_certificate(
+    source: dict[str, str], record: dict[str, str], has_tls: bool
 ) -> None:
     state = found(source, {"status": {**SERVING, "tls": record}})
-    assert (state.is_refused, not state.endpoints) == (is_refused, is_refused)
+    assert (state.has_tls, state.endpoints) == (has_tls, NAMES)
+
+
+def test_the_certificate_is_not_sent_to_a_url() -> None:
+    state = found({"clusterURL": "http://c:2379"}, {"status": {"tls": {"clientCA": "c"}}})
+    assert (state.reason, state.endpoints) == ("SourceNotReady", ())
 
 
 UNSCHEDULED = {

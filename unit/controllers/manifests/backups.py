@@ -40,10 +40,13 @@ def spec_of(url: str, **fields: Any) -> BackupSpec:
     return spec
 
 
-def backup_job_of(url: str, metadata: ObjectMeta = METADATA, **fields: Any) -> RawObject:
+def backup_job_of(
+    url: str, metadata: ObjectMeta = METADATA, *, has_secret: bool = False, **fields: Any
+) -> RawObject:
     """The Job of an EtcdBackup with a valid spec."""
     spec = spec_of(url, **fields)
-    return backup_job.job(metadata, spec, image=IMAGE, url=rendered_url(url, metadata), endpoints=ENDPOINTS)
+    at = rendered_url(url, metadata)
+    return backup_job.job(metadata, spec, image=IMAGE, url=at, endpoints=ENDPOINTS, has_secret=has_secret)
 
 
 def verification_job_of(url: str, *, etcd_image: str = "", **fields: Any) -> RawObject:

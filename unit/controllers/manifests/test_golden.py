@@ -71,6 +71,7 @@ MANIFESTS = {
         encryption={"secretName": "backup-keys"},
         serviceAccountName="backups",
     ),
+    "backup-job-tls": backup_job_of("s3://my-bucket/one.db", has_secret=True),
     "backup-job-gs": backup_job_of("gs://my-bucket/one.db", credentials={"googleCloud": FILE}),
     "backup-job-claim": backup_job_of(
         "file:///{{ .Name }}.db", persistentVolumeClaim={"claimName": "backups"}

@@ -37,6 +37,7 @@ from unit.passes.bodies import BACKUPS, COREOS, PEERS, RESTORES, SCHEDULES, USER
 from unit.passes.harness import OWN_NAMESPACE, objects_of
 from unit.passes.jobs import Jobs, backup, schedule
 from unit.passes.restoring import Restoring, restore
+from unit.passes.tls_sources import add_source, secrets, tls_source
 from unit.passes.users import role, user
 from unit.rights import DEFINITIONS, UNASKED, Right, all_taken, granted
 
@@ -144,6 +145,16 @@ def a_life_of_a_backup() -> frozenset[Right]:
         made.run_until(lambda: bool(made.names(JOBS)))
         made.run_until(lambda: made.status(BACKUPS, "one")["phase"] == "Failed")
         made.events()
+        return all_taken(exchange.request for exchange in made.api.log)
+
+
+def a_backup_with_tls() -> frozenset[Right]:
+    with tls_source() as made:
+        add_source(made)
+        made.start()
+        made.create(*backup(source={"clusterName": "c"}))
+        made.run_until(lambda: bool(secrets(made)))
+        Jobs(made).until(lambda: made.status(BACKUPS, "one").get("phase") == "Completed")
         return all_taken(exchange.request for exchange in made.api.log)
 
 
@@ -263,6 +274,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[Right
         "survivor": a_survivor_that_restarted(),
         "tls": a_life_with_tls(),
         "backup": a_life_of_a_backup(),
+        "backup with TLS": a_backup_with_tls(),
         "backup of nothing": a_backup_of_nothing(),
         "schedule": a_life_of_a_schedule(),
         "restore": a_life_of_a_restore(),

@@ -37,6 +37,7 @@ class Act(Enum):
 
     NOTHING = "nothing"
     CREATE_JOB = "create its Job"
+    SUPPLY_JOB = "create the Secret that its Job waits for"
     STOP_JOB = "delete its Job"
 
 
@@ -139,7 +140,11 @@ def await_job(state: BackupState) -> BackupPlan | None:
         if not job.pods:
             left = min(left, RECHECK)  # no event of the Job says why
         return in_progress(
-            state, "PodPending", f"waiting for the pod to start: {_waits_for(job)}", requeue_after=left
+            state,
+            "PodPending",
+            f"waiting for the pod to start: {_waits_for(job)}",
+            act=Act.SUPPLY_JOB if job.secret else Act.NOTHING,
+            requeue_after=left,
         )
     if running.is_terminating:
         return in_progress(
@@ -169,7 +174,7 @@ def await_source(state: BackupState) -> BackupPlan | None:
     if source.endpoints:
         return None
     left = SOURCE_PATIENCE - state.waited
-    if left <= 0 or source.is_refused:
+    if left <= 0:
         return failed(state, source.reason, source.message)
     return in_progress(state, source.reason, source.message, requeue_after=min(left, SOURCE_RECHECK))
 

@@ -15,9 +15,9 @@ class SourceCluster:
 
     endpoints: tuple[str, ...] = ()
     uid: str = ""  # of the EtcdCluster; empty for another etcd
+    has_tls: bool = False  # whether it is an EtcdCluster that uses TLS for clients
     reason: str = ""
     message: str = ""
-    is_refused: bool = False  # whether there never will be any, so that nothing is waited for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,15 @@ retries, and ends what makes no progress.
 
 from collections.abc import Sequence
 
-from etcd_operator.api.backups import KIND, UID_LABEL, BackupSpec
+from etcd_operator.api.backups import KIND, SECRET_ANNOTATION, UID_LABEL, BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.controllers.shared.decide.backup_spec import series_of, url_in_pod
+from etcd_operator.controllers.shared.decide.job_state import JobState
+from etcd_operator.controllers.shared.manifests import etcd_access, job_pod
 from etcd_operator.controllers.shared.manifests import job as job_of
-from etcd_operator.controllers.shared.manifests import job_pod
 from etcd_operator.controllers.shared.manifests.command import SCRATCH
+from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials
+from etcd_operator.controllers.shared.manifests.owner import owned_by
 from etcd_operator.formats import MIB
 
 VERIFY_CONTAINER = "verify"
@@ -28,13 +31,41 @@ def job_name(metadata: ObjectMeta, *, is_verification: bool = False) -> str:
 
 
 def job(
-    metadata: ObjectMeta, spec: BackupSpec, *, image: str, url: str, endpoints: Sequence[str]
+    metadata: ObjectMeta,
+    spec: BackupSpec,
+    *,
+    image: str,
+    url: str,
+    endpoints: Sequence[str],
+    has_secret: bool = False,
 ) -> RawObject:
-    """The Job. url: the rendered one. endpoints: `host:port` of each member that may be the source."""
-    runs = job_pod.container(
-        spec, job_pod.CONTAINER, image, _arguments(spec, url, endpoints, series_of(metadata))
-    )
-    return _job(metadata, job_name(metadata), "etcd-backup", job_pod.pod(spec, runs))
+    """The Job. url: the rendered one. endpoints: `host:port` of each member that may be the source.
+
+    has_secret: whether it reaches them over TLS, with `secret`.
+    """
+    name, arguments = job_name(metadata), _arguments(spec, url, endpoints, series_of(metadata))
+    secret_name = f"{name}-etcd" if has_secret else ""
+    more = [etcd_access.volume(secret_name)] if secret_name else []
+    if secret_name:
+        arguments.append(etcd_access.FLAG)
+    runs = job_pod.container(spec, job_pod.CONTAINER, image, arguments, more=more)
+    body = _job(metadata, name, "etcd-backup", job_pod.pod(spec, runs, more=more))
+    if has_secret:
+        body["metadata"]["annotations"] = {SECRET_ANNOTATION: secret_name}
+    return body
+
+
+def secret(metadata: ObjectMeta, made: JobState, credentials: EtcdCredentials) -> RawObject:
+    """The Secret of a Job that was made with one: Kubernetes deletes it with the Job."""
+    (owner,) = owned_by("batch/v1", "Job", name=made.name, uid=made.uid)
+    body = {
+        "name": made.secret,
+        "namespace": metadata.namespace,
+        "labels": {job_of.APP_LABEL: "etcd-backup", UID_LABEL: metadata.uid},
+        # It keeps nothing from being deleted, so that it needs no right on the finalizers of Jobs.
+        "ownerReferences": [{**owner, "blockOwnerDeletion": False}],
+    }
+    return etcd_access.secret(body, credentials)
 
 
 def verification_job(

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol
 
 import structlog
 
@@ -28,8 +29,9 @@ from etcd_operator.controllers.etcd_cluster.manifests.tls import (
     authorities_secret,
     new_authorities,
 )
+from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials
 from etcd_operator.controllers.shared.objects import Objects
-from etcd_operator.errors import AlreadyExists, NotFound, OperatorError, RetryableError
+from etcd_operator.errors import AlreadyExists, NotFound, OperatorError, RetryableError, Unavailable
 from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
@@ -46,13 +48,25 @@ KEPT_SECONDS = 300.0
 """After so long it is checked whether the Secret still exists."""
 
 LASTS = timedelta(days=1)
-"""How long the certificate of the operator is valid. Renewing it closes the connections to the cluster."""
+"""How long certificates of root are valid. Renewing that of the operator closes its connections."""
 
 CLUSTERS: Mapping[str, Resource] = {
     each.api_version: each for each in (resources.COREOS_CLUSTERS, resources.IMPROBABLE_CLUSTERS)
 }
 
 log = structlog.get_logger()
+
+
+class Owner(Protocol):
+    """A cluster."""
+
+    @property
+    def uid(self) -> str:
+        """Its UID."""
+
+    @property
+    def key(self) -> Key:
+        """Its key."""
 
 
 @dataclass(slots=True)
@@ -74,7 +88,7 @@ class AuthorityStore:
     _uids: dict[Key, str] = field(default_factory=dict)
     _is_swept: bool = False
 
-    def get(self, cluster: DesiredCluster) -> Authorities | None:
+    def get(self, cluster: Owner) -> Authorities | None:
         """Its CAs; None if it has none yet. Raises BadCertificate, and the errors of `Client`."""
         known, now = self._known.get(cluster.uid), self.clock.monotonic()
         if known is not None and now - known.at < KEPT_SECONDS:
@@ -120,6 +134,18 @@ class AuthorityStore:
                 ca=made.client.certificate, certificate=pair.certificate, key=pair.key, by_name=True
             )
         return known.credentials
+
+    def for_job(self, cluster: ObjectMeta, needs_certificate: bool) -> EtcdCredentials:  # noqa: FBT001 -- see `Issue`
+        """With which one Job reaches the members: as root, because only root may take snapshots.
+
+        Raises Unavailable without CAs, BadCertificate, and the errors of `Client`.
+        """
+        made = self.get(cluster)
+        if made is None:
+            raise Unavailable(f"Secret {authorities_name(cluster.uid)} in {self.namespace} is missing")
+        leaf = client_leaf(USER)
+        pair = issue(made.client, leaf, now=self.clock.now(), duration=LASTS) if needs_certificate else None
+        return EtcdCredentials(ca=made.client.certificate, pair=pair)
 
     def forget(self, key: Key, objects: Objects) -> None:
         """The cluster is deleted: so are its CAs, if the API server confirms that."""

@@ -95,6 +95,7 @@ class JobState:
     why: str = ""  # why it failed, as Kubernetes reports it of the newest pod or of the Job
     claim_uid: str = ""  # of the claim to which it restores; empty if it does not show that
     request: str = ""  # for which old backups are removed
+    secret: str = ""  # the name of its Secret for etcd; empty if it needs none
     progress: Progress | None = None  # what its newest pod last reported
     pod: str = ""  # its newest pod; empty without one
     node: str = ""  # to which the newest pod was assigned

@@ -9,7 +9,7 @@ nothing, and the containers of the pod share their processes: the command finds 
 `/proc/PID/root`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from etcd_operator.api.backups import BackupSpec, SecretKey
 from etcd_operator.api.meta import RawObject
@@ -62,10 +62,16 @@ def keys_flag(spec: BackupSpec) -> list[str]:
 
 
 def container(
-    spec: BackupSpec, name: str, image: str, arguments: list[str], *, reads_only: bool = False
+    spec: BackupSpec,
+    name: str,
+    image: str,
+    arguments: list[str],
+    *,
+    reads_only: bool = False,
+    more: Iterable[command.PodVolume] = (),
 ) -> RawObject:
-    """The container that runs a command of the operator with access to what `spec` names."""
-    volumes = _volumes(spec, reads_only=reads_only)
+    """The container that runs a command of the operator with access to what `spec` names, and to `more`."""
+    volumes = [*_volumes(spec, reads_only=reads_only), *more]
     made: RawObject = {
         **command.container(name, image, arguments, _env(spec), volumes),
         "resources": RESOURCES,
@@ -78,9 +84,15 @@ def container(
     return made
 
 
-def pod(spec: BackupSpec, container: RawObject, *, scratch: int | None = 0) -> RawObject:
+def pod(
+    spec: BackupSpec,
+    container: RawObject,
+    *,
+    scratch: int | None = 0,
+    more: Iterable[command.PodVolume] = (),
+) -> RawObject:
     """The spec of a pod with that container. scratch: see `command.scratch_volume`; most use none."""
-    volumes = _volumes(spec, scratch=scratch)
+    volumes = [*_volumes(spec, scratch=scratch), *more]
     made = command.pod(container, volumes, RESTRICTED) | {"restartPolicy": "Never"}
     if spec.service_account_name:
         made["serviceAccountName"] = spec.service_account_name

@@ -64,10 +64,6 @@ DECISIONS: dict[str, tuple[BackupState, str]] = {
     ),
     "its Job is made": (state(), "BackingUp Starting"),
     "it waits for its cluster": (state(source=UNKNOWN), "BackingUp UnknownCluster"),
-    "not for one that is never backed up": (
-        state(source=SourceCluster(reason="TLSNotSupported", message="not yet", is_refused=True)),
-        "Failed TLSNotSupported",
-    ),
     "but not for ever": (state(source=UNKNOWN, waited=SOURCE_PATIENCE), "Failed UnknownCluster"),
     "a cluster that is deleted in the middle is the Job's to notice": (
         state(job(), source=UNKNOWN, waited=SOURCE_PATIENCE),
