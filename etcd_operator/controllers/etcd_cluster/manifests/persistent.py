@@ -59,7 +59,7 @@ from etcd_operator.controllers.shared.manifests.pod import (
     go_max_procs,
 )
 from etcd_operator.controllers.shared.manifests.security import Security, security
-from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, url
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT
 from etcd_operator.decoding import convert
 from etcd_operator.pods.contract import METRICS_PORT
 
