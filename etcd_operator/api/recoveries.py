@@ -43,6 +43,9 @@ class Backup(Value, frozen=True, kw_only=True, tag_field="type"):
 class ToolBackup(Backup, frozen=True, kw_only=True, tag_field="type", tag="ToolBackup"):
     """A backup that the seed gets from a backup tool."""
 
+    #: Whether the seed gets the backup over TLS.
+    has_tls: bool = msgspec.field(default=False, name="tls")
+
 
 class ClaimBackup(Backup, frozen=True, kw_only=True, tag_field="type", tag="ClaimBackup"):
     """A backup that the seed reads from the claim of a backup tool."""

@@ -47,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--token-file", required=True, type=Path, metavar="FILE", help="file with the token that clients send"
     )
     parser.add_argument(
+        "--tls-dir",
+        type=Path,
+        metavar="DIR",
+        help="use TLS: a folder with ca.crt, tls.crt, tls.key to reach etcd, server.crt, server.key to serve",
+    )
+    parser.add_argument(
         "--scratch-dir", type=Path, default=SCRATCH, help=f"folder for one snapshot (default: {SCRATCH})"
     )
     parser.add_argument(
@@ -100,6 +106,7 @@ def _config(options: argparse.Namespace) -> Any:
         interval=options.interval,
         max_backups=options.max_backups,
         token_file=options.token_file,
+        tls_dir=options.tls_dir,
         scratch=options.scratch_dir,
         port=options.port,
         probe_port=options.probe_port,

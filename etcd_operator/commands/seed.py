@@ -36,6 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="file with the token that it requires",
     )
+    parser.add_argument("--cacert", type=Path, metavar="FILE", help="reach it over TLS: its CA (PEM)")
+    parser.add_argument(
+        "--tls-server-name",
+        default="",
+        metavar="NAME",
+        help="host name in its certificate, if it differs from the host in --tool",
+    )
     parser.add_argument(
         "--from",
         dest="source",
@@ -64,25 +71,30 @@ def run(options: argparse.Namespace) -> Outcome:
 
 def _from_tool(options: argparse.Namespace) -> "Fetched":
     from etcd_operator.clock import Clock
+    from etcd_operator.pods.http_client import Server, Trust
     from etcd_operator.programs.backup_tool.seed import FromTool
 
     host, _, port = options.tool.rpartition(":")
-    token = _token(options.token_file)
+    token = _read(options.token_file).decode("utf-8", "replace").strip() if options.token_file else ""
     if not port.isdecimal() or not token:
         raise outcome.UsageError(
             "--tool is HOST:PORT, like db-backup-tool:19999, and needs a --token-file that is not empty"
         )
     host = host.removeprefix("[").removesuffix("]")
-    tool = FromTool(address=(host, int(port)), token=token, clock=Clock(), wait=time.sleep)
+    trust = None
+    if options.tls_server_name and options.cacert is None:
+        raise outcome.UsageError("--tls-server-name needs --cacert")
+    if options.cacert is not None:
+        trust = Trust(ca=_read(options.cacert), name=options.tls_server_name or host)
+    server = Server(address=(host, int(port)), token=token, trust=trust)
+    tool = FromTool(server=server, clock=Clock(), wait=time.sleep)
     wanted = {"etcd_version": options.etcd_version, "name": options.name, "sha256": options.sha256}
     return tool.fetch(options.file, **wanted)
 
 
-def _token(file: Path | None) -> str:
-    if file is None:
-        return ""
+def _read(file: Path) -> bytes:
     try:
-        return file.read_text(encoding="utf-8").strip()
+        return file.read_bytes()
     except OSError as error:
         raise outcome.UsageError(f"{file}: {error.strerror}") from error
 

@@ -32,6 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=int, default=READER_PORT, help=f"port of the HTTP API (default: {READER_PORT})"
     )
+    parser.add_argument(
+        "--tls-dir",
+        type=Path,
+        metavar="DIR",
+        help="serve over TLS, with server.crt and server.key in this folder",
+    )
     flags.add_log_format(parser)
 
 
@@ -52,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     page = partial(metrics_page, options.metrics_port)
     reader = DataReader(data_dir=options.data_dir, page=page, wait=time.sleep)
     try:
-        return serve(reader, token, port=options.port)
+        return serve(reader, token, port=options.port, tls=options.tls_dir)
     except OSError as error:
         outcome.report(f"cannot listen on port {options.port}: {error.strerror}")
         return outcome.FAILED

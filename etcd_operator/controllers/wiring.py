@@ -9,6 +9,7 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.api.restores import EtcdRestore
 from etcd_operator.clock import Clock
+from etcd_operator.controllers.backup_tool.certificates import ToolCertificates
 from etcd_operator.controllers.backup_tool.group import tool_group
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import tool_name
 from etcd_operator.controllers.etcd_auth.access import Access, ClientAuthority, Reach
@@ -54,12 +55,13 @@ def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
     of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
     backups, restores = backup_caches(source), restore_caches(source)
     authorities = AuthorityStore(client=wiring.client, clock=wiring.clock, namespace=wiring.own_namespace)
+    certificates = ToolCertificates(authorities=authorities, clock=wiring.clock, zone=wiring.zone)
     of_schedules, of_tools = BackupReports(wiring.epoch), BackupReports(wiring.epoch)
     return (
         # Of two that are equally old, the one with persistent members is served.
         _improbable(wiring, of_improbable, of_coreos, backups.owners, restores, of_schedules, authorities),
-        _coreos(wiring, of_coreos, of_improbable, of_tools, authorities),
-        tool_group(wiring, source, of_coreos, of_tools),
+        _coreos(wiring, of_coreos, of_improbable, of_tools, certificates),
+        tool_group(wiring, source, of_coreos, of_tools, certificates),
         backup_group(wiring, backups, (of_improbable.clusters, of_coreos.clusters), authorities.for_job),
         *schedule_groups(wiring, source, backups, of_improbable, of_schedules),
         restore_group(wiring, restores),
@@ -109,10 +111,11 @@ def _improbable(
     writes, memory = wiring.writes(caches.all()), PeerMemory(clock=wiring.clock, epoch=wiring.epoch)
     to_cluster, answered = Later(), Later()
     peer_reconciler = _peer_reconciler(wiring, caches, memory, to_cluster)
-    readings = readings_of(wiring, writes, to_cluster)
+    dialect = ImprobableDialect(wiring.defaults)
+    readings = readings_of(wiring, writes, to_cluster, dialect, authorities)
     parts = Parts(
         caches=caches,
-        dialect=ImprobableDialect(wiring.defaults),
+        dialect=dialect,
         writes=writes,
         answered=answered,
         readings=readings,
@@ -178,10 +181,12 @@ def _coreos(
     caches: Caches[coreos.EtcdCluster],
     other: Caches[Any],
     reports: BackupReports,
-    authorities: AuthorityStore,
+    certificates: ToolCertificates,
 ) -> ClusterGroup:
     to_cluster, answered = Later(), Later()
+    authorities = certificates.authorities
     writes = wiring.writes(caches.all())
+    dialect = CoreosDialect(wiring.defaults, wiring.own_image)
     tool_backups = KnownToolBackups(
         caches=caches,
         writes=writes,
@@ -189,14 +194,16 @@ def _coreos(
         inquiries=wiring.inquiries(
             "restorable-backups",
             on_answer=to_cluster,
-            ask=lambda tool: wiring.ask_restorable(tool.address, tool.token, tool.cluster_id),
+            ask=lambda tool: wiring.ask_restorable(tool.server, tool.cluster_id),
         ),
         waits=wiring.waits(),
+        desired=dialect.desired,
+        trust=certificates.trust,
     )
-    readings = readings_of(wiring, writes, to_cluster)
+    readings = readings_of(wiring, writes, to_cluster, dialect, authorities)
     parts = Parts(
         caches=caches,
-        dialect=CoreosDialect(wiring.defaults, wiring.own_image),
+        dialect=dialect,
         writes=writes,
         answered=answered,
         readings=readings,

@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 from etcd_operator.etcd.values import UNREAD, MetricsPage
 from etcd_operator.pods.contract import METRICS_PORT
-from etcd_operator.pods.http_client import call
+from etcd_operator.pods.http_client import Server, call
 
 
 def _line(name: str) -> re.Pattern[bytes]:
@@ -64,10 +64,9 @@ def parsed(body: bytes) -> MetricsPage:
 
 def _fetch(endpoint: str, end: float) -> bytes | None:
     """The body of a 200; None for another reply, for one that is too long, and when time is over."""
+    server = Server(address=(endpoint.rpartition(":")[0], METRICS_PORT))
     try:
-        status, body = call(
-            "GET /metrics", (endpoint.rpartition(":")[0], METRICS_PORT), end=end, largest=_MAX_PAGE
-        )
+        status, body = call("GET /metrics", server, end=end, largest=_MAX_PAGE)
     except OSError:
         return None
     return body if status == HTTPStatus.OK else None

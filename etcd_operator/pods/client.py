@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from etcd_operator.decoding import from_json
-from etcd_operator.pods.http_client import call
+from etcd_operator.pods.http_client import Server, call
 from etcd_operator.pods.reports import Progress, RestorableBackups, SurvivorReport, ToolReport
 
 Document = TypeVar("Document", ToolReport, RestorableBackups, Progress, SurvivorReport)
@@ -33,35 +33,35 @@ class TokenRefused(NoReport):
     """The program requires another token."""
 
 
-def ask(address: tuple[str, int], token: str) -> ToolReport:
-    """The report of the tool at (host, port). Raises `NoReport`."""
-    return _call("GET /v1/status", address, token, DEADLINE, ToolReport)
+def ask(tool: Server) -> ToolReport:
+    """The report of a backup tool. Raises `NoReport`."""
+    return _call("GET /v1/status", tool, DEADLINE, ToolReport)
 
 
-def restorable(address: tuple[str, int], token: str, cluster_id: str) -> RestorableBackups:
+def restorable(tool: Server, cluster_id: str) -> RestorableBackups:
     """What the tool can restore, backups of the etcd cluster with this ID first. Raises `NoReport`."""
     path = f"GET /v1/restorable?clusterID={cluster_id}"
-    return _call(path, address, token, DEADLINE, RestorableBackups)
+    return _call(path, tool, DEADLINE, RestorableBackups)
 
 
 def progress(address: tuple[str, int]) -> Progress:
     """How far a pod that restores is; it requires no token. Raises `NoReport`."""
-    return _call("GET /v1/progress", address, "", DEADLINE, Progress)
+    return _call("GET /v1/progress", Server(address=address), DEADLINE, Progress)
 
 
-def survivor(address: tuple[str, int], token: str) -> SurvivorReport:
-    """What the reader of a survivor at (host, port) has read. Raises `NoReport`."""
-    return _call("GET /v1/survivor", address, token, SURVIVOR_DEADLINE, SurvivorReport)
+def survivor(reader: Server) -> SurvivorReport:
+    """What the reader of a survivor has read. Raises `NoReport`."""
+    return _call("GET /v1/survivor", reader, SURVIVOR_DEADLINE, SurvivorReport)
 
 
-def clean_up(address: tuple[str, int], token: str) -> ToolReport:
+def clean_up(tool: Server) -> ToolReport:
     """Have the tool delete all backups of its cluster; its report then. Raises `NoReport`."""
-    return _call("DELETE /v1/backups", address, token, CLEANUP_DEADLINE, ToolReport)
+    return _call("DELETE /v1/backups", tool, CLEANUP_DEADLINE, ToolReport)
 
 
-def _call(what: str, address: tuple[str, int], token: str, deadline: float, kind: type[Document]) -> Document:
+def _call(what: str, server: Server, deadline: float, kind: type[Document]) -> Document:
     try:
-        status, body = call(what, address, end=time.monotonic() + deadline, largest=_LARGEST, token=token)
+        status, body = call(what, server, end=time.monotonic() + deadline, largest=_LARGEST)
     except OSError as error:
         raise NoReport(error.strerror or "no answer in time") from error
     if status == HTTPStatus.UNAUTHORIZED:

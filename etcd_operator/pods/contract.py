@@ -32,3 +32,6 @@ then only print their version."""
 
 CA_FILE, CERTIFICATE_FILE, KEY_FILE = "ca.crt", "tls.crt", "tls.key"
 """In a folder for `--tls-dir`: the CAs of etcd's servers; a client's certificate and its key, or neither."""
+
+SERVER_CERTIFICATE_FILE, SERVER_KEY_FILE = "server.crt", "server.key"
+"""In the same folder, for a program that serves: its certificate with its key."""

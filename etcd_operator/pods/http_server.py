@@ -3,6 +3,7 @@
 Promises:
 - a client has `header_seconds` for its whole request, however it sends it, and may then take nothing for
   `client_seconds`;
+- with certificates it serves TLS only, and reads them again for each connection;
 - at most `most_clients` connections: for another one the oldest that has not sent its request is closed; if
   all are being answered, the new one is answered with 503;
 - a client that leaves is not reported.
@@ -10,6 +11,7 @@ Promises:
 
 import io
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -17,8 +19,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
+
+from etcd_operator.pods.contract import SERVER_CERTIFICATE_FILE, SERVER_KEY_FILE
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
@@ -52,10 +57,12 @@ class ListeningServer(ThreadingMixIn, TCPServer):
     header_seconds = 5.0
     client_seconds = 60.0
 
-    def __init__(self, listener: socket.socket, handler: "type[Handler]") -> None:
+    def __init__(self, listener: socket.socket, handler: "type[Handler]", *, tls: Path | None = None) -> None:
+        """tls: the folder with its certificate and key (`pods.contract`); None for plain HTTP."""
         super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
+        self._tls = tls
         self._thread = threading.Thread(target=self.serve_forever, args=(self.poll_seconds,), name="http-api")
         self._lock = threading.Lock()
         self._clients: dict[socket.socket, bool] = {}  # oldest first, each with whether it is being answered
@@ -74,6 +81,21 @@ class ListeningServer(ThreadingMixIn, TCPServer):
         self.shutdown()
         self._thread.join()
         self.server_close()
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection; its handshake is left to the thread of the client."""
+        connection, address = super().get_request()
+        if self._tls is None:
+            return connection, address
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.minimum_version = ssl.TLSVersion.TLSv1_2
+            context.load_cert_chain(self._tls / SERVER_CERTIFICATE_FILE, self._tls / SERVER_KEY_FILE)
+            wrapped = context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        except OSError:
+            connection.close()
+            raise
+        return wrapped, address
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Give the client a thread; make room for it, or refuse it, if there are too many."""
@@ -97,11 +119,12 @@ class ListeningServer(ThreadingMixIn, TCPServer):
         return True
 
     def _refuse(self, request: socket.socket) -> None:
-        """A new connection takes that much at once."""
+        """A new connection takes that much at once; not with TLS, whose handshake would be waited for."""
         with suppress(OSError):
-            request.sendall(
-                b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\n\r\n"
-            )
+            if self._tls is None:
+                request.sendall(
+                    b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\n\r\n"
+                )
         super().shutdown_request(request)
 
     def answers(self, request: socket.socket) -> None:
@@ -130,8 +153,9 @@ class ListeningServer(ThreadingMixIn, TCPServer):
 
 
 def _cut(client: socket.socket) -> None:
+    """From another thread. Not by `SSLSocket.shutdown`: that thread would go on without encryption."""
     with suppress(OSError):
-        client.shutdown(socket.SHUT_RDWR)
+        socket.socket.shutdown(client, socket.SHUT_RDWR)
 
 
 class _RequestReader(io.RawIOBase):
@@ -159,10 +183,13 @@ class Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def setup(self) -> None:
-        """Give the client a deadline for its request."""
+        """Give the client a deadline for its handshake and its request."""
+        deadline = time.monotonic() + self.server.header_seconds
+        if isinstance(self.request, ssl.SSLSocket):
+            self.request.settimeout(self.server.header_seconds)
+            self.request.do_handshake()
         super().setup()
         self.rfile.close()
-        deadline = time.monotonic() + self.server.header_seconds
         self.rfile = io.BufferedReader(_RequestReader(self.connection, deadline))
 
     def parse_request(self) -> bool:

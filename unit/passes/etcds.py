@@ -16,8 +16,10 @@ from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.observe.slots import answering
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.etcd.values import Answered
+from etcd_operator.pki.description import describe
 from etcd_operator.pods.client import NoReport, TokenRefused
 from etcd_operator.pods.contract import METRICS_PORT, READER_PORT
+from etcd_operator.pods.http_client import Server, Trust
 from etcd_operator.pods.reports import SURVIVOR, ListedVoter, SurvivorReport
 from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SECRETS
@@ -90,7 +92,7 @@ class Etcds(Launcher):
         if running.uid in self.fetched:
             return
         if flags.get("name") == SURVIVOR:
-            self.fetched[running.uid] = self._offline(flags["tool"], flags["sha256"])
+            self.fetched[running.uid] = self._offline(running, flags)
             return
         saved = self.backups.get(flags.get("name", "newest"))
         if saved is None:
@@ -114,26 +116,36 @@ class Etcds(Launcher):
                 return Saved(keys, least, etcd.on_write) if member.lags else etcd
         raise StartRefused(f"{name} does not answer")
 
-    def _offline(self, at: str, sha256: str) -> FakeEtcdCluster:
-        """What a reader at `host:port` sends, if it is what was read."""
+    def _offline(self, seed: Running, flags: Options) -> FakeEtcdCluster:
+        """What a reader sends, if it is what was read."""
+        at, trust = flags["tool"], None
+        if "cacert" in flags:
+            ca = seen_by(self._api, seed)[posixpath.basename(flags["cacert"])]
+            trust = Trust(ca=ca, name=flags["tls-server-name"])
         for running, cluster, member in self._where.values():
             if at in (f"{running.ip}:{READER_PORT}", f"{member.name}.c-peer.default.svc:{READER_PORT}"):
-                if sha256_of(cluster.etcd) != sha256:
+                try:
+                    self._verify(running, trust)
+                except NoReport as error:
+                    raise StartRefused(str(error)) from error
+                if sha256_of(cluster.etcd) != flags["sha256"]:
                     raise StartRefused("it is not the one that was verified")
                 return cluster.etcd
         raise StartRefused(f"nothing answers at {at}")
 
-    def read(self, address: tuple[str, int], token: str) -> SurvivorReport:
+    def read(self, reader: Server) -> SurvivorReport:
         """As `client.survivor`, of the reader in the pod with this address. Raises NoReport."""
+        address, token = reader.address, reader.token
         self.readers_asked.append((address, token))
         if self.readers_fail:
             raise NoReport(self.readers_fail)
-        found = [(c, m) for r, c, m in self._where.values() if (r.ip, READER_PORT) == address]
+        found = [(r, c, m) for r, c, m in self._where.values() if (r.ip, READER_PORT) == address]
         if not found:
             raise NoReport("no answer in time")
+        self._verify(found[0][0], reader.trust)
         if token not in map(_token_in, self._api.objects.select(SECRETS)):
             raise TokenRefused("it refuses the token of its Secret")
-        ((cluster, member),) = found
+        ((_, cluster, member),) = found
         if not member.is_alive:
             return SurvivorReport(problem="its etcd does not run: timed out")
         if member.has_led:
@@ -256,6 +268,17 @@ class Etcds(Launcher):
         read = partial(served_by, self._api, running, options)
         requires = options.get("client-cert-auth") == "true"
         return grpc.dynamic_ssl_server_credentials(read(), read, require_client_authentication=requires)
+
+    def _verify(self, running: Running, trust: Trust | None) -> None:
+        """A handshake with a program in a pod, which serves with the certificate of its Secret."""
+        leaf = seen_by(self._api, running).get("server.crt") if running.secrets else None
+        if (leaf is None) != (trust is None):
+            raise NoReport("only one side uses TLS")
+        if leaf is None or trust is None:
+            return
+        found, ca = describe(leaf), describe(trust.ca)
+        if found.issuer_key_id != ca.key_id or trust.name not in found.names:
+            raise NoReport("certificate verify failed")
 
     def _directory(self, running: Running, directory: str) -> str:
         if not running.claims:

@@ -12,6 +12,7 @@ from etcd_operator.controllers.shared.own_image import ImageUnknown
 from etcd_operator.controllers.shared.tokens import Tokens
 from etcd_operator.keys import Key
 from etcd_operator.pods.client import NoReport, TokenRefused
+from etcd_operator.pods.http_client import Server, Trust
 from etcd_operator.pods.reports import (
     BackupReport,
     LastFailure,
@@ -41,6 +42,7 @@ def readers_of(
         refused=refused,
         note_failure=note_failure,
         tokens=Tokens(clock=Clock(), name_of=secret_name),
+        trust=lambda *_: None,
     )
 
 
@@ -94,8 +96,9 @@ def failing(reason: str, message: str) -> LastFailure:
 class Tools:
     """All tools of the world.
 
-    asked: address and token of each question. restorable: what they can restore. running: the IDs of the etcd
-    clusters for which that was asked. own_image: the operator's, empty where it is unknown.
+    asked: address and token of each question. trusts: how each tool was verified. restorable: what they can
+    restore. running: the IDs of the etcd clusters for which that was asked. own_image: the operator's, empty
+    where it is unknown.
     """
 
     def __init__(self, etcds: "Etcds | None" = None) -> None:
@@ -109,6 +112,7 @@ class Tools:
         self.refused_token = ""
         self.cannot_clean = ""
         self.asked: list[tuple[Address, str]] = []
+        self.trusts: list[Trust | None] = []
         self.cleaned: list[Address] = []
 
     def image(self) -> str:
@@ -117,22 +121,22 @@ class Tools:
             raise ImageUnknown("the operator's own pod does not exist: run it with --backup-image")
         return self.own_image
 
-    def ask(self, address: Address, token: str) -> ToolReport:
+    def ask(self, tool: Server) -> ToolReport:
         """As `client.ask`."""
-        self.asked.append((address, token))
+        self._note(tool)
         if self.problem:
             raise NoReport(self.problem)
-        if token == self.refused_token:
+        if tool.token == self.refused_token:
             raise TokenRefused("it refuses the token of its Secret")
         return self.report
 
-    def ask_restorable(self, address: Address, token: str, cluster_id: str) -> RestorableBackups:
+    def ask_restorable(self, tool: Server, cluster_id: str) -> RestorableBackups:
         """As `client.restorable`."""
-        self.asked.append((address, token))
+        self._note(tool)
         self.running.append(cluster_id)
         if self.problem:
             raise NoReport(self.problem)
-        if token == self.refused_token:
+        if tool.token == self.refused_token:
             raise TokenRefused("it refuses the token of its Secret")
         return self.restorable
 
@@ -143,16 +147,19 @@ class Tools:
             raise NoReport("no answer in time")
         return self.progress
 
-    def read(self, address: Address, token: str) -> SurvivorReport:
+    def _note(self, tool: Server) -> None:
+        self.asked.append((tool.address, tool.token))
+        self.trusts.append(tool.trust)
+
+    def read(self, reader: Server) -> SurvivorReport:
         """As `client.survivor`: of the etcds of the world."""
         if self.etcds is None:
             raise NoReport("there is no etcd in this world")
-        return self.etcds.read(address, token)
+        return self.etcds.read(reader)
 
-    def clean_up(self, address: Address, token: str) -> ToolReport:
+    def clean_up(self, tool: Server) -> ToolReport:
         """As `client.clean_up`."""
-        del token
-        self.cleaned.append(address)
+        self.cleaned.append(tool.address)
         if self.cannot_clean:
             raise NoReport(self.cannot_clean)
         return ToolReport()

@@ -10,10 +10,7 @@ EMPTY = "set peer, client or both; without TLS, remove spec.tls"
 SOURCE = "set the source of the certificates: auto: {}"
 VERSION = f"TLS requires etcd 3.{OLDEST_MINOR} or later: use a later version"
 NO_ADOPTION = "a cluster with spec.tls cannot adopt another one yet: remove spec.tls"
-NO_BACKUP = "regular backups of a cluster with spec.tls.client are not supported yet: remove spec.backup"
-NO_RESTORE = (
-    "a cluster with spec.tls cannot begin with a backup, or join another one, yet: remove one of the two"
-)
+NO_SELF_HOSTED = "a cluster with spec.tls cannot join another one yet: remove one of the two"
 UNCHANGED = (
     "TLS of a running cluster cannot be added, removed or changed yet, except for leafDuration, "
     "extraDNSNames and extraIPs: restore the earlier value, or create another cluster"
@@ -79,14 +76,8 @@ COREOS_TLS = (
     *TLS,
     Validation(
         at="spec",
-        field=".backup",
-        holds="!has(self.tls) || !has(self.tls.client) || !has(self.backup)",
-        message=NO_BACKUP,
-    ),
-    Validation(
-        at="spec",
         field=".tls",
-        holds="!has(self.tls) || !(has(self.restore) || has(self.selfHosted))",
-        message=NO_RESTORE,
+        holds="!has(self.tls) || !has(self.selfHosted)",
+        message=NO_SELF_HOSTED,
     ),
 )

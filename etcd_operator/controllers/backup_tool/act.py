@@ -8,10 +8,12 @@ from functools import partial
 from etcd_operator.api.coreos_backup import CLEANUP_FINALIZER
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.backup_tool.caches import ToolCaches
+from etcd_operator.controllers.backup_tool.certificates import ToolCertificates
 from etcd_operator.controllers.backup_tool.decide.plan import Act, ToolAction
 from etcd_operator.controllers.backup_tool.manifests import backup_tool as render
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import ToolSettings
 from etcd_operator.controllers.backup_tool.observe import ObservedTool
+from etcd_operator.controllers.etcd_cluster.manifests.tls import secret_name
 from etcd_operator.controllers.shared.objects import NameConflict, Objects
 from etcd_operator.controllers.shared.tokens import Tokens, new_token
 from etcd_operator.errors import AlreadyExists, NotFound
@@ -30,6 +32,7 @@ class ToolActor:
     objects: Objects
     caches: ToolCaches
     tokens: Tokens
+    certificates: ToolCertificates
     storage_class: str  # of new claims; empty for the default
     event: Callable[[EventType, str, str], None]  # on the cluster
     clean_up: Callable[[], None]  # asks the tool to remove all backups, and waits for nothing
@@ -38,6 +41,8 @@ class ToolActor:
         """Do it. Raises the errors of `Objects`."""
         acts: dict[Act, Callable[[ToolAction], None]] = {
             Act.CREATE_SECRET: self._create_secret,
+            Act.KEEP_CERTIFICATES: self._keep_certificates,
+            Act.REMOVE_CERTIFICATES: lambda _: self.certificates.remove(self.observed.desired, self.objects),
             Act.CREATE_SERVICE: self._create_service,
             Act.CREATE_CLAIM: self._create_claim,
             Act.GROW_CLAIM: self._grow_claim,
@@ -80,6 +85,11 @@ class ToolActor:
         body = render.secret(self._tool.cluster, new_token())
         self._create(resources.SECRETS, body, "SecretCreated")
         self.tokens.forget(self._tool.cluster.key)
+
+    def _keep_certificates(self, _: ToolAction) -> None:
+        if self.certificates.keep(self._tool.cluster, self.objects):
+            name = secret_name(render.tool_name(self._tool.cluster.name))
+            self.event("Normal", "SecretCreated", f"created Secret {name}")
 
     def _create_claim(self, _: ToolAction) -> None:
         """It has no owner; its labels show whose it is, even if an earlier cluster of this name left it."""

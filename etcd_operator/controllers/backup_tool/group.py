@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from etcd_operator.api import coreos
 from etcd_operator.controllers.backup_tool.caches import tool_caches
+from etcd_operator.controllers.backup_tool.certificates import ToolCertificates
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import tool_name
 from etcd_operator.controllers.backup_tool.observe import ToolObserver
 from etcd_operator.controllers.backup_tool.reconciler import ToolReconciler
@@ -20,7 +21,11 @@ from etcd_operator.pods.reports import ToolReport
 
 
 def tool_group(
-    wiring: Wiring, source: CacheSource, of_clusters: Caches[coreos.EtcdCluster], reports: BackupReports
+    wiring: Wiring,
+    source: CacheSource,
+    of_clusters: Caches[coreos.EtcdCluster],
+    reports: BackupReports,
+    certificates: ToolCertificates,
 ) -> Group:
     """The group, wired but not started."""
     caches, answered = tool_caches(source, of_clusters), Later()
@@ -36,6 +41,7 @@ def tool_group(
             caches=caches,
             dialect=CoreosDialect(wiring.defaults),
             tokens=Tokens(clock=wiring.clock, name_of=tool_name),
+            certificates=certificates,
             image=wiring.own_image,
         ),
         inquiries=inquiries,
@@ -56,4 +62,4 @@ def tool_group(
 
 
 def _asking(ask: Ask) -> Callable[[PodServer], ToolReport]:
-    return lambda tool: ask(tool.address, tool.token)
+    return lambda tool: ask(tool.server)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from etcd_operator.api.coreos import EtcdCluster
 from etcd_operator.api.coreos_backup import CLEANUP_FINALIZER
 from etcd_operator.controllers.backup_tool.caches import ToolCaches
+from etcd_operator.controllers.backup_tool.certificates import ToolCertificates
 from etcd_operator.controllers.backup_tool.decide.policy import Wanted, wanted
 from etcd_operator.controllers.backup_tool.decide.state import (
     ToolClaimState,
@@ -28,6 +29,7 @@ from etcd_operator.errors import InvalidSpec, OperatorError
 from etcd_operator.formats import MIB, bytes_of
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import OOM_KILLED, Pod, ReplicaSet
+from etcd_operator.pods.http_client import Trust
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,7 @@ class ObservedTool:
     tool: ToolSettings | None  # None where none can be rendered
     state: ToolState
     token: str = ""
+    trust: Trust | None = None  # how the tool is verified
     problem: OperatorError | None = (
         None  # why it cannot be rendered, or its token not be read: nothing is done
     )
@@ -46,28 +49,39 @@ class ObservedTool:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolObserver:
-    """Observes the backup tools. Only the Secret is read live, rarely. image: may raise, see `OwnImage`."""
+    """Observes the backup tools. Only Secrets are read live, rarely. image: may raise, see `OwnImage`."""
 
     caches: ToolCaches
     dialect: CoreosDialect
     tokens: Tokens
+    certificates: ToolCertificates
     image: Callable[[], str]
 
     def observe(self, key: Key, cluster: EtcdCluster, objects: Objects) -> ObservedTool:
         """The observed state of one cluster's tool. `problem`: what kept it from being complete."""
         desired, asked = self.dialect.desired(cluster), wanted(cluster.spec.get("backup"))
-        tool, token, problem = None, "", None
+        tool, token, trust, is_current, problem = None, "", None, True, None
         try:
             tool = self._tool(desired, asked)
-            token = self.tokens.get(key, desired.uid, objects) if tool is not None else ""
+            if tool is not None:
+                token = self.tokens.get(key, desired.uid, objects)
+                trust = self.certificates.trust(desired)
+                is_current = self.certificates.are_current(desired, objects)
         except OperatorError as error:
             problem = error
         state = replace(
             self._state(key, desired, asked, tool, has_secret=bool(token)),
+            has_certificates=is_current,
             has_finalizer=CLEANUP_FINALIZER in cluster.metadata.finalizers,
         )
         return ObservedTool(
-            cluster=cluster, desired=desired, tool=tool, state=state, token=token, problem=problem
+            cluster=cluster,
+            desired=desired,
+            tool=tool,
+            state=state,
+            token=token,
+            trust=trust,
+            problem=problem,
         )
 
     def _tool(self, desired: DesiredCluster, asked: Wanted) -> ToolSettings | None:

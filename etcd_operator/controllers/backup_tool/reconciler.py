@@ -36,6 +36,7 @@ from etcd_operator.formats import instant, timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
+from etcd_operator.pods.http_client import Server
 from etcd_operator.pods.reports import ToolReport
 
 KIND = resources.COREOS_CLUSTERS.kind
@@ -77,6 +78,7 @@ class ToolReconciler:
         self.inquiries.forget(key)
         self.cleanups.forget(key)
         self.observer.tokens.forget(key)
+        self.observer.certificates.forget(key)
         self.reports.forget(key)
         self.wiring.on_metrics(KIND, key, None)
 
@@ -116,6 +118,7 @@ class ToolReconciler:
             objects=objects,
             caches=self.caches,
             tokens=self.observer.tokens,
+            certificates=self.observer.certificates,
             storage_class=class_name(self.wiring.pv_provisioner) if self.wiring.pv_provisioner else "",
             event=partial(self.passes.event, observed.cluster),
             clean_up=lambda: self._clean_up(observed),
@@ -197,6 +200,5 @@ def _unanswered(answer: LastAnswer[ToolReport]) -> str:
 
 
 def _asked(observed: ObservedTool, pod: ToolPodState) -> PodServer:
-    return PodServer(
-        uid=pod.uid, owner=observed.desired.uid, address=(pod.address, BACKUP_TOOL_PORT), token=observed.token
-    )
+    server = Server(address=(pod.address, BACKUP_TOOL_PORT), token=observed.token, trust=observed.trust)
+    return PodServer(uid=pod.uid, owner=observed.desired.uid, server=server)

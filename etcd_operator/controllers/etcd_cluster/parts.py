@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, Generic
 
 from etcd_operator.controllers.etcd_cluster.act import Actor
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import BackupFacts, ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
@@ -42,6 +43,7 @@ from etcd_operator.controllers.shared.unreadable import Unreadables
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
+from etcd_operator.pods.http_client import Trust
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,23 +158,35 @@ class Parts(Generic[Cluster]):
                 refused=self.readings.refuse,
                 note_failure=self.readings.note_failure,
                 tokens=self.readings.tokens,
+                trust=self.readings.trust,
             ),
             leads_for=wiring.leads_for,
             certificates=certificates,
         )
 
 
-def readings_of(wiring: Wiring, writes: Writes, wake: Callable[[Key], None]) -> Readings:
+def readings_of(
+    wiring: Wiring,
+    writes: Writes,
+    wake: Callable[[Key], None],
+    dialect: Dialect[Any],
+    authorities: AuthorityStore,
+) -> Readings:
     """What is read of members that answer nobody; each report wakes their cluster."""
+
+    def trust(desired: DesiredCluster, member: str) -> Trust | None:
+        return authorities.trust(desired, dialect.member_host(desired, member))
+
     return Readings(
         inquiries=wiring.inquiries(
             "survivor-readers",
             on_answer=lambda member: wake(Key(member.namespace, cluster_of_member(member.name))),
-            ask=lambda reader: wiring.ask_survivor(reader.address, reader.token),
+            ask=lambda reader: wiring.ask_survivor(reader.server),
         ),
         clock=wiring.clock,
         waits=wiring.waits(),
         tokens=Tokens(clock=wiring.clock, name_of=secret_name),
+        trust=trust,
         writes=writes,
     )
 

@@ -22,7 +22,7 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
     inquiries = wiring.inquiries(
         "restore-progress",
         on_answer=lambda slot: answered(restore_of(slot)),
-        ask=lambda pod: wiring.ask_progress(pod.address),
+        ask=lambda pod: wiring.ask_progress(pod.server.address),
     )
     progress = ProgressReader(inquiries=inquiries)
     jobs = JobReader(caches=caches, waits=wiring.waits(), progress=progress.of)

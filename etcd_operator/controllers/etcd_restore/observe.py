@@ -37,6 +37,7 @@ from etcd_operator.decoding import parsed
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Claim, Pod, Written
+from etcd_operator.pods.http_client import Server
 from etcd_operator.pods.reports import Progress
 
 
@@ -76,7 +77,7 @@ class ProgressReader:
             address = (pod.status.pod_ip, PROGRESS_PORT)
             # Each answer causes a pass, which asks nobody; one that the timer causes finds that it is time.
             self.inquiries.renew(
-                slot, PodServer(uid=uid, owner=uid, address=address, token=""), PROGRESS_POLL / 2
+                slot, PodServer(uid=uid, owner=uid, server=Server(address=address)), PROGRESS_POLL / 2
             )
         return self.inquiries.last_answer(slot, uid).report
 

@@ -17,23 +17,24 @@ from etcd_operator.clock import Clock
 from etcd_operator.controllers.shared.waits import Epoch
 from etcd_operator.keys import Key
 from etcd_operator.pods.client import NoReport, TokenRefused
+from etcd_operator.pods.http_client import Server
 from etcd_operator.pods.reports import Progress, RestorableBackups, SurvivorReport, ToolReport
 
 THREADS = 8
 
 PodReport = TypeVar("PodReport", ToolReport, RestorableBackups, Progress, SurvivorReport)
 
-Ask = Callable[[tuple[str, int], str], ToolReport]
-"""Asks the tool at (host, port) with a token. Raises `NoReport`."""
+Ask = Callable[[Server], ToolReport]
+"""Asks a tool. Raises `NoReport`."""
 
-AskRestorable = Callable[[tuple[str, int], str, str], RestorableBackups]
-"""Asks what can be restored, backups of the etcd cluster with this ID first. Raises `NoReport`."""
+AskRestorable = Callable[[Server, str], RestorableBackups]
+"""Asks a tool what can be restored, backups of the etcd cluster with this ID first. Raises `NoReport`."""
 
 AskProgress = Callable[[tuple[str, int]], Progress]
 """Asks the pod of a restore at (host, port). Raises `NoReport`."""
 
-AskSurvivor = Callable[[tuple[str, int], str], SurvivorReport]
-"""Asks what the reader of a survivor at (host, port) has read. Raises `NoReport`."""
+AskSurvivor = Callable[[Server], SurvivorReport]
+"""Asks what the reader of a survivor has read. Raises `NoReport`."""
 
 Submit = Callable[[Callable[[], None]], None]
 """Runs something on another thread. Raises RuntimeError if it cannot."""
@@ -47,8 +48,7 @@ class PodServer:
 
     uid: str  # of the pod, or of a container in it
     owner: str  # UID of the object whose pod it is
-    address: tuple[str, int]  # host, port
-    token: str  # what it requires; may be empty
+    server: Server
     cluster_id: str = ""  # etcd's, where backups of that cluster are asked for
 
 

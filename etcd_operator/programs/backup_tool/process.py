@@ -12,6 +12,7 @@ import structlog
 from etcd_operator.archive.keys import EncryptionKey
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
+from etcd_operator.etcd.credentials import read_folder
 from etcd_operator.pods.http_server import ListeningServer
 from etcd_operator.process.signals import set_on_signal
 from etcd_operator.programs.backup_tool.inventory import Inventory, find
@@ -29,7 +30,8 @@ log = structlog.get_logger()
 class Config:
     """How the tool runs. to: the URL of the store; folder: of this cluster below it. interval: in seconds.
 
-    owner, is_exclusive: see `Runner`.
+    owner, is_exclusive: see `Runner`. tls_dir: the folder with the certificates to reach etcd and to serve
+    (`pods.contract`); None without TLS.
     """
 
     endpoint: str
@@ -40,6 +42,7 @@ class Config:
     interval: float
     max_backups: int
     token_file: Path
+    tls_dir: Path | None = None
     scratch: Path
     port: int = 0
     probe_port: int = 0
@@ -82,6 +85,7 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
         is_exclusive=config.is_exclusive,
         manifest_key=lambda: _manifest_key(config.token_file),
         endpoint=config.endpoint,
+        credentials=lambda: read_folder(config.tls_dir) if config.tls_dir is not None else None,
         keep=config.max_backups,
         scratch=config.scratch,
         clock=clock,
@@ -104,7 +108,7 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     )
     probes = _listening(lambda port: ProbeServer(thread.is_alive, port=port), config.probe_port)
     try:
-        server = _listening(lambda port: ApiServer(api, port=port), config.port)
+        server = _listening(lambda port: ApiServer(api, port=port, tls=config.tls_dir), config.port)
     except OperatorError:
         probes.server_close()
         raise

@@ -33,7 +33,7 @@ from etcd_operator.archive.manifest import manifest_name
 from etcd_operator.archive.prune import remove, remove_bare
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
-from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.programs.backup_tool import inventory
 from etcd_operator.programs.backup_tool.inventory import Inventory, Name, ToolBackup
@@ -79,6 +79,7 @@ class Runner:
     is_exclusive: bool  # nobody else can write there: all that is there counts, whoever stored it
     manifest_key: Callable[[], EncryptionKey]  # of this cluster's tool; may raise
     endpoint: str  # where etcd is found (`host:port`)
+    credentials: Callable[[], TlsCredentials | None]  # to reach it, as they are now; may raise
     keep: int  # how many backups
     scratch: Path  # a folder for one snapshot
     clock: Clock
@@ -88,11 +89,11 @@ class Runner:
 
     def running(self) -> str:
         """The ID of the etcd cluster that answers now; empty if none does."""
-        with closing(Channels()) as channels:
-            try:
+        try:
+            with closing(Channels(self.credentials())) as channels:
                 return EtcdClient(channels, self.endpoint, deadline=PATIENCE).status().cluster_id
-            except OperatorError:
-                return ""
+        except OperatorError:
+            return ""
 
     def load(self, running: str = "") -> Inventory:
         """What is stored. running: the ID of the etcd cluster that runs. Raises the store's errors."""
@@ -101,7 +102,8 @@ class Runner:
     def turn(self) -> Turn:
         """Store a backup if the revision has grown. Raises `OperatorError`."""
         begin = self.clock.monotonic()
-        with closing(Channels()) as channels, self.storing.of(lambda: self._choose(channels)) as chosen:
+        connected = closing(Channels(self.credentials()))
+        with connected as channels, self.storing.of(lambda: self._choose(channels)) as chosen:
             running = chosen.status.cluster_id
             store = self.open_store()
             before = self._listed(store, running)

@@ -22,6 +22,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.errors import InvalidSpec, TerminalError
 from etcd_operator.pods import client
 from etcd_operator.pods.client import NoReport, TokenRefused
+from etcd_operator.pods.http_client import Download, Server
 from etcd_operator.pods.reports import BackupReport
 from etcd_operator.programs.backup_tool.inventory import Inventory
 from etcd_operator.storage.protocol import Store
@@ -54,10 +55,9 @@ class Fetched(Value, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromTool:
-    """A backup tool at (host, port). wait: for a number of seconds."""
+    """A backup tool, or a reader of a survivor. wait: for a number of seconds."""
 
-    address: tuple[str, int]
-    token: str
+    server: Server
     clock: Clock
     wait: Callable[[float], None]
 
@@ -72,7 +72,7 @@ class FromTool:
 
     def _newest(self, etcd_version: str) -> Fetched:
         try:
-            found = client.restorable(self.address, self.token, "")
+            found = client.restorable(self.server, "")
         except TokenRefused as error:
             raise SeedError(f"the backup tool: {error}") from error
         except NoReport as error:
@@ -96,9 +96,8 @@ class FromTool:
             self.wait(RETRY_SECONDS)
 
     def _download(self, chosen: Fetched, file: Path) -> Fetched:
-        host, port = self.address
-        connection = http.client.HTTPConnection(host, port, timeout=STALL_SECONDS)
-        headers = {"Authorization": f"Bearer {self.token}"}
+        connection = Download(self.server, timeout=STALL_SECONDS)
+        headers = {"Authorization": f"Bearer {self.server.token}"}
         try:
             with closing(connection):
                 connection.request("GET", f"/v1/backup?name={quote(chosen.name)}", headers=headers)

@@ -6,8 +6,8 @@
     DELETE  /v1/backups                   remove all backups of this cluster, and take no more
 
 All require `Authorization: Bearer TOKEN`: a backup has all keys of the cluster. The token is read at each
-request, so that it can be changed in the Secret. `GET /healthz`, whether the thread that takes backups lives,
-has a port of its own, and requires nothing.
+request, so that it can be changed in the Secret. With TLS for clients of etcd, this is served over TLS, too.
+`GET /healthz`, whether the thread that takes backups lives, has a port of its own, and requires nothing.
 
 Promises:
 - a download streams; unless it has the bytes that its manifest names, the connection ends before the last of
@@ -79,8 +79,8 @@ class RequestRefused(Exception):
 class ApiServer(ListeningServer):
     """Serves the API at `:port` of all addresses from `start` until `stop`. Raises OSError if it cannot."""
 
-    def __init__(self, api: Api, *, port: int) -> None:
-        super().__init__(listening_socket(port), _Handler)
+    def __init__(self, api: Api, *, port: int, tls: Path | None = None) -> None:
+        super().__init__(listening_socket(port), _Handler, tls=tls)
         self.api = api
         self.downloads = threading.BoundedSemaphore(MOST_DOWNLOADS)
 

@@ -3,9 +3,9 @@
     GET  /v1/survivor             what it has (`pods.reports`), or why that is not known now
     GET  /v1/backup?name=survivor the database, followed by etcd's hash, as `etcdctl snapshot save` writes it
 
-Both require `Authorization: Bearer TOKEN`. The database is sent as it is on the disk; whoever fetches it
-compares the SHA-256 that was reported. The process ends when the survivor follows a leader, and after
-`IDLE` seconds without a request.
+Both require `Authorization: Bearer TOKEN`, and are served over TLS where clients of etcd use it. The database
+is sent as it is on the disk; whoever fetches it compares the SHA-256 that was reported. The process ends when
+the survivor follows a leader, and after `IDLE` seconds without a request.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -99,8 +100,16 @@ class Server(ListeningServer):
     daemon_threads = True  # a download under way ends with the process
     most_clients = 8
 
-    def __init__(self, keeper: Keeper, token: str, *, port: int, clock: Callable[[], float]) -> None:
-        super().__init__(listening_socket(port), _Handler)
+    def __init__(
+        self,
+        keeper: Keeper,
+        token: str,
+        *,
+        port: int,
+        clock: Callable[[], float],
+        tls: Path | None = None,
+    ) -> None:
+        super().__init__(listening_socket(port), _Handler, tls=tls)
         self.keeper, self.token, self.clock = keeper, token, clock
         self.asked_at = clock()
 
@@ -146,11 +155,14 @@ class _Handler(Handler):
             self.wfile.write(digest.digest())
 
 
-def serve(reader: DataReader, token: str, *, port: int) -> int:
-    """Run until nobody needs it any more, or SIGTERM; the exit code. Raises OSError if it cannot listen."""
+def serve(reader: DataReader, token: str, *, port: int, tls: Path | None = None) -> int:
+    """Run until nobody needs it any more, or SIGTERM; the exit code. Raises OSError if it cannot listen.
+
+    tls: see `ListeningServer`.
+    """
     keeper = Keeper(reader)
     set_on_signal(keeper.ended)
-    server = Server(keeper, token, port=port, clock=time.monotonic)
+    server = Server(keeper, token, port=port, clock=time.monotonic, tls=tls)
     keeper.start()
     server.start()
     log.info("started", data_dir=str(reader.data_dir), port=server.port)

@@ -23,7 +23,7 @@ from pathlib import Path
 from etcd_operator.archive.database import DatabaseScan
 from etcd_operator.archive.errors import Damaged
 from etcd_operator.formats import hex_id
-from etcd_operator.pods.http_client import call
+from etcd_operator.pods.http_client import Server, call
 from etcd_operator.pods.reports import SurvivorReport
 from etcd_operator.programs.survivor_reader.files import newest_log, read_database, read_log
 
@@ -195,7 +195,8 @@ def _parsed(text: str) -> _Page:
 def metrics_page(port: int) -> str:
     """Of the etcd in the same pod. Raises OSError."""
     end = time.monotonic() + PAGE_SECONDS
-    status, page = call("GET /metrics", ("127.0.0.1", port), end=end, largest=_LARGEST_PAGE)
+    own = Server(address=("127.0.0.1", port))
+    status, page = call("GET /metrics", own, end=end, largest=_LARGEST_PAGE)
     if status != HTTPStatus.OK:
         raise OSError(f"it answers with {status}")
     return page.decode("utf-8", "replace")

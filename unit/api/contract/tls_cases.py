@@ -78,23 +78,13 @@ def tls(base: Manifest) -> tuple[Case, ...]:
 
 COREOS_TLS_CASES = (
     Case(
-        typed="tls.client with backup",
-        base=EPHEMERAL,
-        changes={
-            "spec/tls": BOTH,
-            "spec/backup": {"backupIntervalInSecond": 60, "maxBackups": 1, "volumeSizeInMB": 64},
-        },
-        sees="spec.backup: Invalid value: regular backups of a cluster with spec.tls.client are not "
-        "supported yet: remove spec.backup",
-    ),
-    Case(
         typed="tls with selfHosted",
         base=EPHEMERAL,
         changes={
             "spec/tls": BOTH,
             "spec/selfHosted": {"bootMemberClientEndpoint": "http://old-0.old.ns.svc:2379"},
         },
-        sees="spec.tls: Invalid value: a cluster with spec.tls cannot begin with a backup, or join another "
-        "one, yet: remove one of the two",
+        sees="spec.tls: Invalid value: a cluster with spec.tls cannot join another one yet: remove one of "
+        "the two",
     ),
 )

@@ -18,8 +18,9 @@ from etcd_operator.kube.client import Client, Listing
 from etcd_operator.kube.views import Written
 from etcd_operator.pki.description import describe
 from unit.fakes.apiserver import Json, Kind
-from unit.fakes.apiserver.kinds import CONFIG_MAPS, PODS, SECRETS
+from unit.fakes.apiserver.kinds import CLAIMS, CONFIG_MAPS, PODS, SECRETS
 from unit.fakes.clock import FakeClock
+from unit.fakes.etcd.launcher import Saved
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import COREOS, MAKERS, ephemeral
 from unit.passes.disturbance import run_or_die
@@ -162,6 +163,25 @@ def test_a_survivor_is_copied_over_tls() -> None:
         assert made.etcd.etcd.keys[b"key"][0] == b"value"
         made.wait(310.0)
         assert not any("seed.key" in found for found in secrets(made).values())
+
+
+def test_a_cluster_with_tls_begins_with_a_backup() -> None:
+    """Its seed dials nobody: it has no certificate of root."""
+    with world(COREOS.group) as made:
+        made.etcds.backups["newest"] = Saved({b"key": (b"value", 2)}, 5, None)
+        requested = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        made.create(CLAIMS, {"metadata": {"name": "old-pvc"}, "spec": requested})
+        made.start()
+        kind, body = ephemeral(tls=BOTH, restore={"backupClusterName": "old"})
+        made.create(kind, body)
+        made.run_until(lambda: "c-0000" in made.names(PODS))
+        assert "seed.key" not in secrets(made)["c-0000-tls"]
+        made.settle()
+        assert made.etcd.etcd.keys[b"key"] == (b"value", 2)
+        assert {url.partition(":")[0] for m in made.etcd.etcd.members for url in m.peer_urls} == {"https"}
+        (cas,) = map(files, authorities(made))
+        assert describe(cas["client-ca.crt"]).fingerprint == made.status(kind)["tls"]["clientCA"]
+        assert len(made.names(PODS)) == 3
 
 
 def test_the_cas_of_a_deleted_cluster_are_deleted() -> None:

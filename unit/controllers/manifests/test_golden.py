@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.backup_schedules import Retention
+from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.recoveries import BucketBackup, ClaimBackup, Source, ToolBackup
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
 from etcd_operator.controllers.backup_tool.manifests import backup_tool
@@ -119,6 +120,7 @@ MANIFESTS = {
     "backup-tool-service": backup_tool.tool_service(PLAIN_EPHEMERAL),
     "backup-tool-claim": backup_tool.claim(PLAIN_EPHEMERAL, tool_of(ON_VOLUME).policy, "fast"),
     "backup-tool-replica-set": backup_tool.replica_set(tool_of(ON_VOLUME)),
+    "backup-tool-replica-set-tls": backup_tool.replica_set(tool_of(ON_VOLUME, SECURED_EPHEMERAL)),
     "backup-tool-replica-set-s3": backup_tool.replica_set(tool_of(IN_S3, FULL_EPHEMERAL)),
     "storage-class": storage_class("kubernetes.io/gce-pd"),
     "ephemeral-client-service": ephemeral.services(PLAIN_EPHEMERAL)[-1],
@@ -146,6 +148,24 @@ MANIFESTS = {
     "ephemeral-seed-offline": seed.pod(
         PLAIN_EPHEMERAL, "db-0003", EPHEMERAL_OFFLINE, image=lambda: "etcd-operator:1"
     ),
+    "ephemeral-seed-offline-tls": seed.pod(
+        SECURED_EPHEMERAL, "db-0003", EPHEMERAL_OFFLINE, image=lambda: "etcd-operator:1"
+    ),
+    **{
+        f"ephemeral-seed-tls-from-{whose}-tool": seed.pod(
+            SECURED_EPHEMERAL,
+            "db-0003",
+            Seeding(token="t", source=ToolBackup(cluster=cluster, has_tls=True)),
+            image=lambda: "localhost/etcd-operator:test",
+        )
+        for whose, cluster in (("own", SECURED_EPHEMERAL.name), ("other", "old"))
+    },
+    "persistent-replica-set-seed-offline-tls": persistent.replica_set(
+        peer_of(SECURED_PERSISTENT, "db-3", PERSISTENT_OFFLINE),
+        IMAGE,
+        is_restored=True,
+        own_image="etcd-operator:1",
+    ),
     "persistent-peer-seed-offline": persistent.peer(PLAIN_PERSISTENT, "db-3", PERSISTENT_OFFLINE),
     "persistent-replica-set-seed-offline": persistent.replica_set(
         peer_of(PLAIN_PERSISTENT, "db-3", PERSISTENT_OFFLINE),
@@ -154,9 +174,17 @@ MANIFESTS = {
         own_image="etcd-operator:1",
     ),
     "survivor-reader-secret": survivor_reader.secret(PLAIN_EPHEMERAL, "secret"),
-    "survivor-reader": survivor_reader.reader(
-        number=2, image="etcd-operator:1", folder="restored", cluster="db", security=RESTRICTED.container
-    ),
+    **{
+        f"survivor-reader{suffix}": survivor_reader.reader(
+            number=2,
+            image="etcd-operator:1",
+            folder="restored",
+            cluster="db",
+            security=RESTRICTED.container,
+            secured=secured,
+        )
+        for suffix, secured in (("", PLAIN), ("-tls", SECURED_EPHEMERAL.secured))
+    },
     "persistent-peer-seed": persistent.peer(PLAIN_PERSISTENT, "db-3", PERSISTENT_SEEDING),
     "persistent-claim-seed": persistent.claim(peer_of(PLAIN_PERSISTENT, "db-3", PERSISTENT_SEEDING)),
     "persistent-claim-restored": persistent.seed_claim(

@@ -8,12 +8,13 @@ import pytest
 from etcd_operator.controllers.shared.inquiries import Inquiries, LastAnswer, PodServer
 from etcd_operator.keys import Key
 from etcd_operator.pods.client import NoReport
+from etcd_operator.pods.http_client import Server
 from etcd_operator.pods.reports import ToolReport
 from unit.fakes.clock import FakeClock
 from unit.waiting import eventually
 
 KEY, OWNER = Key("default", "c"), "cluster"
-TOOL = PodServer(uid="pod", owner=OWNER, address=("10.0.0.1", 19999), token="t")
+TOOL = PodServer(uid="pod", owner=OWNER, server=Server(address=("10.0.0.1", 19999), token="t"))
 
 
 class Bed:
@@ -84,12 +85,12 @@ def test_another_pod_is_asked_at_once_and_another_cluster_begins_anew(bed: Bed) 
     bed.inquiries.renew(KEY, TOOL, 30.0)
     bed.answers(1)
     bed.clock.advance(5.0)
-    other = PodServer(uid="pod-2", owner=OWNER, address=("10.0.0.2", 19999), token="t")
+    other = PodServer(uid="pod-2", owner=OWNER, server=TOOL.server)
     assert bed.inquiries.renew(KEY, other, 30.0) == 30.0
     bed.answers(2)
     assert bed.inquiries.last_answer(KEY, OWNER).server_age == 0.0
     assert bed.inquiries.last_answer(KEY, "another cluster") == LastAnswer()
-    again = PodServer(uid="pod-3", owner="another cluster", address=("10.0.0.3", 19999), token="t")
+    again = PodServer(uid="pod-3", owner="another cluster", server=TOOL.server)
     bed.inquiries.renew(KEY, again, 30.0)
     assert bed.inquiries.last_answer(KEY, OWNER) == LastAnswer()
     bed.answers(3)

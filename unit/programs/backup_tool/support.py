@@ -12,6 +12,7 @@ from typing import Any
 from etcd_operator.archive.create import Options, create
 from etcd_operator.archive.keys import EncryptionKey
 from etcd_operator.formats import hex_id
+from etcd_operator.pods.http_client import Server
 from etcd_operator.programs.backup_tool.inventory import Name
 from etcd_operator.programs.backup_tool.process import Config, running
 from etcd_operator.programs.backup_tool.server import ApiServer
@@ -61,6 +62,11 @@ class Answer:
         return json.loads(self.body)
 
 
+def at(port: int, token: str = TOKEN) -> Server:
+    """The tool on this machine."""
+    return Server(address=("127.0.0.1", port), token=token)
+
+
 def request(port: int, path: str, *, method: str = "GET", token: str | None = TOKEN) -> Answer:
     """Ask the tool on this machine."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
@@ -85,7 +91,13 @@ def newest(worker: Worker) -> int:
 
 @contextmanager
 def tool(
-    root: Path, endpoint: str, *, interval: float = 3600.0, keep: int = 3, to: str = ""
+    root: Path,
+    endpoint: str,
+    *,
+    interval: float = 3600.0,
+    keep: int = 3,
+    to: str = "",
+    tls: Path | None = None,
 ) -> Iterator[tuple[Worker, ApiServer]]:
     """A whole tool in this process, with its real clock."""
     token = root.parent / "token"
@@ -99,6 +111,7 @@ def tool(
         interval=interval,
         max_backups=keep,
         token_file=token,
+        tls_dir=tls,
         scratch=root.parent,
     )
     with running(config) as parts:

@@ -22,7 +22,7 @@ from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import StoreError
 from unit.archive.samples import STATUS, FaultyStore, flip, folder, snapshot
 from unit.fakes.clock import FakeClock
-from unit.programs.backup_tool.support import FOLDER, NOW, TOKEN, put, tool
+from unit.programs.backup_tool.support import FOLDER, NOW, TOKEN, at, put, tool
 from unit.waiting import eventually
 
 OLD, NEW = 0xAAAA, 0xBBBB
@@ -213,7 +213,7 @@ def port(parts: tuple[Worker, ApiServer]) -> int:
 
 def fetching(port: int, token: str = TOKEN, clock: FakeClock | None = None) -> FromTool:
     clock = clock or FakeClock()
-    return FromTool(address=("127.0.0.1", port), token=token, clock=clock, wait=clock.advance)
+    return FromTool(server=at(port, token), clock=clock, wait=clock.advance)
 
 
 def test_a_seed_fetches_the_newest_and_one_by_name(port: int, tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_tool_without_backups_reports_so(store: Directory, port: int, tmp_path
     with pytest.raises(SeedError, match="there is no backup"):
         fetching(port).fetch(tmp_path / "one.db", etcd_version=VERSION)
     with pytest.raises(NoReport):
-        client.restorable(("127.0.0.1", 1), TOKEN, "")
+        client.restorable(at(1), "")
 
 
 # from the store

@@ -48,6 +48,7 @@ class Bed:
             is_exclusive=is_exclusive,
             manifest_key=lambda: self.key,
             endpoint=self.endpoint,
+            credentials=lambda: None,
             keep=keep,
             scratch=self.scratch,
             clock=self.clock,

@@ -14,7 +14,7 @@ from etcd_operator.programs.backup_tool.server import ApiServer, ProbeServer
 from etcd_operator.programs.backup_tool.worker import Worker
 from etcd_operator.storage.directory import Directory
 from unit.archive.samples import flip, snapshot
-from unit.programs.backup_tool.support import FOLDER, TOKEN, put, request, tool
+from unit.programs.backup_tool.support import FOLDER, TOKEN, at, put, request, tool
 from unit.waiting import eventually
 
 NAME = "3.6.16_0000000000000006_etcd.backup"
@@ -145,22 +145,22 @@ def test_paths_and_methods(port: int) -> None:
 
 def test_all_backups_are_removed_on_request(port: int, root: Path) -> None:
     other = put(Directory(root), 5, folder="v1/default/c-2")
-    report = client.clean_up(("127.0.0.1", port), TOKEN)
+    report = client.clean_up(at(port))
     assert report.count == 0
     assert not list((root / FOLDER).iterdir())
     assert (root / manifest_name(other)).exists()
     root.rename(root.with_name("elsewhere"))
     with pytest.raises(client.NoReport, match=r"502 .*does not exist"):
-        client.clean_up(("127.0.0.1", port), TOKEN)
+        client.clean_up(at(port))
 
 
 def test_the_operator_reads_the_report(port: int) -> None:
-    report = client.ask(("127.0.0.1", port), TOKEN)
+    report = client.ask(at(port))
     assert report.newest is not None
     assert (report.newest.revision, report.count, report.failure) == (6, 1, None)
     assert report.since_success is not None
     with pytest.raises(client.TokenRefused):
-        client.ask(("127.0.0.1", port), "wrong")
+        client.ask(at(port, "wrong"))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_what_is_no_report(reply: bytes, problem: str) -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(client.NoReport, match=problem):
-            client.ask(("127.0.0.1", listener.getsockname()[1]), TOKEN)
+            client.ask(at(listener.getsockname()[1]))
         thread.join(20)
 
 
@@ -195,6 +195,6 @@ def test_a_tool_that_is_silent_or_gone_is_no_report(monkeypatch: pytest.MonkeyPa
         port = listener.getsockname()[1]
         patch.setattr(client, "DEADLINE", 0.1)
         with pytest.raises(client.NoReport, match="no answer in time"):
-            client.ask(("127.0.0.1", port), TOKEN)
+            client.ask(at(port))
     with pytest.raises(client.NoReport, match="refused"):
-        client.ask(("127.0.0.1", port), TOKEN)
+        client.ask(at(port))

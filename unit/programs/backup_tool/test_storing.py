@@ -11,7 +11,7 @@ from etcd_operator.pods.client import restorable
 from etcd_operator.programs.backup_tool.restorable_backups import Storing
 from unit.archive.samples import STATUS
 from unit.fakes.etcd.cluster import FakeEtcdCluster
-from unit.programs.backup_tool.support import TOKEN, tool
+from unit.programs.backup_tool.support import at, tool
 from unit.waiting import eventually
 
 
@@ -63,7 +63,7 @@ def test_a_tool_that_waits_for_lost_members_reports_at_once(
     etcd.freeze("m0")
     with tool(tmp_path / "backups", endpoint) as (worker, server):
         eventually(lambda: worker.report().is_backing_up)
-        found = restorable(("127.0.0.1", server.port), TOKEN, "")
+        found = restorable(at(server.port), "")
         assert (worker.report().is_backing_up, found.is_listed) == (True, True)
         etcd.thaw("m0")
 
@@ -78,7 +78,7 @@ def test_one_that_stores_a_backup_does_not(etcd: FakeEtcdCluster, endpoint: str,
     etcd.on_chunk = hold
     with tool(tmp_path / "backups", endpoint) as (worker, server):
         assert begun.wait(20)
-        assert not restorable(("127.0.0.1", server.port), TOKEN, "").is_listed
+        assert not restorable(at(server.port), "").is_listed
         go_on.set()
         eventually(lambda: worker.report().count == 1)
-        eventually(lambda: restorable(("127.0.0.1", server.port), TOKEN, "").is_listed)
+        eventually(lambda: restorable(at(server.port), "").is_listed)

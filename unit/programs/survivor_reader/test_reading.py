@@ -6,6 +6,7 @@ import http.client
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from etcd_operator.clock import Clock
 from etcd_operator.pods import client
 from etcd_operator.pods.client import NoReport, TokenRefused
+from etcd_operator.pods.http_client import Server as HttpServer
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER, SURVIVOR, ListedVoter, SurvivorReport
 from etcd_operator.programs.backup_tool.seed import FromTool, SeedError
 from etcd_operator.programs.survivor_reader import process
@@ -164,16 +166,16 @@ class Served:
         self.keeper = Keeper(self.reader)
         self.now = 0.0
         self.server = Server(self.keeper, "secret", port=0, clock=lambda: self.now)
-        self.address = ("127.0.0.1", self.server.port)
+        self.at = HttpServer(address=("127.0.0.1", self.server.port), token="secret")
 
     def report(self) -> SurvivorReport:
-        return client.survivor(self.address, "secret")
+        return client.survivor(self.at)
 
     def fetch(self, sha256: str, file: Path) -> None:
         def give_up(_seconds: float) -> None:
             raise NoReport("it would be asked again")
 
-        tool = FromTool(address=self.address, token="secret", clock=Clock(), wait=give_up)
+        tool = FromTool(server=self.at, clock=Clock(), wait=give_up)
         tool.fetch(file, etcd_version="3.6.16", name=SURVIVOR, sha256=sha256)
 
 
@@ -211,14 +213,14 @@ def test_what_changed_after_it_was_read_is_read_again(served: Served, tmp_path: 
 
 def test_it_is_served_to_nobody_without_the_token(served: Served) -> None:
     with pytest.raises(TokenRefused):
-        client.survivor(served.address, "other")
+        client.survivor(replace(served.at, token="other"))
     for path, status in (("/v1/survivor", 401), ("/v1/backup?name=survivor", 401)):
         assert ask(served, path, {}) == status
     assert ask(served, "/v1/backup?name=other", {"Authorization": "Bearer secret"}) == 404
 
 
 def ask(served: Served, path: str, headers: dict[str, str]) -> int:
-    connection = http.client.HTTPConnection(*served.address, timeout=10.0)
+    connection = http.client.HTTPConnection(*served.at.address, timeout=10.0)
     connection.request("GET", path, headers=headers)
     try:
         return connection.getresponse().status
@@ -260,6 +262,6 @@ def test_silent_clients_occupy_few_threads_and_keep_nobody_away(served: Served) 
     before = threading.active_count()
     with contextlib.ExitStack() as stack:
         for _ in range(3 * Server.most_clients):
-            stack.enter_context(socket.create_connection(served.address))
+            stack.enter_context(socket.create_connection(served.at.address))
         served.report()
         assert threading.active_count() <= before + Server.most_clients + 1

@@ -24,9 +24,16 @@ _TEXTS = {
     "majority of the members runs",
     "AccessRefused": "etcd requires a user (authentication is enabled), and the backup tool cannot log in",
 }
+_IT = "the certificate in the Secret of the backup tool, which is made again when it is deleted"
 _INSTEAD = {
     "check --endpoints": "check the client Service of the cluster",
     "if it uses TLS, pass --cacert (and --cert, --key)": "if it uses TLS, the backup tool cannot reach it",
+    "it does not use TLS: use http:// and no --cacert": "it does not use TLS",
+    "check --cacert": "check the Secret of that member",
+    "its certificate is for another host: pass --tls-server-name": "its certificate is for another host",
+    "if it wants a client certificate, pass --cert and --key": f"it may refuse {_IT}",
+    "it requires a client certificate: pass --cert and --key": f"it refuses {_IT}",
+    "--cacert, --cert or --key cannot be used: check that they are valid and belong together": f"check {_IT}",
 }
 
 

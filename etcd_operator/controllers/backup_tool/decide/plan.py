@@ -22,6 +22,8 @@ class Act(Enum):
     """What is done to one object."""
 
     CREATE_SECRET = "create the Secret"  # noqa: S105 -- no secret
+    KEEP_CERTIFICATES = "create or renew the certificates"
+    REMOVE_CERTIFICATES = "remove the certificates"
     CREATE_SERVICE = "create the Service"
     REMOVE_SERVICE = "remove the Service"
     CREATE_CLAIM = "create the claim"
@@ -83,12 +85,16 @@ def _removed(state: ToolState) -> Iterator[ToolAction]:
     if found is not None and not found.is_terminating:
         yield ToolAction(Act.REMOVE_REPLICA_SET, found)
     if state.has_service:
+        # Before it: nothing else shows that they may still be there.
+        yield ToolAction(Act.REMOVE_CERTIFICATES)
         yield ToolAction(Act.REMOVE_SERVICE)
 
 
 def _made(state: ToolState) -> Iterator[ToolAction]:
     if not state.has_secret:
         yield ToolAction(Act.CREATE_SECRET)
+    if not state.has_certificates:
+        yield ToolAction(Act.KEEP_CERTIFICATES)
     if not state.has_service:
         yield ToolAction(Act.CREATE_SERVICE)
     if state.size:

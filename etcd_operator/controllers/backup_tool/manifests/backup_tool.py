@@ -14,7 +14,8 @@ from etcd_operator.api.coreos_backup import TOOL_APP, BackupPolicy
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
-from etcd_operator.controllers.shared.manifests import command
+from etcd_operator.controllers.etcd_cluster.manifests.tls import secret_name
+from etcd_operator.controllers.shared.manifests import command, etcd_access
 from etcd_operator.controllers.shared.manifests import token as tokens
 from etcd_operator.controllers.shared.manifests.digest import digest
 from etcd_operator.controllers.shared.manifests.security import security
@@ -156,6 +157,7 @@ def _arguments(tool: ToolSettings) -> list[str]:
         f"--max-backups={policy.max_backups}",
         f"--token-file={tokens.FILE}",
         f"--scratch-dir={command.SCRATCH}",
+        *([etcd_access.FLAG] if cluster.secured.client else []),
     ]
 
 
@@ -180,6 +182,8 @@ def _options(target: S3Target) -> Iterator[str]:
 def _volumes(tool: ToolSettings) -> Iterator[command.PodVolume]:
     yield command.scratch_volume(_LARGEST_SNAPSHOT)
     yield tokens.volume(tool_name(tool.cluster.name))
+    if tool.cluster.secured.client:
+        yield etcd_access.volume(secret_name(tool_name(tool.cluster.name)))
     target = tool.policy.s3
     if target is None:
         source = {"persistentVolumeClaim": {"claimName": claim_name(tool.cluster.name)}}

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from etcd_operator.api import coreos
-from etcd_operator.api.cluster_spec import Adopt, PodTemplate, Tls
+from etcd_operator.api.cluster_spec import Adopt, PodTemplate
 from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus
 from etcd_operator.api.coreos_backup import S3
 from etcd_operator.api.definitions.adoption_validations import ALTERNATIVES
 from etcd_operator.api.definitions.coreos_backup_validations import CLUSTER, RESTORE_S3
-from etcd_operator.api.definitions.tls_validations import NO_BACKUP, NO_RESTORE
+from etcd_operator.api.definitions.tls_validations import NO_SELF_HOSTED
 from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Resuming, Seeding, Stage, Start
@@ -77,7 +77,8 @@ class CoreosDialect:
         # The default is the running version: a new default of the operator must not upgrade clusters.
         version = version_for(self._defaults, spec.version or cluster.status.current_version)
         tls = tls_of(spec, cluster.status, version)
-        _refuse_with(tls, spec)
+        if tls is not None and spec.self_hosted is not None:
+            raise InvalidSpec(f"spec.tls: {NO_SELF_HOSTED}")
         return {
             "size": size,
             "repository": self._defaults.repository,
@@ -173,16 +174,6 @@ def _adopt(spec: ClusterSpec, raw: RawObject) -> Adopt | None:
     if spec.self_hosted is None:
         return spec.adopt
     return Adopt(endpoints=(spec.self_hosted.boot_member_client_endpoint,))
-
-
-def _refuse_with(tls: Tls | None, spec: ClusterSpec) -> None:
-    """Raises InvalidSpec for what a cluster with TLS cannot have yet."""
-    if tls is None:
-        return
-    if spec.restore is not None or spec.self_hosted is not None:
-        raise InvalidSpec(f"spec.tls: {NO_RESTORE}")
-    if tls.client is not None and spec.backup is not None:
-        raise InvalidSpec(f"spec.backup: {NO_BACKUP}")
 
 
 def _restore(spec: ClusterSpec) -> RestoreFrom | None:

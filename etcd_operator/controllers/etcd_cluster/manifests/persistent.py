@@ -262,6 +262,8 @@ def _fetch(spec: RawObject, peer: EtcdPeer, own_image: str) -> RawObject | None:
     return survivor_reader.fetch(
         spec,
         host=bootstrap.survivor,
+        name=bootstrap.survivor,
+        secured=peer.spec.tls or PLAIN,
         sha256=bootstrap.sha256,
         cluster=peer.spec.cluster_name,
         version=peer.spec.version,

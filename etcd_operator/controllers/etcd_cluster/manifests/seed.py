@@ -10,11 +10,11 @@ the claim, or the bucket with the credentials of the backup tool. The pod itself
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from etcd_operator.api.definitions.coreos_backup_validations import RESTORE_S3
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.recoveries import Backup, BucketBackup, ClaimBackup, OfflineSurvivor
+from etcd_operator.api.recoveries import Backup, BucketBackup, ClaimBackup, OfflineSurvivor, ToolBackup
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import (
     FOLDER,
     claim_name,
@@ -25,13 +25,15 @@ from etcd_operator.controllers.backup_tool.manifests.backup_tool import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.actions import Joining, Seeding
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, survivor_reader
+from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, survivor_reader, tls
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR
 from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS, add_steps, fetch_step
 from etcd_operator.controllers.shared.manifests import token
-from etcd_operator.controllers.shared.manifests.command import PodVolume, store_env
+from etcd_operator.controllers.shared.manifests.command import SECRETS, PodVolume, store_env
 from etcd_operator.errors import InvalidSpec
-from etcd_operator.pods.contract import BACKUP_TOOL_PORT
+from etcd_operator.pods.contract import BACKUP_TOOL_PORT, CA_FILE
+
+_CA_FOLDER = f"{SECRETS}/ca"
 
 
 def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[], str]) -> RawObject:
@@ -49,6 +51,8 @@ def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[
         fetch = survivor_reader.fetch(
             spec,
             host=start.reader,
+            name=start.source.name,
+            secured=cluster.secured,
             sha256=start.source.sha256,
             cluster=cluster.name,
             version=cluster.version,
@@ -76,7 +80,7 @@ def opened(cluster: DesiredCluster) -> dict[str, str]:
 def add_source(spec: RawObject, cluster: DesiredCluster, backup: Backup, *, image: str) -> RawObject:
     """The step; what it reads is added to the volumes of the pod. Raises InvalidSpec without a bucket."""
     source = _source(cluster, backup)
-    spec["volumes"] += [{"name": name, **volume} for name, volume, _ in source.volumes]
+    spec["volumes"] += [{"name": name, **volume} for name, volume, _ in source.volumes if volume]
     arguments = [*source.arguments, f"--etcd-version={cluster.version}"]
     if backup.name:
         arguments += [f"--name={backup.name}", f"--sha256={backup.sha256}"]
@@ -88,17 +92,17 @@ class _Source:
     """Where a backup comes from."""
 
     arguments: list[str]
-    volumes: list[PodVolume]
+    volumes: list[PodVolume]  # without a source where the pod has it already
     env: list[RawObject] = field(default_factory=list)
 
 
 def _source(cluster: DesiredCluster, backup: Backup) -> _Source:
     folder = folder_of(cluster.namespace, backup.cluster)
     if isinstance(backup, ClaimBackup):
-        volume = {"persistentVolumeClaim": {"claimName": claim_name(backup.cluster)}}
+        claim = {"persistentVolumeClaim": {"claimName": claim_name(backup.cluster)}}
         return _Source(
             arguments=[f"--from=file://{FOLDER}/", f"--folder={folder}"],
-            volumes=[("backups", volume, {"mountPath": FOLDER, "readOnly": True})],
+            volumes=[("backups", claim, {"mountPath": FOLDER, "readOnly": True})],
         )
     if isinstance(backup, BucketBackup):
         target = cluster.restore.s3 if cluster.restore is not None else None
@@ -110,7 +114,23 @@ def _source(cluster: DesiredCluster, backup: Backup) -> _Source:
             env=store_env(),
         )
     name = tool_name(backup.cluster)
-    return _Source(
+    found = _Source(
         arguments=[f"--tool={name}:{BACKUP_TOOL_PORT}", f"--token-file={token.FILE}"],
         volumes=[token.volume(name)],
     )
+    if isinstance(backup, ToolBackup) and backup.has_tls:
+        flag, volume = _trust(cluster, backup)
+        return replace(found, arguments=[*found.arguments, flag], volumes=[*found.volumes, volume])
+    return found
+
+
+def _trust(cluster: DesiredCluster, backup: ToolBackup) -> tuple[str, PodVolume]:
+    """How the tool is verified: by what another cluster publishes for its clients, or the member has itself.
+
+    Optional: the pod starts again also where it is gone, long after the data was fetched.
+    """
+    if backup.cluster == cluster.name:
+        return tls.SERVER_FLAG, tls.mount()
+    source = {"configMap": {"name": tls.ca_config_map_name(backup.cluster), "optional": True}}
+    mount = {"mountPath": _CA_FOLDER, "readOnly": True}
+    return f"--cacert={_CA_FOLDER}/{CA_FILE}", ("ca", source, mount)

@@ -2,11 +2,14 @@
 
 The reader is an ephemeral container of the member's pod: only that has the volume of an ephemeral member, and
 a volume may allow one pod only. Its volume is mounted read-only. It runs the operator's image, with the
-security context of etcd. It is not removed: Kubernetes allows no removal, so its process ends by itself.
+security context of etcd. Where members use TLS for clients, it serves with the certificate of its member. It
+is not removed: Kubernetes allows no removal, so its process ends by itself.
 """
 
+from etcd_operator.api.cluster_spec import MemberTls
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.etcd_cluster.manifests.steps import fetch_step
 from etcd_operator.controllers.shared.manifests import token as tokens
@@ -32,7 +35,9 @@ def secret(cluster: DesiredCluster, token: str) -> RawObject:
     return tokens.secret(metadata_of(cluster, secret_name(cluster.name), {}), token)
 
 
-def reader(*, number: int, image: str, folder: str, cluster: str, security: RawObject) -> RawObject:
+def reader(
+    *, number: int, image: str, folder: str, cluster: str, security: RawObject, secured: MemberTls
+) -> RawObject:
     """The container. folder: etcd's data directory, on its volume; empty for the top."""
     arguments = [
         "read-survivor",
@@ -41,17 +46,33 @@ def reader(*, number: int, image: str, folder: str, cluster: str, security: RawO
         f"--port={READER_PORT}",
     ]
     env = [tokens.variable(READER_TOKEN_VARIABLE, secret_name(cluster))]
-    data: PodVolume = (DATA_VOLUME, {}, {"mountPath": MOUNT_PATH, "readOnly": True})
+    volumes: list[PodVolume] = [(DATA_VOLUME, {}, {"mountPath": MOUNT_PATH, "readOnly": True})]
+    if secured.client:
+        arguments.append(f"--tls-dir={tls.FOLDER}")
+        volumes.append(tls.mount())
     return {
-        **container(f"{READER}-{number}", image, arguments, env, [data]),
+        **container(f"{READER}-{number}", image, arguments, env, volumes),
         "securityContext": security,
     }
 
 
-def fetch(spec: RawObject, *, host: str, sha256: str, cluster: str, version: str, image: str) -> RawObject:
-    """The first step of a seed. spec: of its pod, which gets a volume. host: where the survivor is read."""
-    name, source, mount = tokens.volume(secret_name(cluster))
-    spec["volumes"].append({"name": name, **source})
+def fetch(  # noqa: PLR0913 -- all that the step depends on
+    spec: RawObject,
+    *,
+    host: str,
+    name: str,
+    sha256: str,
+    cluster: str,
+    version: str,
+    image: str,
+    secured: MemberTls,
+) -> RawObject:
+    """The first step of a seed. spec: of its pod, which gets a volume.
+
+    host: where the survivor is read. name: the host name in its certificate.
+    """
+    volume, source, mount = tokens.volume(secret_name(cluster))
+    spec["volumes"].append({"name": volume, **source})
     arguments = [
         f"--tool={endpoint(host, READER_PORT)}",
         f"--token-file={tokens.FILE}",
@@ -59,4 +80,8 @@ def fetch(spec: RawObject, *, host: str, sha256: str, cluster: str, version: str
         f"--name={SURVIVOR}",
         f"--sha256={sha256}",
     ]
-    return fetch_step(spec, arguments, image=image, volumes=[(name, source, mount)])
+    volumes: list[PodVolume] = [(volume, source, mount)]
+    if secured.client:
+        arguments += [tls.SERVER_FLAG, f"--tls-server-name={name}"]
+        volumes.append(tls.mount())
+    return fetch_step(spec, arguments, image=image, volumes=volumes)

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from etcd_operator.api.cluster_spec import ClientTls, MemberTls, PeerTls, Tls
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.recoveries import Survivor
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.shared.manifests.command import PodVolume
@@ -43,6 +44,10 @@ SEED_FILE = "seed.crt"
 
 FOLDER = "/etc/etcd-tls"
 VOLUME = "etcd-tls"
+SERVER_FLAG = f"--cacert={FOLDER}/client-ca.crt"
+"""How a command in the pod of a member verifies what serves clients."""
+
+_MOUNT: RawObject = {"mountPath": FOLDER, "readOnly": True}
 
 CA_LABEL = "etcd.improbable.io/authorities-of"
 """On the Secret with the CAs of a cluster: its UID. A label, so that `kubectl` finds it."""
@@ -160,7 +165,8 @@ def leafs(cluster: DesiredCluster, made: Authorities, member: str, names: Names)
     """The leafs of a member. names: by which it is dialed."""
     tls, recovery = cluster.tls or Tls(), cluster.persisted.recovery_under_way
     wanted: list[tuple[str, str, Leaf, timedelta]] = []
-    if recovery is not None and recovery.seed == member and tls.client is not None:
+    copies = recovery is not None and recovery.seed == member and isinstance(recovery.source, Survivor)
+    if copies and tls.client is not None:
         wanted.append(("seed", "client", client_leaf(USER), SEED_LASTS))
     if tls.client is not None:
         wanted.append(("server", "client", server(names), leaf_duration(tls.client)))
@@ -189,7 +195,7 @@ def client_flags(secured: MemberTls) -> list[str]:
     if not secured.client:
         return []
     own = [f"--cert={FOLDER}/seed.crt", f"--key={FOLDER}/seed.key"] if secured.client_cert_auth else []
-    return [f"--cacert={FOLDER}/client-ca.crt", *own]
+    return [SERVER_FLAG, *own]
 
 
 def member_names(cluster: DesiredCluster, hosts: tuple[str, ...], zone: str) -> Names:
@@ -252,7 +258,12 @@ def _differs(wanted: Named, found: Description) -> bool:
 def volume(member: str) -> PodVolume:
     """The volume with its Secret: a folder, which the kubelet replaces as a whole when the Secret changes."""
     source = {"secret": {"secretName": secret_name(member), "defaultMode": 0o444}}
-    return VOLUME, source, {"mountPath": FOLDER, "readOnly": True}
+    return VOLUME, source, _MOUNT
+
+
+def mount() -> PodVolume:
+    """The same in one more container of that pod."""
+    return VOLUME, {}, _MOUNT
 
 
 def options(tls: MemberTls) -> dict[str, str]:

@@ -117,7 +117,12 @@ class EphemeralMembers:
         desired = self.scope.desired
         context = security(desired.pod_template).container
         return survivor_reader.reader(
-            number=number, image=image, folder=folder, cluster=desired.name, security=context
+            number=number,
+            image=image,
+            folder=folder,
+            cluster=desired.name,
+            security=context,
+            secured=desired.secured,
         )
 
     def act(self, action: OwnAction) -> None:

@@ -164,6 +164,7 @@ class PersistentMembers:
             folder=posixpath.basename(RESTORED_DIR) if is_restored else "",
             cluster=self.scope.desired.name,
             security={**contexts.container, **as_root},
+            secured=self.scope.desired.secured,
         )
 
     def act(self, action: OwnAction) -> None:

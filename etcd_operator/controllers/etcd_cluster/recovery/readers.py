@@ -11,6 +11,7 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.actions import Seeding, Start
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ReadMember
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
@@ -33,16 +34,18 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod, Written
 from etcd_operator.pods.client import NoReport
 from etcd_operator.pods.contract import READER_PORT
+from etcd_operator.pods.http_client import Server, Trust
 from etcd_operator.pods.reports import SurvivorReport
 
 SUBRESOURCE = "ephemeralcontainers"
+
+TrustOf = Callable[[DesiredCluster, str], Trust | None]
+"""How the reader of a member of this name is verified; None without TLS. Raises OperatorError."""
 
 ASK_AGAIN = 1.0
 
 PATIENCE = 120.0
 """Seconds for a reader to be added, to start and to read some gigabytes, before that is a problem."""
-
-UNENCRYPTED = "its reader would send the data without TLS, which spec.tls.client does not allow"
 
 REFUSED_SECONDS = 30.0
 """For how long no reader is added to a pod after the API server has refused one."""
@@ -58,6 +61,7 @@ class Readers:
     # called where the API server does not answer, or fails; whether that counts as a refusal by now
     note_failure: Callable[[Key, PodFacts], bool]
     tokens: Tokens
+    trust: TrustOf
 
     def add(self, scope: Scope, members: Members, name: str, found: Pod) -> None:
         """Add one to the pod of a member, unless there is one that has not ended. found: the pod, live.
@@ -68,9 +72,6 @@ class Readers:
         the webhook of a policy that does not run would keep all of them from that. Raises Conflict if the pod
         has changed, and the retryable errors of `Objects`.
         """
-        if scope.desired.secured.client:
-            self.refused(scope.pod(name), UNENCRYPTED)
-            return
         last, number = reader_of(found), len(found.spec.ephemeral_containers) + 1
         try:
             self._create_secret(scope)
@@ -110,8 +111,12 @@ class Readers:
         if reader is None or not reader.is_running:
             raise Conflict(f"the data of {member.name} is not read any more: not recovering")
         try:
-            token = self.tokens.get(scope.desired.key, scope.desired.uid, scope.objects)
-            report = self.ask((found.status.pod_ip, READER_PORT), token)
+            server = Server(
+                address=(found.status.pod_ip, READER_PORT),
+                token=self.tokens.get(scope.desired.key, scope.desired.uid, scope.objects),
+                trust=self.trust(scope.desired, member.name),
+            )
+            report = self.ask(server)
         except NoReport as error:
             raise Conflict(f"the reader of {member.name} gives no report ({error})") from error
         is_other = report.cluster_id != scope.state.persisted.cluster_id
@@ -169,6 +174,7 @@ class Readings:
     clock: Clock
     waits: Waits
     tokens: Tokens
+    trust: TrustOf
     writes: Writes
     # Of each cluster, by the UID of the pod and the number of the reader.
     _ended: dict[Key, dict[tuple[str, int], _Ended]] = field(default_factory=dict)
@@ -248,9 +254,9 @@ class Readings:
     ) -> Member:
         try:
             token = self.tokens.get(key, state.desired.uid, self.writes.of(key))
-            problem = ""
+            trust, problem = self.trust(state.desired, member.name), ""
         except OperatorError as error:
-            token, problem = "", f"its token cannot be read: {error}"
+            token, trust, problem = "", None, f"it cannot be asked: {error}"
         if not (token or problem):
             # `Readers.add` creates the Secret anew; this reader may still wait for it.
             return replace(member, pod=replace(pod, reader=None))
@@ -261,7 +267,8 @@ class Readings:
         is_wrong = bool(reader.problem)
         problem = problem or reader.problem or "its reader does not run yet"
         if reader.is_running and pod.ip and token:
-            report = self._report(name, state, pod, reader, token)
+            server = Server(address=(pod.ip, READER_PORT), token=token, trust=trust)
+            report = self._report(name, state, pod, reader, server)
             if not report.problem:
                 self.waits.end(name, pod.uid + reader.name)
                 return replace(member, reading=reading_of(report, member))
@@ -270,15 +277,10 @@ class Readings:
         return replace(member, unreadable=problem if is_wrong else "")
 
     def _report(
-        self, name: Key, state: ClusterState, pod: PodFacts, reader: ReaderFacts, token: str
+        self, name: Key, state: ClusterState, pod: PodFacts, reader: ReaderFacts, at: Server
     ) -> SurvivorReport:
         """What the reader reports; as its problem, why it reports nothing."""
-        server = PodServer(
-            uid=pod.uid + reader.name,
-            owner=state.desired.uid,
-            address=(pod.ip, READER_PORT),
-            token=token,
-        )
+        server = PodServer(uid=pod.uid + reader.name, owner=state.desired.uid, server=at)
         self.inquiries.renew(name, server, ASK_AGAIN)
         answer = self.inquiries.last_answer(name, state.desired.uid)
         if answer.is_token_refused:

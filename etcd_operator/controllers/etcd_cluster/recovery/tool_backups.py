@@ -4,12 +4,14 @@ When it is asked, and what counts of its reports, is decided in `recovery.source
 threads of its own; no pass waits for it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from etcd_operator.api.coreos import EtcdCluster
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.controllers.backup_tool.caches import is_of_tool
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     NO_TOOL_BACKUPS,
     RecordedToolBackup,
@@ -31,6 +33,7 @@ from etcd_operator.errors import Invalid, OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
+from etcd_operator.pods.http_client import Server, Trust
 from etcd_operator.pods.reports import RestorableBackups
 
 NOT_RUNNING = "its pod is not ready"
@@ -45,13 +48,15 @@ class KnownToolBackups:
     tokens: Tokens
     inquiries: Inquiries[RestorableBackups]
     waits: Waits
+    desired: Callable[[EtcdCluster], DesiredCluster]
+    trust: Callable[[DesiredCluster], Trust | None]  # see `AuthorityStore.trust`; of a backup tool
     _memory: dict[Key, Inquiry] = field(default_factory=dict)
 
     def __call__(self, cluster: EtcdCluster, state: ClusterState) -> ToolBackups:
         """What is known now; nothing where no source is chosen or named."""
         key, restore, uid = cluster.metadata.key, state.desired.restore, state.desired.uid
         if restore is not None and not state.persisted.is_bootstrapped:
-            return ToolBackups(has_source_tool=self._uses_claim(Key(key.namespace, restore.cluster)))
+            return self._source(Key(key.namespace, restore.cluster))
         memory = self._memory.pop(key, None)
         last = self.inquiries.last_answer(key, uid).report if memory is not None else None
         memory, is_anew = inquire(memory, state, last)
@@ -84,7 +89,7 @@ class KnownToolBackups:
         self.waits.end(key, owner)
         return 0.0
 
-    def _uses_claim(self, key: Key) -> bool:
+    def _source(self, key: Key) -> ToolBackups:
         """Whether a cluster has a backup tool that uses its claim for backups.
 
         Raises Invalid for one that cannot be read: what is chosen is written down, and never chosen again.
@@ -94,7 +99,9 @@ class KnownToolBackups:
             raise Invalid(f"EtcdCluster {key.name} exists and cannot be read: {unreadable.error}")
         found = self.caches.clusters.store.get(key)
         policy = wanted(found.spec.get("backup")).policy if found is not None else None
-        return policy is not None and policy.s3 is None
+        if found is None or policy is None or policy.s3 is not None:
+            return NO_TOOL_BACKUPS
+        return ToolBackups(has_source_tool=True, is_source_secured=self.desired(found).secured.client)
 
     def _ask(self, key: Key, state: ClusterState) -> str:
         """Have the tool asked when it is time; why it cannot be asked."""
@@ -102,16 +109,19 @@ class KnownToolBackups:
         if pod is None:
             return NOT_RUNNING
         try:
-            token = self.tokens.get(key, state.desired.uid, self.writes.of(key))
+            server = Server(
+                address=(pod.status.pod_ip, BACKUP_TOOL_PORT),
+                token=self.tokens.get(key, state.desired.uid, self.writes.of(key)),
+                trust=self.trust(state.desired),
+            )
         except OperatorError as error:
-            return f"its token cannot be read: {error}"
+            return f"it cannot be asked: {error}"
         if self.inquiries.last_answer(key, state.desired.uid).is_token_refused:
             self.tokens.forget(key)
         tool = PodServer(
             uid=pod.metadata.uid,
             owner=state.desired.uid,
-            address=(pod.status.pod_ip, BACKUP_TOOL_PORT),
-            token=token,
+            server=server,
             cluster_id=state.persisted.cluster_id,
         )
         self.inquiries.renew(key, tool, ASK_AGAIN)

@@ -19,6 +19,7 @@ import structlog
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts
 from etcd_operator.controllers.etcd_cluster.manifests.tls import (
     CA_LABEL,
     CLUSTER_ANNOTATION,
@@ -31,7 +32,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.tls import (
 )
 from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials
 from etcd_operator.controllers.shared.objects import Objects
-from etcd_operator.errors import AlreadyExists, NotFound, OperatorError, RetryableError, Unavailable
+from etcd_operator.errors import AlreadyExists, Conflict, NotFound, OperatorError, RetryableError, Unavailable
 from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
@@ -43,6 +44,7 @@ from etcd_operator.pki.description import describe
 from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.lifetimes import renewal
 from etcd_operator.pki.profiles import client as client_leaf
+from etcd_operator.pods.http_client import Trust
 
 KEPT_SECONDS = 300.0
 """After so long it is checked whether the Secret still exists."""
@@ -114,6 +116,29 @@ class AuthorityStore:
         self._uids[cluster.key] = cluster.uid
         return made
 
+    def recorded(self, cluster: DesiredCluster) -> Authorities:
+        """Its CAs, if they are those on record: with no others anything is issued. Raises Conflict if not."""
+        made = self.get(cluster)
+        missing = self.missing(cluster, facts(made))
+        if made is None or missing:
+            raise Conflict(missing or "the CAs of this cluster are not there yet: trying again")
+        return made
+
+    def missing(self, cluster: DesiredCluster, found: TlsFacts) -> str:
+        """Why the CAs are not those on record; empty if they are, or none is used yet."""
+        recorded = cluster.persisted.tls
+        if recorded is None or not cluster.persisted.has_begun:
+            return ""
+        pairs = ((recorded.peer_ca, found.peer_ca), (recorded.client_ca, found.client_ca))
+        if all(wanted in ("", there) for wanted, there in pairs):
+            return ""
+        name = authorities_name(cluster.uid)
+        return (
+            f"Secret {name} in the namespace {self.namespace} "
+            f"{'has other CAs than this cluster was created with' if found.peer_ca else 'is missing'}: "
+            "restore it from a backup; nothing is changed"
+        )
+
     def create(self, cluster: DesiredCluster, objects: Objects) -> None:
         """Make them, if nobody has. objects: any, for the right to write."""
         body = authorities_secret(cluster, self.namespace, new_authorities(cluster, self.clock.now()))
@@ -140,12 +165,25 @@ class AuthorityStore:
 
         Raises Unavailable without CAs, BadCertificate, and the errors of `Client`.
         """
-        made = self.get(cluster)
-        if made is None:
-            raise Unavailable(f"Secret {authorities_name(cluster.uid)} in {self.namespace} is missing")
+        made = self._required(cluster)
         leaf = client_leaf(USER)
         pair = issue(made.client, leaf, now=self.clock.now(), duration=LASTS) if needs_certificate else None
         return EtcdCredentials(ca=made.client.certificate, pair=pair)
+
+    def trust(self, cluster: DesiredCluster, name: str) -> Trust | None:
+        """How a program of ours in a pod of this cluster is verified; None where it serves plain HTTP.
+
+        Raises Unavailable without CAs, BadCertificate, and the errors of `Client`.
+        """
+        if not cluster.secured.client:
+            return None
+        return Trust(ca=self._required(cluster).client.certificate, name=name)
+
+    def _required(self, cluster: Owner) -> Authorities:
+        made = self.get(cluster)
+        if made is None:
+            raise Unavailable(f"Secret {authorities_name(cluster.uid)} in {self.namespace} is missing")
+        return made
 
     def forget(self, key: Key, objects: Objects) -> None:
         """The cluster is deleted: so are its CAs, if the API server confirms that."""
@@ -191,3 +229,11 @@ class AuthorityStore:
 
     def _key(self, uid: str) -> Key:
         return Key(self.namespace, authorities_name(uid))
+
+
+def facts(made: Authorities | None) -> TlsFacts:
+    """What decisions know of CAs."""
+    if made is None:
+        return NO_TLS
+    peer, client = describe(made.peer.certificate), describe(made.client.certificate)
+    return TlsFacts(peer_ca=peer.fingerprint, client_ca=client.fingerprint)

@@ -21,14 +21,13 @@ from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.tls import Authorities, Named
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.controllers.etcd_cluster.observe.slots import OPEN, Access
-from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS, AuthorityStore
+from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS, AuthorityStore, facts
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.writes import Writes
-from etcd_operator.errors import Conflict, Forbidden, TerminalError
+from etcd_operator.errors import Forbidden, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ConfigMap, Secret
-from etcd_operator.pki.description import describe
 
 SILENT_SECONDS = 5.0
 """The same for a member that does not answer: without its Secret, its pod does not start."""
@@ -78,34 +77,19 @@ class Certificates:
         except TerminalError as error:
             reason = "Forbidden" if isinstance(error, Forbidden) else INVALID
             return Secured(unseen=Unseen(reason=reason, message=str(error)))
-        facts = _facts(made)
-        missing = self._missing(desired, facts)
+        found = facts(made)
+        missing = self.authorities.missing(desired, found)
         if missing:
             return Secured(unseen=Unseen(reason=INVALID, message=missing))
         names = {at: self.dialect.member_host(desired, name) for name, at in endpoints.items()}
-        return Secured(facts=facts, access=Access(credentials=credentials, names=names))
-
-    def _missing(self, desired: DesiredCluster, found: TlsFacts) -> str:
-        """Why the CAs are not those on record; empty if they are, or none is used yet."""
-        recorded = desired.persisted.tls
-        if recorded is None or not desired.persisted.has_begun:
-            return ""
-        pairs = ((recorded.peer_ca, found.peer_ca), (recorded.client_ca, found.client_ca))
-        if all(wanted in ("", there) for wanted, there in pairs):
-            return ""
-        name, namespace = tls.authorities_name(desired.uid), self.authorities.namespace
-        return (
-            f"Secret {name} in the namespace {namespace} "
-            f"{'has other CAs than this cluster was created with' if found.peer_ca else 'is missing'}: "
-            "restore it from a backup; nothing is changed"
-        )
+        return Secured(facts=found, access=Access(credentials=credentials, names=names))
 
     def facts(self, known: TlsFacts, desired: DesiredCluster, members: Iterable[Member]) -> TlsFacts:
         """With the members whose certificates are missing or due. Raises the errors of `Client`."""
         is_unknown = known == NO_TLS or desired.tls is None
         if is_unknown or desired.persisted.tls is None or not desired.persisted.has_begun:
             return known
-        made, objects = self._recorded(desired), self.writes.of(desired.key)
+        made, objects = self.authorities.recorded(desired), self.writes.of(desired.key)
         holders = {
             member.name: member.answer is None and member.refusal is None
             for member in members
@@ -178,7 +162,7 @@ class Certificates:
         desired = scope.desired
         if desired.secured == PLAIN:
             return
-        made = self._recorded(desired)
+        made = self.authorities.recorded(desired)
         name = tls.secret_name(member)
         found = scope.objects.find(resources.SECRETS, name, Secret)
         if self._note(desired, made, member, found):
@@ -194,7 +178,7 @@ class Certificates:
 
     def _publish(self, scope: Scope) -> None:
         desired = scope.desired
-        body = tls.ca_config_map(desired, self._recorded(desired))
+        body = tls.ca_config_map(desired, self.authorities.recorded(desired))
         name = body["metadata"]["name"]
         found = scope.objects.find(resources.CONFIG_MAPS, name, ConfigMap)
         if found is None or found.metadata.controller_uid != desired.uid:
@@ -207,22 +191,8 @@ class Certificates:
         self._current.pop(key, None)
         self.authorities.forget(key, self.writes.of(key))
 
-    def _recorded(self, desired: DesiredCluster) -> Authorities:
-        made = self.authorities.get(desired)
-        missing = self._missing(desired, _facts(made))
-        if made is None or missing:
-            raise Conflict(missing or "the CAs of this cluster are not there yet: trying again")
-        return made
-
     def _leafs(self, desired: DesiredCluster, made: Authorities, member: str) -> tuple[Named, ...]:
         if member == tls.clients_of(desired):
             return tls.client_leafs(desired, made)
         host = self.dialect.member_host(desired, member).removesuffix(f".{desired.namespace}.svc")
         return tls.leafs(desired, made, member, tls.member_names(desired, (host, member), self.zone))
-
-
-def _facts(made: Authorities | None) -> TlsFacts:
-    if made is None:
-        return NO_TLS
-    peer, client = describe(made.peer.certificate), describe(made.client.certificate)
-    return TlsFacts(peer_ca=peer.fingerprint, client_ca=client.fingerprint)

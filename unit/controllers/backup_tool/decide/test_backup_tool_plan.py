@@ -74,6 +74,12 @@ def test_everything_is_made_the_claim_before_the_pod() -> None:
         ({"pods": (replace(POD, template="old"),)}, [Act.DELETE_POD]),
         ({"pods": (replace(POD, template="old", is_terminating=True), POD)}, []),
         ({"has_secret": False}, [Act.CREATE_SECRET]),
+        ({"has_certificates": False}, [Act.KEEP_CERTIFICATES]),
+        (
+            {"has_certificates": False, "has_secret": False, "replica_set": None},
+            [Act.CREATE_SECRET, Act.KEEP_CERTIFICATES, Act.CREATE_REPLICA_SET],
+        ),
+        ({"has_certificates": False, "is_paused": True}, []),
         ({"has_service": False}, [Act.CREATE_SERVICE]),
         ({"is_paused": True, "replica_set": None}, []),
         ({"is_bootstrapped": False, "replica_set": None}, []),
@@ -87,7 +93,7 @@ def test_one_thing_differs(change: dict[str, Any], expected: list[Act]) -> None:
 
 def test_without_a_policy_only_the_tool_is_removed() -> None:
     state = replace(SETTLED, wanted=NO_BACKUPS, template="", size=0)
-    assert acts(state) == [Act.REMOVE_REPLICA_SET, Act.REMOVE_SERVICE]
+    assert acts(state) == [Act.REMOVE_REPLICA_SET, Act.REMOVE_CERTIFICATES, Act.REMOVE_SERVICE]
     gone = replace(state, replica_set=replace(SETS, is_terminating=True), has_service=False)
     assert acts(gone) == []
     assert acts(replace(gone, replica_set=None)) == []

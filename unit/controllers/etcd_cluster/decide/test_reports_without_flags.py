@@ -55,10 +55,21 @@ def silent(text: str) -> Raises:
     return lambda _place: rank({"c-0.c.default.svc:2379": NoAnswer(reason=text)})
 
 
-# Those of `source.py` that need flags for certificates or a user cannot come from a pod, which has none.
+# Those of `source.py` that need flags for certificates come from pods that have some: those of backup tools.
 OF_SOURCES: dict[str, Raises] = {
     text: silent(text)
     for text in ("DNS resolution failed", "recvmsg: Connection reset by peer", "Socket closed", "odd")
+}
+OF_TOOLS: dict[str, Raises] = {
+    text: silent(text)
+    for text in (
+        "CERTIFICATE_VERIFY_FAILED",
+        "Hostname Verification Check failed",
+        "WRONG_VERSION_NUMBER",
+        "CERTIFICATE_REQUIRED",
+        "Failed to create security handshaker",
+        "TSI_DATA_CORRUPTED",
+    )
 }
 OF_TRIALS: dict[str, Raises] = {
     "no space": without_space,
@@ -116,7 +127,7 @@ def test_a_removal_of_old_backups(raises: Raises, tmp_path: Path) -> None:
     assert not FLAG.search(message), message
 
 
-@pytest.mark.parametrize("raises", OF_SOURCES.values(), ids=OF_SOURCES)
+@pytest.mark.parametrize("raises", [*OF_SOURCES.values(), *OF_TOOLS.values()], ids=[*OF_SOURCES, *OF_TOOLS])
 def test_a_backup_tool(raises: Raises, tmp_path: Path) -> None:
     text, kind = reported(raises, tmp_path)
     failed = LastFailure(time="2026-11-22T18:00:00Z", reason=kind, message=text)

@@ -11,7 +11,8 @@ from etcd_operator.controllers.etcd_cluster.recovery.readers import Readings
 from etcd_operator.controllers.shared.tokens import KEPT_SECONDS
 from etcd_operator.keys import Key
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
-from unit.fakes.apiserver import Kind
+from unit.controllers.etcd_cluster.test_tls import secrets, secured
+from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import PODS, SECRETS
 from unit.passes import quorum_losses as ephemerals
 from unit.passes.bench import Bench, bootstrapped
@@ -79,6 +80,25 @@ def test_an_ephemeral_survivor_that_restarted_is_recovered_from() -> None:
         ephemerals.assert_recovered(made, 3, 4, 5)
         assert made.status(COREOS)["recovery"]["source"]["name"] == "c-0002"
         assert "ReaderAdded" in made.event_reasons()
+
+
+@pytest.mark.parametrize("kind", [COREOS, IMPROBABLE], ids=["ephemeral", "persistent"])
+@pytest.mark.parametrize("sides", [("client",), ("peer", "client")], ids=" and ".join)
+def test_the_survivor_of_a_cluster_with_tls_is_read_over_tls(kind: Kind, sides: tuple[str, ...]) -> None:
+    """By both the operator and the seed, with the certificate of the member."""
+    is_persistent = kind == IMPROBABLE
+    tls: Json = {side: {"auto": {}} for side in sides}
+    with secured(*(persistent if is_persistent else ephemeral)(size=3, tls=tls)) as made:
+        made.etcd.put(b"key", b"value")
+        (lose if is_persistent else ephemerals.lose)(made, 0, 1)
+        restart(made, "c-2" if is_persistent else "c-0002")
+        if is_persistent:
+            made.run_until(lambda: is_offered(made))
+            ask(made)
+        made.settle()
+        assert made.etcd.etcd.keys[b"key"][0] == b"value"
+        assert made.status(kind)["recovery"]["source"]["type"] == "OfflineSurvivor"
+        assert not any("seed.key" in found for found in secrets(made).values())
 
 
 @pytest.mark.parametrize("kind", [COREOS, IMPROBABLE], ids=["ephemeral", "persistent"])

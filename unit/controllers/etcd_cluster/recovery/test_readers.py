@@ -23,7 +23,12 @@ class Leading:
     def __init__(self) -> None:
         self.clock, self.epoch = FakeClock(), 0
         self.readings = Readings(
-            inquiries=Mock(), clock=self.clock, waits=self._waits(), tokens=Mock(), writes=Mock()
+            inquiries=Mock(),
+            clock=self.clock,
+            waits=self._waits(),
+            tokens=Mock(),
+            trust=Mock(),
+            writes=Mock(),
         )
 
     def _waits(self) -> Waits:

@@ -62,6 +62,7 @@ class ToolBackups:
     known_revision: int = 0
     # whether the cluster from whose backups a new one is restored has a backup tool that uses its claim
     has_source_tool: bool = False
+    is_source_secured: bool = False
 
 
 NO_TOOL_BACKUPS = ToolBackups()

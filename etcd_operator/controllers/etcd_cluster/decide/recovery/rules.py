@@ -60,7 +60,7 @@ def _restore(state: ClusterState) -> Plan | None:
     if source.s3 is not None:
         backup = BucketBackup(cluster=source.cluster)
     elif state.tool_backups.has_source_tool:
-        backup = ToolBackup(cluster=source.cluster)
+        backup = ToolBackup(cluster=source.cluster, has_tls=state.tool_backups.is_source_secured)
     return proven.begin_at_creation(state, backup, state.desired.version)
 
 

@@ -1,0 +1,88 @@
+"""The Secrets with the certificates of backup tools. They are read when that is needed, not watched."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.backup_tool.manifests.backup_tool import tool_name
+from etcd_operator.controllers.backup_tool.manifests.certificates import leafs
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.manifests import tls
+from etcd_operator.controllers.etcd_cluster.manifests.tls import Named
+from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS, AuthorityStore
+from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.views import Secret
+from etcd_operator.pods.http_client import Trust
+
+
+@dataclass(frozen=True, slots=True)
+class _Current:
+    leafs: tuple[Named, ...] = field(repr=False)  # that the Secret has
+    until: datetime  # when it is read again
+
+
+@dataclass(eq=False, kw_only=True)
+class ToolCertificates:
+    """Of the clusters of `coreos.com`. zone: of the names of Services."""
+
+    authorities: AuthorityStore
+    clock: Clock
+    zone: str
+    _current: dict[Key, _Current] = field(default_factory=dict)
+
+    def trust(self, desired: DesiredCluster) -> Trust | None:
+        """How the tool is verified; None where it serves plain HTTP. Raises as `AuthorityStore.trust`."""
+        return self.authorities.trust(desired, tool_name(desired.name))
+
+    def are_current(self, desired: DesiredCluster, objects: Objects) -> bool:
+        """Whether the Secret is as it should be, or none is needed.
+
+        Raises Conflict, BadCertificate, and the errors of `Client`.
+        """
+        if not desired.secured.client:
+            return True
+        wanted, known = self._wanted(desired), self._current.get(desired.key)
+        if known is not None and known.leafs == wanted and self.clock.now() < known.until:
+            return True
+        return self._note(desired, wanted, self._found(desired, objects))
+
+    def keep(self, desired: DesiredCluster, objects: Objects) -> bool:
+        """Write what is missing, or due; whether it was created. Raises the errors of `Objects`."""
+        wanted, found = self._wanted(desired), self._found(desired, objects)
+        if self._note(desired, wanted, found):
+            return False
+        body = tls.secret(desired, wanted, tool_name(desired.name), self.clock.now())
+        if found is None or found.metadata.controller_uid != desired.uid:
+            return objects.create(resources.SECRETS, body)
+        data = {**dict.fromkeys(found.data), **body["data"]}
+        objects.merge(resources.SECRETS, found.metadata, {"data": data})
+        return False
+
+    def remove(self, desired: DesiredCluster, objects: Objects) -> None:
+        """Nothing needs them any more."""
+        self.forget(desired.key)
+        found = self._found(desired, objects) if desired.secured.client else None
+        if found is not None and found.metadata.controller_uid == desired.uid:
+            objects.remove(resources.SECRETS, found.metadata)
+
+    def forget(self, key: Key) -> None:
+        """Read the Secret anew the next time."""
+        self._current.pop(key, None)
+
+    def _wanted(self, desired: DesiredCluster) -> tuple[Named, ...]:
+        return leafs(desired, self.authorities.recorded(desired), self.zone)
+
+    def _found(self, desired: DesiredCluster, objects: Objects) -> Secret | None:
+        return objects.find(resources.SECRETS, tls.secret_name(tool_name(desired.name)), Secret)
+
+    def _note(self, desired: DesiredCluster, wanted: tuple[Named, ...], found: Secret | None) -> bool:
+        """Whether it is as it should be; until when that is not asked again."""
+        now, until = self.clock.now(), None
+        if found is not None and found.metadata.controller_uid == desired.uid:
+            until = tls.due_at(found.data, wanted, now)
+        self.forget(desired.key)
+        if until is not None:
+            self._current[desired.key] = _Current(wanted, min(until, now + timedelta(seconds=KEPT_SECONDS)))
+        return until is not None

@@ -1,0 +1,29 @@
+"""The certificates of a backup tool of a cluster with TLS for clients, in a Secret that its pod mounts.
+
+One is to reach etcd, as `root`: nobody else may take a snapshot once etcd's authentication is on. The other
+is to serve its own HTTP API. The cluster owns the Secret.
+"""
+
+from datetime import timedelta
+
+from etcd_operator.api.cluster_spec import ClientTls
+from etcd_operator.controllers.backup_tool.manifests.backup_tool import tool_name
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.manifests.tls import USER, Authorities, Named, leaf_duration
+from etcd_operator.pki.names import names_of
+from etcd_operator.pki.profiles import client, server
+from etcd_operator.pods.contract import CA_FILE
+
+LASTS = timedelta(days=7)
+"""For how long they are valid at most. A third of it is how long backups go on while no operator runs."""
+
+
+def leafs(cluster: DesiredCluster, made: Authorities, zone: str) -> tuple[Named, ...]:
+    """What the Secret has, under the names of `pods.contract`. zone: of the names of Services."""
+    tls = (cluster.tls.client if cluster.tls is not None else None) or ClientTls()
+    lasts = min(LASTS, leaf_duration(tls))
+    names = names_of((tool_name(cluster.name),), namespace=cluster.namespace, zone=zone)
+    return tuple(
+        Named(file=file, ca=made.client, ca_file=CA_FILE, leaf=leaf, duration=lasts)
+        for file, leaf in (("tls", client(USER)), ("server", server(names)))
+    )
