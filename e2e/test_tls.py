@@ -5,11 +5,20 @@ from typing import Any
 
 import pytest
 
-from e2e.support.clusters import RESTRICTED_CONTAINER, RESTRICTED_POD, Document, each_kind, ephemeral
+from e2e.support.clusters import (
+    RESTRICTED_CONTAINER,
+    RESTRICTED_POD,
+    Document,
+    each_kind,
+    ephemeral,
+    persistent,
+)
 from e2e.support.resizing import scale
 from e2e.support.shell import PATIENT, SLEEP
 from e2e.support.space import Space
 from e2e.support.waiting import LONG, answered, wait_until
+from e2e.test_backups import CLAIM, ON_CLAIM, backup, wait_phase
+from e2e.test_restores import completed, restore
 from etcd_operator.kube import resources
 
 BOTH: dict[str, Any] = {side: {"auto": {}} for side in ("peer", "client")}
@@ -102,3 +111,27 @@ def test_who_has_no_certificate_gets_nothing_and_nobody_has_the_keys_of_the_cas(
         published = base64.b64decode(secret["data"].get("ca.crt") or secret["data"]["client-ca.crt"]).decode()
         found = space.kubectl("get", "configmap", f"{name}-ca", "-o", "jsonpath={.data.ca\\.crt}")
         assert found.strip() == published.strip()
+
+
+def test_a_cluster_with_tls_is_backed_up_and_restored_to_one_with_tls(space: Space) -> None:
+    document = space.create(persistent(tls=BOTH))
+    settled(space, document)
+    start_client(space, document)
+    etcdctl(space, document, "put", "key", "value")
+    space.kubectl.create(CLAIM)
+    space.kubectl.create(backup("one", ON_CLAIM, source={"clusterName": "my-cluster"}, verify="Restore"))
+    wait_phase(space, "one", "Completed")
+    wait_until(
+        lambda: not [name for name in space.names(resources.SECRETS) if name.endswith("-etcd")],
+        "the Secret of the Job is deleted",
+    )
+    space.kubectl("wait", "etcdbackup/one", "--for=condition=Verified", f"--timeout={LONG:.0f}s")
+
+    space.kubectl.create(restore("again", {"backupName": "one"}, "other", tls=BOTH))
+    completed(space, "again")
+    restored = persistent("other", tls=BOTH)
+    settled(space, restored)
+    space.kubectl("delete", "pod", CLIENT, "--grace-period=0", "--force")
+    start_client(space, restored)
+    assert etcdctl(space, restored, "get", "key").split() == ["key", "value"]
+    assert etcdctl(space, restored, "member", "list").count("http://") == 0

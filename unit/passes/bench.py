@@ -7,6 +7,7 @@ holds; `rest` proves that nothing is written any more. What is asserted is the w
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
@@ -24,7 +25,7 @@ from unit.fakes.etcd.launcher import Bootstrapped
 from unit.fakes.world import World
 from unit.passes.bodies import COREOS, IMPROBABLE, PEERS
 from unit.passes.etcds import Etcds
-from unit.passes.harness import MARK, RESYNC, Operator
+from unit.passes.harness import MARK, OWN_NAMESPACE, RESYNC, Operator
 from unit.passes.network import network
 from unit.passes.tools import Tools
 from unit.rights import all_taken, granted
@@ -298,7 +299,10 @@ def bench(clock: FakeClock | None = None, *, only: tuple[str, ...] = ()) -> Iter
 @contextmanager
 def bootstrapped(kind: Kind, body: Json, *, alone: bool = True) -> Iterator[Bench]:
     """A cluster that is as desired, with an acknowledged key; `alone`: the operator has only its group."""
-    with bench(only=(kind.group,) if alone else ()) as made:
+    # Certificates are verified by the real time.
+    clock = FakeClock(datetime.now(UTC)) if "tls" in body["spec"] else None
+    with bench(clock, only=(kind.group,) if alone else ()) as made:
+        made.api.add_namespace(OWN_NAMESPACE)
         made.start()
         made.create(kind, body)
         made.settle()

@@ -112,9 +112,9 @@ class Stored:
 
 
 @contextmanager
-def stored(size: int = 3) -> Iterator[tuple[Bench, Stored]]:
+def stored(size: int = 3, **spec: Any) -> Iterator[tuple[Bench, Stored]]:
     """A cluster with a key, one backup of it, and then a key that the backup does not have."""
-    with bootstrapped(*persistent(size=size), alone=False) as made:
+    with bootstrapped(*persistent(size=size, **spec), alone=False) as made:
         backups = Stored(made)
         backups.take()
         made.etcd.put(b"later", b"value")

@@ -51,17 +51,25 @@ _PEER, _CLIENT = (
 )
 _UNCHANGED = f"{_HAS} == {_HAD} && (!{_HAS} || ({_PEER} && {_CLIENT}))"
 
+
+def of_tls(at: str) -> tuple[Validation, ...]:
+    """The rules of the settings of TLS at this path, whatever they are for."""
+    return (
+        Validation(at=at, holds="has(self.peer) || has(self.client)", message=EMPTY),
+        *(
+            rule
+            for side in (f"{at}.peer", f"{at}.client")
+            for rule in (
+                Validation(at=side, holds="has(self.auto)", message=SOURCE),
+                DURATION.rule(f"{side}.leafDuration"),
+                DURATION.rule(f"{side}.caDuration"),
+            )
+        ),
+    )
+
+
 TLS = (
-    Validation(at="spec.tls", holds="has(self.peer) || has(self.client)", message=EMPTY),
-    *(
-        rule
-        for side in ("spec.tls.peer", "spec.tls.client")
-        for rule in (
-            Validation(at=side, holds="has(self.auto)", message=SOURCE),
-            DURATION.rule(f"{side}.leafDuration"),
-            DURATION.rule(f"{side}.caDuration"),
-        )
-    ),
+    *of_tls("spec.tls"),
     Validation(at="spec", field=".adopt", holds="!has(self.tls) || !has(self.adopt)", message=NO_ADOPTION),
     Validation(
         at="spec",

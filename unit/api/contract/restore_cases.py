@@ -10,6 +10,7 @@ from unit.api.contract.case import (
     Manifest,
     empty_volumes,
 )
+from unit.api.contract.tls_cases import BOTH, DURATION
 
 RESTORE: Manifest = {
     "apiVersion": "etcd.improbable.io/v1alpha1",
@@ -156,6 +157,28 @@ RESTORE_CASES = (
         "affinity in both places",
         {f"{_TEMPLATE}/affinity": {}, f"{_TEMPLATE}/podTemplate/affinity": {}},
         f"{_AT}: Invalid value: affinity and podTemplate.affinity are alternatives: set one of them",
+    ),
+    _refused(
+        "tls: {}",
+        {f"{_TEMPLATE}/tls": {}},
+        f"{_AT}.tls: Invalid value: set peer, client or both; without TLS, remove spec.tls",
+    ),
+    *(
+        _refused(
+            f"tls.{side}: {{}}",
+            {f"{_TEMPLATE}/tls": {side: {}}},
+            f"{_AT}.tls.{side}: Invalid value: set the source of the certificates: auto: {{}}",
+        )
+        for side in BOTH
+    ),
+    *(
+        _refused(
+            f"tls.{side}.{field}: forever",
+            {f"{_TEMPLATE}/tls": {side: {"auto": {}, field: "forever"}}},
+            f'{_AT}.tls.{side}.{field}: Invalid value: "forever": {DURATION}',
+        )
+        for side in BOTH
+        for field in ("leafDuration", "caDuration")
     ),
     _refused("no storage", {f"{_TEMPLATE}/storage": ABSENT}, f"{_AT}.storage: Required value"),
     Case(

@@ -9,7 +9,7 @@ _UNCHANGED = (
     "spec.tls: Invalid value: TLS of a running cluster cannot be added, removed or changed yet, except for "
     "leafDuration, extraDNSNames and extraIPs: restore the earlier value, or create another cluster"
 )
-_DURATION = "must be numbers with the units w, d, h, m and s, like 30d or 1d12h"
+DURATION = "must be numbers with the units w, d, h, m and s, like 30d or 1d12h"
 
 
 def tls(base: Manifest) -> tuple[Case, ...]:
@@ -32,7 +32,7 @@ def tls(base: Manifest) -> tuple[Case, ...]:
             (
                 f"tls.{side}.{field}: forever",
                 {side: {"auto": {}, field: "forever"}},
-                f'spec.tls.{side}.{field}: Invalid value: "forever": {_DURATION}',
+                f'spec.tls.{side}.{field}: Invalid value: "forever": {DURATION}',
             )
             for side in BOTH
             for field in ("leafDuration", "caDuration")

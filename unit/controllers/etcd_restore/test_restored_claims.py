@@ -1,6 +1,7 @@
 """What becomes of the claims of an EtcdRestore afterwards: no pod of it keeps them from being deleted."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
@@ -9,21 +10,24 @@ from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.controllers.etcd_restore.manifests import restore_job
 from etcd_operator.controllers.shared.manifests.pod import RESTORED_DIR
 from etcd_operator.decoding import convert
+from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS
+from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.launcher import Bootstrapped
 from unit.passes.bench import bench
 from unit.passes.bodies import IMPROBABLE, RESTORES, persistent
-from unit.passes.restoring import PREFIX, SNAPSHOT, Restoring, restore
+from unit.passes.harness import OWN_NAMESPACE
+from unit.passes.restoring import PREFIX, SNAPSHOT, TEMPLATE, Restoring, restore
 
 NAMES = ("c-0", "c-1", "c-2")
 CLUSTER_ID = f"{PREFIX}/cluster-id"
 
 
-def fill(made: Restoring) -> None:
+def fill(made: Restoring, scheme: str = "http") -> None:
     """What the Jobs have restored: three members of one etcd cluster, on the annotated claims."""
     bench = made.made
     etcd = bench.etcds._new_cluster()
-    etcd.bootstrap({name: f"http://{name}.c-peer.default.svc:2380" for name in NAMES})
+    etcd.bootstrap({name: f"{scheme}://{name}.c-peer.default.svc:2380" for name in NAMES})
     etcd.cluster_id = int(made.annotations("c-0")[CLUSTER_ID], 16)
     for member, name in zip(etcd.members, NAMES, strict=True):
         member.id, member.name = int(made.annotations(name)[f"{PREFIX}/member-id"], 16), name
@@ -49,6 +53,29 @@ def made() -> Iterator[Restoring]:
         found.until_ended()
         world.settle((IMPROBABLE, "c"))
         yield found
+
+
+def test_a_backup_is_restored_to_members_with_tls() -> None:
+    tls: Json = {"peer": {"auto": {}}, "client": {"auto": {}}}
+    with bench(FakeClock(datetime.now(UTC))) as world:
+        world.api.add_namespace(OWN_NAMESPACE)
+        world.start()
+        found = Restoring(world)
+        world.create(*restore(template={**TEMPLATE, "tls": tls}))
+        found.until(lambda: len(found.named("r-0-")) == 1)
+        (job,) = found.named("r-0-")
+        flags = [word for word in job["spec"]["template"]["spec"]["containers"][0]["args"] if "peer" in word]
+        assert all("https://c-0.c-peer.default.svc:2380" in flag for flag in flags), flags
+        found.until(lambda: bool(found.claims) and all(CLUSTER_ID in found.annotations(n) for n in NAMES))
+        fill(found, "https")
+        found.until_ended()
+        world.settle((IMPROBABLE, "c"))
+        assert world.get(IMPROBABLE, "c")["spec"]["tls"] == tls
+        assert {found.annotations(name)[f"{PREFIX}/peer-tls"] for name in NAMES} == {"true"}
+        for pod in world.api.objects.select(PODS, labels="etcd.improbable.io/cluster-name=c"):
+            env = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
+            assert env["ETCD_PEER_CLIENT_CERT_AUTH"] == env["ETCD_CLIENT_CERT_AUTH"] == "true"
+        world.rest()
 
 
 def test_a_completed_restore_has_no_pods(made: Restoring) -> None:

@@ -9,7 +9,8 @@ from datetime import timedelta
 from etcd_operator.api.cluster_spec import ClientTls
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import tool_name
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.manifests.tls import USER, Authorities, Named, leaf_duration
+from etcd_operator.controllers.etcd_cluster.manifests.tls import USER, Authorities, Named
+from etcd_operator.controllers.shared.decide.tls_spec import leaf_duration
 from etcd_operator.pki.names import names_of
 from etcd_operator.pki.profiles import client, server
 from etcd_operator.pods.contract import CA_FILE

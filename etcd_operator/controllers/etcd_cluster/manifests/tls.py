@@ -17,8 +17,8 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import Survivor
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
+from etcd_operator.controllers.shared.decide.tls_spec import LEAF, ca_duration, leaf_duration
 from etcd_operator.controllers.shared.manifests.command import PodVolume
-from etcd_operator.formats import seconds_of
 from etcd_operator.pki.authority import KeyPair, issue, new_ca
 from etcd_operator.pki.description import Description, describe
 from etcd_operator.pki.errors import BadCertificate
@@ -28,14 +28,9 @@ from etcd_operator.pki.profiles import PEER, PEER_DIALING, Leaf, peer_server, se
 from etcd_operator.pki.profiles import client as client_leaf
 
 DAY = timedelta(days=1)
-LEAF, CA = 90 * DAY, 3650 * DAY
-"""How long certificates are valid, unless the spec says otherwise."""
 
 SEED_LASTS = DAY
 """How long a seed may copy data from a survivor: as `root`, for clusters with etcd's authentication."""
-
-SHORTEST_LEAF = timedelta(minutes=10)
-"""The kubelet needs a minute or two to show a member its new certificate."""
 
 USER = "root"
 """etcd's name for the user that may do everything, once its authentication is on."""
@@ -76,16 +71,6 @@ class Named:
     ca_file: str
     leaf: Leaf
     duration: timedelta
-
-
-def leaf_duration(side: PeerTls) -> timedelta:
-    """How long leafs are valid. Raises ValueError for a text that is no duration."""
-    return timedelta(seconds=seconds_of(side.leaf_duration)) if side.leaf_duration else LEAF
-
-
-def ca_duration(side: PeerTls) -> timedelta:
-    """How long the CA is valid. Raises ValueError for a text that is no duration."""
-    return timedelta(seconds=seconds_of(side.ca_duration)) if side.ca_duration else CA
 
 
 # The CAs

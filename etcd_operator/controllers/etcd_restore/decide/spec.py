@@ -13,6 +13,7 @@ from etcd_operator.api.definitions.cel import misfits
 from etcd_operator.api.definitions.limits import LONGEST_IMPROBABLE_NAME, NAME_PATTERN
 from etcd_operator.api.definitions.validations import EMPTY_VOLUME, VOLUME_SOURCES
 from etcd_operator.api.restores import RestoreSource, RestoreSpec, Verified
+from etcd_operator.controllers.shared.decide import tls_spec
 from etcd_operator.controllers.shared.decide.backup_spec import access_problems
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.formats import bytes_of
@@ -121,6 +122,8 @@ def _problems(spec: RestoreSpec) -> Iterator[str]:
     claim = template.spec.storage.volume_claim_template
     for field in filter(claim.__contains__, VOLUME_SOURCES):
         yield f"clusterTemplate.spec.storage.volumeClaimTemplate.{field}: {EMPTY_VOLUME}"
+    if template.spec.tls is not None:
+        yield from (f"clusterTemplate.spec.{text}" for text in tls_spec.problems(template.spec.tls))
     if template.spec.affinity and template.spec.pod_template.affinity:
         yield "clusterTemplate.spec: affinity and podTemplate.affinity are alternatives: set one of them"
 

@@ -42,7 +42,12 @@ def members(metadata: ObjectMeta, template: ClusterTemplate) -> tuple[RestoredMe
     digits = PERSISTENT.digits
     names = [member_name(cluster, ordinal, digits=digits) for ordinal in range(template.spec.replicas)]
     urls = {
-        name: url(member_host(cluster, metadata.namespace, name, metadata.uid), PEER_PORT) for name in names
+        name: url(
+            member_host(cluster, metadata.namespace, name, metadata.uid),
+            PEER_PORT,
+            is_secure=_has_peer_tls(template),
+        )
+        for name in names
     }
     labels = {**template.spec.pod_template.metadata.labels, **cluster_labels(cluster)}
     return tuple(
@@ -68,6 +73,8 @@ def claim(metadata: ObjectMeta, template: ClusterTemplate, member: RestoredMembe
         improbable.VERSION_ANNOTATION: version,
         improbable.RESTORED_ANNOTATION: "true",
     }
+    if _has_peer_tls(template):
+        annotations[improbable.PEER_TLS_ANNOTATION] = "true"
     if template.spec.pod_template.security_context is None:
         annotations[improbable.NON_ROOT_ANNOTATION] = "true"
     return {
@@ -85,6 +92,11 @@ def claim(metadata: ObjectMeta, template: ClusterTemplate, member: RestoredMembe
         },
         "spec": template.spec.storage.volume_claim_template,
     }
+
+
+def _has_peer_tls(template: ClusterTemplate) -> bool:
+    """Whether the peer URLs in the restored data are https."""
+    return template.spec.tls is not None and template.spec.tls.peer is not None
 
 
 def annotation_patch(member: RestoredMember) -> RawObject:

@@ -66,6 +66,21 @@ def test_a_backup_takes_the_place_of_the_data_of_a_cluster_that_serves() -> None
         assert all(" of the cluster before the restore" in note for note in removed), "none was lost"
 
 
+def test_a_cluster_with_tls_is_restored_to_members_with_tls() -> None:
+    tls: Json = {"peer": {"auto": {}}, "client": {"auto": {}}}
+    with stored(size=1, tls=tls) as (made, backups):
+        record = made.status(IMPROBABLE)["tls"]
+        made.run_until(lambda: made.status(IMPROBABLE)["clusterID"] == "c0de")
+        backups.ask(NAME)
+        backups.until_restored()
+        assert made.etcd.etcd.keys[b"key"] == (b"value", 2)
+        assert made.status(IMPROBABLE)["tls"] == record
+        (member,) = made.etcd.etcd.members
+        assert [url.partition(":")[0] for url in member.peer_urls] == ["https"]
+        assert made.get(CLAIMS, "c-1")["metadata"]["annotations"]["etcd.improbable.io/peer-tls"] == "true"
+        made.rest()
+
+
 def test_a_damaged_backup_leaves_the_cluster_as_it_is() -> None:
     with stored() as (made, backups):
         before = made.names(CLAIMS), made.names(PEERS)

@@ -1,0 +1,67 @@
+"""What `spec.tls` of a cluster means, and what is wrong with it."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from etcd_operator.api.cluster_spec import ClientTls, PeerTls, Tls
+from etcd_operator.api.definitions import tls_validations as rules
+from etcd_operator.formats import duration_text, seconds_of
+from etcd_operator.pki.errors import BadCertificate
+from etcd_operator.pki.lifetimes import refusal
+from etcd_operator.pki.names import address, dns_name
+
+LEAF, CA = timedelta(days=90), timedelta(days=3650)
+"""How long certificates are valid, unless the spec says otherwise."""
+
+SHORTEST_LEAF = timedelta(minutes=10)
+"""The kubelet needs a minute or two to show a member its new certificate."""
+
+
+def leaf_duration(side: PeerTls) -> timedelta:
+    """How long leafs are valid. Raises ValueError for a text that is no duration."""
+    return timedelta(seconds=seconds_of(side.leaf_duration)) if side.leaf_duration else LEAF
+
+
+def ca_duration(side: PeerTls) -> timedelta:
+    """How long the CA is valid. Raises ValueError for a text that is no duration."""
+    return timedelta(seconds=seconds_of(side.ca_duration)) if side.ca_duration else CA
+
+
+def problems(tls: Tls) -> Iterator[str]:
+    """What is wrong, each after the path below the spec that it is about."""
+    if tls.peer is None and tls.client is None:
+        yield f"tls: {rules.EMPTY}"
+    for name, side in (("peer", tls.peer), ("client", tls.client)):
+        if side is not None:
+            yield from (f"tls.{name}{text}" for text in _side_problems(side))
+    if tls.client is not None:
+        yield from (f"tls.client.{text}" for text in _names_problems(tls.client))
+
+
+def _side_problems(side: PeerTls) -> Iterator[str]:
+    if side.auto is None:
+        yield f": {rules.SOURCE}"
+    for field, read in ((".leafDuration", leaf_duration), (".caDuration", ca_duration)):
+        try:
+            read(side)
+        except (ValueError, OverflowError) as error:
+            yield f"{field}: {error}"
+            return
+    if leaf_duration(side) < SHORTEST_LEAF:
+        least = duration_text(int(SHORTEST_LEAF.total_seconds()))
+        yield f".leafDuration: must be at least {least}: members need minutes to notice a renewed certificate"
+    wrong = refusal(leaf_duration(side), ca_duration(side))
+    if wrong:
+        yield f".caDuration: {wrong}"
+
+
+def _names_problems(client: ClientTls) -> Iterator[str]:
+    for field, read, texts in (
+        ("extraDNSNames", dns_name, client.extra_dns_names),
+        ("extraIPs", address, client.extra_ips),
+    ):
+        for text in texts:
+            try:
+                read(text)
+            except BadCertificate as error:
+                yield f"{field}: {error}"
