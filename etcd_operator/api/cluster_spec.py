@@ -64,6 +64,13 @@ class Tls(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     client: ClientTls | None = None  #: TLS for clients. Without this field they use plain HTTP.
 
 
+class Auth(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """etcd's authentication: whether requests need a user."""
+
+    #: Whether requests need a user, that is an EtcdUser. Needs TLS for clients, with clientCertAuth.
+    enabled: bool
+
+
 class MemberTls(Value, frozen=True, kw_only=True):
     """How a member is started: the part of the TLS settings that its flags contain."""
 
@@ -99,6 +106,9 @@ class SharedSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: TLS between the members and for clients. Whether members use TLS, clientCertAuth, minVersion and
     #: caDuration cannot be changed once the cluster is created.
     tls: Tls | None = None
+    #: Whether etcd requires users. Without this field it remains as it is; if the operator has enabled it,
+    #: removing the field disables it.
+    auth: Auth | None = None
     #: Manual (the default): members that do not answer are given up only on request. Automatic: if the quorum
     #: is lost, and stays lost for recoveryAfterSeconds, the operator gives up the members that do not answer,
     #: and recovers the cluster without a request. Writes that only these members have are then lost.

@@ -67,6 +67,12 @@ class TlsRecord(Value, frozen=True, kw_only=True):
         )
 
 
+class AuthRecord(Value, frozen=True, kw_only=True):
+    """What etcd is told about users; written before that is done."""
+
+    enabled: bool  #: Whether requests need a user, or are about to.
+
+
 class AdoptedMember(Value, frozen=True, kw_only=True):
     """A member of the adopted cluster that the operator did not create."""
 
@@ -98,7 +104,8 @@ class Adoption(Value, frozen=True, kw_only=True):
 class ClusterStatus(Value, frozen=True, kw_only=True):
     """What the status of a cluster has in both groups.
 
-    `bootstrap`, `cluster_id`, `recovery`, `upgrade`, `adoption` and `tls` are the operator's persisted state.
+    `bootstrap`, `cluster_id`, `recovery`, `upgrade`, `adoption`, `tls` and `auth` are the operator's
+    persisted state.
     """
 
     observed_generation: int = 0  #: The generation of the spec that this status is based on.
@@ -116,6 +123,9 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
     #: The adoption of a running cluster, in progress or finished. Persisted state of the operator.
     adoption: Adoption | None = None
     tls: TlsRecord | None = None  #: The CAs of the cluster. Persisted state of the operator.
+    #: Whether requests need a user; absent while the operator leaves that as it is. Persisted state of the
+    #: operator.
+    auth: AuthRecord | None = None
     conditions: tuple[Condition, ...] = ()  #: The current state of this object.
 
 

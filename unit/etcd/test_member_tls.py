@@ -2,6 +2,7 @@
 
 import base64
 import ssl
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,10 +13,13 @@ import pytest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls
+from etcd_operator.controllers.etcd_auth.decide.enabling import AuthSwitch
+from etcd_operator.controllers.etcd_auth.switch import switch
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.tls import Authorities
 from etcd_operator.errors import Forbidden, Unavailable
+from etcd_operator.etcd.auth import AuthClient
 from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.errors import UnhealthyCluster
@@ -30,6 +34,7 @@ from unit.waiting import eventually
 
 HOUR = timedelta(hours=1)
 ADDRESS = free_address().rpartition(":")[0]
+GUIDE = Path(__file__).parents[2] / "docs" / "users.md"
 CLUSTER: DesiredCluster = ephemeral(
     tls=Tls(peer=PeerTls(auto=Auto()), client=ClientTls(auto=Auto(), extra_ips=(ADDRESS,)))
 )
@@ -186,3 +191,32 @@ def test_who_has_no_certificate_of_the_cluster_gets_nothing(members: Members, ma
         with pytest.raises(Unavailable):
             EtcdClient(channels, members.etcd.endpoint("a"), deadline=3.0).status()
         channels.close()
+
+
+def test_who_has_the_ca_gets_in_although_all_certificates_are_lost(
+    members: Members, made: Authorities, tmp_path: Path
+) -> None:
+    """With the commands of the guide."""
+    members.start("a")
+    at = members.etcd.endpoint("a")
+    members.client("a")
+    state = AuthSwitch(wanted=True, is_enabled=False, requires_certificates=True, root_roles=None)
+    switch(AuthClient(members.channels, at), state, lambda _: None)
+    (tmp_path / "client-ca.crt").write_bytes(made.client.certificate)
+    (tmp_path / "client-ca.key").write_bytes(made.client.key)
+    commands = [line for line in GUIDE.read_text().splitlines() if line.startswith("    openssl ")]
+    assert len(commands) == 2
+    for command in commands:
+        subprocess.run(command.split(), cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    found = {name: (tmp_path / name).read_bytes() for name in ("root.crt", "root.key")}
+    given = TlsCredentials(
+        ca=made.client.certificate,
+        certificate=found["root.crt"],
+        key=found["root.key"],
+        server_name="localhost",
+    )
+    channels = Channels(given)
+    assert AuthClient(channels, at).users() == ("root",)
+    AuthClient(channels, at).auth_disable()
+    assert not AuthClient(channels, at).auth_status().is_enabled
+    channels.close()

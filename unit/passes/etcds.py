@@ -8,6 +8,7 @@ import base64
 import hashlib
 import json
 import posixpath
+from copy import deepcopy
 from functools import partial
 
 import grpc
@@ -24,6 +25,7 @@ from etcd_operator.pods.reports import SURVIVOR, ListedVoter, SurvivorReport
 from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SECRETS
 from unit.fakes.containers import Running
+from unit.fakes.etcd.auth import ROOT
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.fakes.etcd.launcher import REMOVED, Bootstrapped, Launcher, Saved
 from unit.fakes.etcd.member import FakeMember
@@ -77,6 +79,8 @@ class Etcds(Launcher):
                 if flags["endpoints"].startswith("https://"):
                     files = seen_by(self._api, running)
                     assert {posixpath.basename(flags[f]) for f in ("cacert", "cert", "key")} <= files.keys()
+                    caller = describe(files[posixpath.basename(flags["cert"])]).common_name
+                    assert caller == ROOT, "whom etcd allows to take a snapshot, with authentication"
                 self.fetched[running.uid] = self._survivor(flags["endpoints"])
         else:
             assert "--mark-compacted" in words
@@ -105,7 +109,7 @@ class Etcds(Launcher):
 
     def save(self, name: str, etcd: FakeEtcdCluster) -> None:
         """What this etcd has now is stored as a backup."""
-        self.backups[name] = Saved(dict(etcd.keys), etcd.revision, etcd.on_write)
+        self.backups[name] = Saved(dict(etcd.keys), etcd.revision, etcd.on_write, deepcopy(etcd.auth))
 
     def _survivor(self, endpoint: str) -> FakeEtcdCluster | Saved:
         name = endpoint.partition("://")[2].removesuffix(":2379").partition(".")[0]
@@ -113,7 +117,7 @@ class Etcds(Launcher):
             if member.name == name and member.is_answering:
                 etcd, least = cluster.etcd, cluster.etcd.revision - member.lags
                 keys = {key: value for key, value in etcd.keys.items() if value[1] <= least}
-                return Saved(keys, least, etcd.on_write) if member.lags else etcd
+                return Saved(keys, least, etcd.on_write, deepcopy(etcd.auth)) if member.lags else etcd
         raise StartRefused(f"{name} does not answer")
 
     def _offline(self, seed: Running, flags: Options) -> FakeEtcdCluster:

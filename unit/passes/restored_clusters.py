@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 from etcd_operator.formats import hex_id
@@ -30,7 +31,8 @@ class Stored:
     def take(self, name: str = "one", **changes: Any) -> None:
         """A completed EtcdBackup of what the cluster has now."""
         etcd = self.made.etcd.etcd
-        self._saved[f"s3://bucket/{name}.db"] = Saved(dict(etcd.keys), etcd.revision, etcd.on_write)
+        saved = Saved(dict(etcd.keys), etcd.revision, etcd.on_write, deepcopy(etcd.auth))
+        self._saved[f"s3://bucket/{name}.db"] = saved
         source = {"source": {"clusterName": "c"}}
         self.made.create(*backup(name, **source))
         status = {

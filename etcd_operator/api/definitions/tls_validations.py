@@ -1,4 +1,4 @@
-"""The rules of `spec.tls`, as the API server applies them (see `definitions.cel`)."""
+"""The rules of `spec.tls` and `spec.auth`, as the API server applies them (see `definitions.cel`)."""
 
 from etcd_operator.api.definitions.cel import Form, Validation
 from etcd_operator.formats import DURATION_HELP, DURATION_PATTERN
@@ -15,6 +15,8 @@ UNCHANGED = (
     "TLS of a running cluster cannot be added, removed or changed yet, except for leafDuration, "
     "extraDNSNames and extraIPs: restore the earlier value, or create another cluster"
 )
+
+AUTH = "authentication needs tls.client with clientCertAuth: set both, or enabled: false"
 
 DURATION = Form(pattern=DURATION_PATTERN, message=f"must be {DURATION_HELP}")
 
@@ -76,6 +78,13 @@ TLS = (
         field=".tls",
         holds="!has(self.tls) || !has(self.version) || !self.version.matches('^v?3\\\\.4\\\\.')",
         message=VERSION,
+    ),
+    Validation(
+        at="spec",
+        field=".auth",
+        holds="!has(self.auth) || !self.auth.enabled || (has(self.tls) && has(self.tls.client) && "
+        "(!has(self.tls.client.clientCertAuth) || self.tls.client.clientCertAuth))",
+        message=AUTH,
     ),
     Validation(at="", field=".spec.tls", holds=f"!{_BEGUN} || ({_UNCHANGED})", message=UNCHANGED),
 )

@@ -115,4 +115,4 @@ def _may_answer(pod: Pod) -> bool:
 
 
 def _facts(cluster: ClusterResource) -> tuple[object, ...]:
-    return cluster.metadata.uid, cluster.metadata.is_deleting, cluster.status.cluster_id
+    return cluster.metadata.uid, cluster.metadata.is_deleting, cluster.status.cluster_id, cluster.status.auth

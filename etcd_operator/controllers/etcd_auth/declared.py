@@ -1,7 +1,8 @@
 """What the EtcdRoles and EtcdUsers of one cluster ask for, and what each of them reports."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import msgspec
 
@@ -16,14 +17,18 @@ from etcd_operator.api.users import (
     UserSpec,
     UserStatus,
 )
-from etcd_operator.controllers.etcd_auth.connections import UserConnection
+from etcd_operator.controllers.etcd_auth.access import ClientAuthority
+from etcd_operator.controllers.etcd_auth.connections import Asked, UserConnection, connect
 from etcd_operator.controllers.etcd_auth.decide import report, spec
 from etcd_operator.controllers.etcd_auth.decide.names import Method, names_of
 from etcd_operator.controllers.etcd_auth.decide.report import Verdict
 from etcd_operator.controllers.etcd_auth.decide.state import AuthPlan, DesiredRole, DesiredUser
 from etcd_operator.controllers.etcd_auth.manifests.connection import secret_name
+from etcd_operator.controllers.shared.objects import NameConflict, Objects
 from etcd_operator.decoding import parsed
+from etcd_operator.errors import Forbidden, NotLeading
 from etcd_operator.formats import timestamp
+from etcd_operator.keys import Key
 
 
 @dataclass(kw_only=True)
@@ -44,9 +49,13 @@ class DeclaredRole:
         if self.spec is not None:
             yield DesiredRole(name=self.name, permissions=spec.permissions(self.spec))
 
+    def result(self, plan: AuthPlan) -> Verdict:
+        """Once the plan is carried out."""
+        return self.verdict or report.of_role(self.name, plan)
+
     def status(self, plan: AuthPlan, now: str) -> RoleStatus:
         """Once the plan is carried out."""
-        verdict = self.verdict or report.of_role(self.name, plan)
+        verdict = self.result(plan)
         before, generation = self.role.status, self.role.metadata.generation
         wanted = (verdict.condition(generation),)
         conditions = merge_conditions(before.conditions, wanted, now, own={READY})
@@ -100,10 +109,46 @@ class DeclaredUser:
             has_other_password=not is_retiring and name in self.unproven,
         )
 
-    def status(self, plan: AuthPlan, now: str) -> UserStatus:
+    def connect(
+        self, cluster: Key, authority: ClientAuthority | None, objects: Objects, now: datetime
+    ) -> None:
+        """Its Secret; one that cannot be written holds up only this user. Raises as `connections.connect`."""
+        if self.spec is None:
+            return
+        has_password = self.spec.authentication == "password"
+        if authority is None and not has_password:
+            self.verdict = report.needs_client_tls()
+            return
+        asked = Asked(
+            user=self.user,
+            cluster=cluster,
+            has_password=has_password,
+            after=spec.rotate_after(self.spec),
+            authority=authority,
+            now=now,
+        )
+        try:
+            self.connection = connect(asked, objects)
+        except NameConflict as error:
+            self.verdict = Verdict(is_ready=False, reason="NameConflict", message=str(error))
+        except NotLeading:
+            raise
+        except Forbidden as error:
+            self.verdict = Verdict(is_ready=False, reason="Forbidden", message=str(error))
+
+    @property
+    def passwords(self) -> dict[str, str]:
+        """By name of the user in etcd; none where nothing is changed."""
+        return dict(self.connection.passwords) if self.connection is not None and not self.is_held else {}
+
+    def result(self, plan: AuthPlan) -> Verdict:
         """Once the plan is carried out."""
         names = [each.name for each in self.desired()]
-        verdict = self.verdict or report.of_user(self.name, names, plan)
+        return self.verdict or report.of_user(self.name, names, plan)
+
+    def status(self, plan: AuthPlan, now: str) -> UserStatus:
+        """Once the plan is carried out."""
+        verdict = self.result(plan)
         before, generation = self.user.status, self.user.metadata.generation
         wanted = (verdict.condition(generation),)
         conditions = merge_conditions(before.conditions, wanted, now, own={READY})
@@ -138,6 +183,12 @@ def declared_user(user: EtcdUser) -> DeclaredUser:
     return DeclaredUser(
         user=user, spec=None if wrong else made, verdict=report.invalid(wrong) if wrong else None
     )
+
+
+def not_ready(roles: Iterable[DeclaredRole], users: Iterable[DeclaredUser], plan: AuthPlan) -> Iterator[str]:
+    """The objects that etcd does not have as they are declared, once the plan is carried out."""
+    yield from (f"EtcdRole {each.name}" for each in roles if not each.result(plan).is_ready)
+    yield from (f"EtcdUser {each.name}" for each in users if not each.result(plan).is_ready)
 
 
 def held_users(users: list[DeclaredUser]) -> frozenset[str]:

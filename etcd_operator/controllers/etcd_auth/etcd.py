@@ -23,6 +23,7 @@ from etcd_operator.controllers.etcd_auth.decide.state import (
     SetPassword,
 )
 from etcd_operator.errors import RetryableError, Unavailable
+from etcd_operator.etcd import metrics_page
 from etcd_operator.etcd.auth import AuthClient
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
@@ -62,6 +63,15 @@ def _store(client: AuthClient) -> AuthStore:
         users={name: frozenset(each) for name, each in users.items() if each is not None},
         roles={name: each for name, each in roles.items() if each is not None},
     )
+
+
+def revision(endpoints: Iterable[str]) -> int | None:
+    """Of users and roles, from the metrics page of the first member that has one."""
+    for endpoint in endpoints:
+        found = metrics_page.read([endpoint])[endpoint].auth_revision
+        if found is not None:
+            return found
+    return None
 
 
 def has_password(client: AuthClient, user: str, password: str) -> bool:

@@ -7,21 +7,22 @@ A pass may end after any write, and be repeated: all that the operator has to kn
 connection Secrets.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.api.persisted import AuthRecord
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_auth import etcd
 from etcd_operator.controllers.etcd_auth.access import ClientAuthority, Reach
 from etcd_operator.controllers.etcd_auth.caches import AuthCaches
-from etcd_operator.controllers.etcd_auth.connections import Asked, connect
 from etcd_operator.controllers.etcd_auth.decide import report
+from etcd_operator.controllers.etcd_auth.decide.enabling import AuthStep, AuthSwitch
+from etcd_operator.controllers.etcd_auth.decide.names import ROOT
 from etcd_operator.controllers.etcd_auth.decide.plan import plan
 from etcd_operator.controllers.etcd_auth.decide.report import Verdict
-from etcd_operator.controllers.etcd_auth.decide.spec import rotate_after
 from etcd_operator.controllers.etcd_auth.decide.state import (
     AuthPlan,
     AuthState,
@@ -37,17 +38,18 @@ from etcd_operator.controllers.etcd_auth.declared import (
     declared_role,
     declared_user,
     held_users,
+    not_ready,
 )
 from etcd_operator.controllers.etcd_auth.memory import Memory, Settled
 from etcd_operator.controllers.etcd_auth.reporter import Reporter
+from etcd_operator.controllers.etcd_auth.switch import switch
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource
 from etcd_operator.controllers.shared.decide.holds import BEHIND
 from etcd_operator.controllers.shared.failures import Failures
-from etcd_operator.controllers.shared.objects import NameConflict, Objects
+from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Forbidden, NotLeading, OperatorError
-from etcd_operator.etcd import metrics_page
+from etcd_operator.errors import NotLeading, OperatorError
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.etcd.errors import AuthRequired, PermissionDenied
 from etcd_operator.keys import Key
@@ -83,15 +85,16 @@ class AuthReconciler:
         return self.writes.pass_over(key, lambda objects: self._pass(key, objects))
 
     def _pass(self, key: Key, objects: Objects) -> Result:
+        found = self.caches.cluster(key)
         made = _Pass(
             reconciler=self,
             key=key,
             objects=objects,
             roles=[declared_role(each) for each in self.caches.roles_of(key)],
             users=[declared_user(each) for each in self.caches.users_of(key)],
+            record=found[0].status.auth if found is not None else None,
             now=self.clock.now(),
         )
-        found = self.caches.cluster(key)
         if found is None or found[0].metadata.is_deleting:
             self.memory.unsettle(key)
             self.failures.passed(key)
@@ -126,12 +129,13 @@ class _Pass:
     objects: Objects
     roles: list[DeclaredRole]
     users: list[DeclaredUser]
+    record: AuthRecord | None
     now: datetime
 
     @property
     def declared(self) -> bool:
-        """Whether anything names this cluster."""
-        return bool(self.roles or self.users)
+        """Whether anything is asked for."""
+        return bool(self.roles or self.users or self.record)
 
     @property
     def _may_remove(self) -> bool:
@@ -141,8 +145,8 @@ class _Pass:
     def over(self, cluster: ClusterResource, kind: Resource, members: Mapping[str, str]) -> Result:
         """A cluster that has served. Raises the errors of `Client` and `AuthClient`."""
         requested = (_requested(each) for each in self._metadata())
-        inputs = (cluster.metadata.uid, self._may_remove, *requested)
-        revision = _revision(members)
+        inputs = (cluster.metadata.uid, self._may_remove, self.record, *requested)
+        revision = etcd.revision(members)
         known = self.reconciler.memory.still_settled(self.key, inputs, revision, self.now)
         if known is not None:
             return self._rest(known)
@@ -158,10 +162,12 @@ class _Pass:
             made = self._plan(cluster.metadata, found)
             if made is None:
                 return Result(requeue_after=BEHIND)
-            passwords = {name: value for user in self.users for name, value in _passwords(user).items()}
+            passwords = {name: value for user in self.users for name, value in user.passwords.items()}
             etcd.carry_out(found.client, made.changes, passwords, self.objects.require_leadership)
-            revision = found.client.auth_status().revision if made.changes else found.status.revision
-        self._publish()
+            self._publish()
+            taken = self._switch(cluster, found, made)
+            has_changed = bool(made.changes or taken)
+            revision = found.client.auth_status().revision if has_changed else found.status.revision
         news = tuple(each for each in made.changes if _is_news(each, found))
         self.reconciler.reporter.changed(cluster, replace(made, changes=news), self.roles, self.users)
         self._report(made)
@@ -177,30 +183,9 @@ class _Pass:
         return Result(requeue_after=max(0.01, min(POLL, left)))
 
     def _connect(self, authority: ClientAuthority | None) -> None:
-        """The Secrets of all users; one that cannot be written holds up its own user only."""
+        """The Secrets of all users."""
         for user in self.users:
-            if user.spec is None:
-                continue
-            has_password = user.spec.authentication == "password"
-            if authority is None and not has_password:
-                user.verdict = report.needs_client_tls()
-                continue
-            asked = Asked(
-                user=user.user,
-                cluster=self.key,
-                has_password=has_password,
-                after=rotate_after(user.spec),
-                authority=authority,
-                now=self.now,
-            )
-            try:
-                user.connection = connect(asked, self.objects)
-            except NameConflict as error:
-                user.verdict = Verdict(is_ready=False, reason="NameConflict", message=str(error))
-            except NotLeading:
-                raise
-            except Forbidden as error:
-                user.verdict = Verdict(is_ready=False, reason="Forbidden", message=str(error))
+            user.connect(self.key, authority, self.objects, self.now)
 
     def _check_passwords(self, found: etcd.Found, settled_at: int | None) -> None:
         """While etcd requires no user, it checks no password: any change may have been one of a password."""
@@ -245,6 +230,30 @@ class _Pass:
         )
         return known.issuperset(live)
 
+    def _switch(self, cluster: ClusterResource, found: etcd.Found, made: AuthPlan) -> bool:
+        """Whether users are required, once there are some; whether anything was changed."""
+        awaited = list(not_ready(self.roles, self.users, made))
+        if not self._may_remove:
+            awaited.append("an EtcdRole or EtcdUser that cannot be read")
+        secured = cluster.status.tls
+        state = AuthSwitch(
+            wanted=self.record.enabled if self.record is not None else None,
+            is_enabled=found.status.is_enabled,
+            requires_certificates=secured is not None and secured.client_cert_auth,
+            root_roles=found.store.users.get(ROOT),
+            not_ready=tuple(awaited),
+        )
+        names = [each.name for user in self.users for each in user.desired() if not each.is_retiring]
+
+        def before(step: AuthStep) -> None:
+            self.objects.require_leadership()
+            if step is AuthStep.ENABLE:
+                self.reconciler.reporter.enabling(cluster, sorted({*names, *made.undeclared_users}))
+
+        taken, held = switch(found.client, state, before)
+        self.reconciler.reporter.switched(cluster, taken, held)
+        return bool(taken)
+
     def _publish(self) -> None:
         for user in self.users:
             if user.connection is not None and not user.is_held:
@@ -277,19 +286,6 @@ class _Pass:
 def _is_news(change: Change, found: etcd.Found) -> bool:
     """Whether it is reported: not that a password is set which nobody may have changed."""
     return found.status.is_enabled or not isinstance(change, SetPassword)
-
-
-def _passwords(user: DeclaredUser) -> dict[str, str]:
-    return dict(user.connection.passwords) if user.connection is not None and not user.is_held else {}
-
-
-def _revision(endpoints: Iterable[str]) -> int | None:
-    """Of the first member whose page can be read."""
-    for endpoint in endpoints:
-        revision = metrics_page.read([endpoint])[endpoint].auth_revision
-        if revision is not None:
-            return revision
-    return None
 
 
 def _requested(metadata: ObjectMeta) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ from etcd_operator.api.meta import ObjectMeta, Value
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_auth.caches import AuthCaches
 from etcd_operator.controllers.etcd_auth.decide import report
+from etcd_operator.controllers.etcd_auth.decide.enabling import AuthStep
 from etcd_operator.controllers.etcd_auth.decide.state import AuthPlan, Change, described, role_of, user_of
 from etcd_operator.controllers.etcd_auth.declared import DeclaredRole, DeclaredUser
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource
@@ -22,6 +23,8 @@ from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
 
 CHANGED, CORRECTED, REMOVED, UNDECLARED = "Applied", "DriftCorrected", "Revoked", "UndeclaredUsers"
+ENABLING, ENABLED, DISABLED = "EnablingAuthentication", "AuthenticationEnabled", "AuthenticationDisabled"
+HELD = "AuthenticationHeld"
 """Reasons of Events."""
 
 
@@ -33,6 +36,7 @@ class Reporter:
     recorder: Recorder
     clock: Clock
     _undeclared: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    _held: dict[Key, str] = field(default_factory=dict)
 
     def changed(
         self,
@@ -60,18 +64,45 @@ class Reporter:
     def forget(self, key: Key) -> None:
         """The cluster is gone."""
         self._undeclared.pop(key, None)
+        self._held.pop(key, None)
+
+    def enabling(self, cluster: ClusterResource, users: list[str]) -> None:
+        """Before it is done: who will be refused. etcd does not show who is connected."""
+        name = cluster.metadata.name
+        served = f"only {', '.join(users[:10])} {'and others ' * (len(users) > 10)}will be served"
+        message = (
+            f"requests are about to need a user: {served if users else 'no client will be served'}; the "
+            f"certificate of Secret {name}-client-tls is that of no user, and clients with a password that "
+            "have connected with it must connect again"
+        )
+        self._record(cluster, "Warning", ENABLING, message)
+
+    def switched(self, cluster: ClusterResource, taken: Iterable[AuthStep], held: str) -> None:
+        """Whether users are required was changed, or could not be."""
+        if AuthStep.ENABLE in taken:
+            self._record(cluster, "Normal", ENABLED, "requests need a user")
+        if AuthStep.DISABLE in taken:
+            message = "requests need no user any more: whoever is accepted as a client may do everything"
+            self._record(cluster, "Warning", DISABLED, message)
+        key = cluster.metadata.key
+        if held and self._held.get(key) != held:
+            self._record(cluster, "Warning", HELD, held)
+        self._held[key] = held
+
+    def _record(self, cluster: ClusterResource, kind: EventType, reason: str, message: str) -> None:
+        about = Reference.to(self._resource(cluster.metadata.key), cluster.metadata)
+        self.recorder.record(about, kind, reason, message)
 
     def _on_cluster(self, cluster: ClusterResource, plan: AuthPlan, declared: set[str]) -> None:
         key = cluster.metadata.key
-        about = Reference.to(self._resource(key), cluster.metadata)
         rest = [each for each in plan.changes if not user_of(each) and role_of(each) not in declared]
         if words := described(rest):
-            self.recorder.record(about, "Normal", REMOVED, words)
+            self._record(cluster, "Normal", REMOVED, words)
         undeclared = (*plan.undeclared_users, *(f"role {name}" for name in plan.undeclared_roles))
         if undeclared and self._undeclared.get(key) != undeclared:
             names = ", ".join(undeclared[:10])
             message = f"etcd has users or roles that no EtcdUser or EtcdRole declares: {names}"
-            self.recorder.record(about, "Warning", UNDECLARED, message)
+            self._record(cluster, "Warning", UNDECLARED, message)
         self._undeclared[key] = undeclared
 
     def _resource(self, key: Key) -> Resource:

@@ -66,6 +66,20 @@ def tls(base: Manifest) -> tuple[Case, ...]:
             changes={"spec/tls": BOTH, "spec/version": "3.4.37"},
             sees="spec.tls: Invalid value: TLS requires etcd 3.5 or later: use a later version",
         ),
+        *(
+            Case(
+                typed=f"auth without {what}",
+                base=base,
+                changes={**changes, "spec/auth": {"enabled": True}},
+                sees="spec.auth: Invalid value: authentication needs tls.client with clientCertAuth: set "
+                "both, or enabled: false",
+            )
+            for what, changes in (
+                ("tls", {}),
+                ("tls.client", {"spec/tls": {"peer": {"auto": {}}}}),
+                ("clientCertAuth", {"spec/tls": {"client": {"auto": {}, "clientCertAuth": False}}}),
+            )
+        ),
         Case(
             typed="tls with adopt",
             base=base,

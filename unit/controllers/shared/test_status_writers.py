@@ -23,6 +23,7 @@ def test_each_status_has_one_writer() -> None:
         if isinstance(call.func, ast.Attribute) and call.func.attr == "write_status"
     )
     assert found == [
+        ("etcd_auth/reporter.py", "resource"),  # of EtcdRoles and EtcdUsers
         ("etcd_backup/reconciler.py", "resources.BACKUPS"),
         ("etcd_backup_schedule/reconciler.py", "resources.SCHEDULES"),
         ("etcd_cluster/peer_status.py", "resources.PEERS"),

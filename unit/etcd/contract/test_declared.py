@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.controllers.etcd_auth import etcd
+from etcd_operator.controllers.etcd_auth.decide.enabling import AuthStep, AuthSwitch
 from etcd_operator.controllers.etcd_auth.decide.names import Method
 from etcd_operator.controllers.etcd_auth.decide.plan import plan
 from etcd_operator.controllers.etcd_auth.decide.spec import end_of_prefix
 from etcd_operator.controllers.etcd_auth.decide.state import AuthState, AuthStore, DesiredRole, DesiredUser
+from etcd_operator.controllers.etcd_auth.switch import switch
 from etcd_operator.errors import Forbidden
 from etcd_operator.etcd.values import OPEN_END, Access, Permission
 from unit.etcd.contract.authority import Authority
@@ -40,6 +42,36 @@ def apply(subject: Subject, declared: AuthState) -> etcd.Found:
 
 def read(subject: Subject) -> etcd.Found:
     return etcd.read(subject.channels, [subject.endpoint("m0")], lambda *_: None)
+
+
+def test_users_are_required_and_then_no_more(secured: Subject, authority: Authority) -> None:
+    """Each step repeated, as after a lost reply. The operator is root by its certificate only."""
+    secured.bootstrap("m0")
+    app = type(secured.client("m0"))(authority.of("app"), secured.endpoint("m0"), deadline=10.0)
+    steps: list[AuthStep] = []
+    for wanted in (True, True, False, False, True):
+        found = read(secured)
+        state = AuthSwitch(
+            wanted=wanted,
+            is_enabled=found.status.is_enabled,
+            requires_certificates=True,
+            root_roles=found.store.users.get("root"),
+        )
+        for _ in range(2):
+            taken, held = switch(found.client, state, lambda _: None)
+            steps += taken
+            assert held == ""
+        assert read(secured).status.is_enabled is wanted
+        if wanted:
+            with pytest.raises(Forbidden):
+                app.put(b"a", b"1")
+        else:
+            app.put(b"a", b"1")
+    first = (AuthStep.ADD_ROOT, AuthStep.GRANT_ROOT, AuthStep.ENABLE)
+    # What is there already is noticed.
+    repeated = (AuthStep.ADD_ROOT, AuthStep.ENABLE)
+    again = (AuthStep.DISABLE, AuthStep.DISABLE, AuthStep.ENABLE, AuthStep.ENABLE)
+    assert tuple(steps) == (*first, *repeated, *again)
 
 
 def test_etcd_becomes_as_declared_and_users_may_what_their_roles_allow(

@@ -6,11 +6,13 @@ A directory is any name that is unique; whoever calls knows what it lies on and 
 """
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import grpc
 
 from etcd_operator.clock import Clock
+from unit.fakes.etcd.auth import FakeAuth
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.fakes.etcd.member import FakeMember
 from unit.fakes.etcd.refusals import StartRefused
@@ -30,6 +32,7 @@ class Saved:
     keys: dict[bytes, tuple[bytes, int]]
     revision: int
     on_write: Callable[[str, bool], None] | None
+    auth: FakeAuth = field(default_factory=FakeAuth)
 
 
 @dataclass(eq=False)
@@ -97,7 +100,7 @@ class Launcher:
         stored = max((revision for _, revision in old.keys.values()), default=0)
         newest = max(stored, old.revision // bump * bump)
         etcd.keys, etcd.revision = dict(old.keys), newest + bump
-        etcd.on_write = old.on_write
+        etcd.on_write, etcd.auth = old.on_write, deepcopy(old.auth)
         token = f"{options['initial-cluster-token']} of {unique}"
         self.by_token[token] = Bootstrapped(etcd, (name,), data={directory: etcd.members[0].id})
 

@@ -1,7 +1,7 @@
-"""Whether requests of a cluster need a user: the next step towards what its spec asks for.
+"""Whether requests of a cluster need a user: the next step towards what is on record.
 
 Users come first, so that no application is refused that has one. etcd has no way back without role root: so
-the operator must have shown that it is root by its certificate before it takes the step.
+members must be known to take the operator's certificate for that of root.
 """
 
 from dataclasses import dataclass
@@ -24,75 +24,46 @@ class AuthStep(Enum):
 class AuthSwitch:
     """What the step rests on.
 
-    wanted: None if the spec does not ask for either: then it remains as it is. requires_certificates: clients
-    are served by TLS only, and only with a certificate. is_root: members have taken the operator's
-    certificate for that of root. root_roles: None if there is no such user. not_ready: EtcdUsers and
-    EtcdRoles that etcd does not have as they are declared.
+    wanted: None if nothing is on record: then it remains as it is. requires_certificates: members were
+    started so that clients need a certificate, and its CN is the user. root_roles: None if there is no user
+    root. not_ready: EtcdUsers and EtcdRoles that etcd does not have as they are declared.
     """
 
     wanted: bool | None
     is_enabled: bool
-    has_quorum: bool
     requires_certificates: bool
-    is_root: bool
     root_roles: frozenset[str] | None
     not_ready: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthDecision:
-    """The step, or why there is none; reason and message are those of a condition."""
+    """The step. held: why there is none although another state is wanted; empty otherwise."""
 
     step: AuthStep
-    is_as_wanted: bool
-    reason: str
-    message: str
+    held: str = ""
 
 
 def decide(state: AuthSwitch) -> AuthDecision:
     """The next step. Deterministic, without side effects."""
     if state.wanted is None or state.wanted == state.is_enabled:
-        return _done(is_enabled=state.is_enabled)
-    if not state.has_quorum:
-        return _hold("NoQuorum", "etcd changes nothing without a quorum")
+        return AuthDecision(step=AuthStep.NOTHING)
     if not state.wanted:
-        return _step(AuthStep.DISABLE, "requests are about to need no user any more")
+        return AuthDecision(step=AuthStep.DISABLE)
     held = _held(state)
-    if held is not None:
-        return held
+    if held:
+        return AuthDecision(step=AuthStep.NOTHING, held=held)
     if state.root_roles is None:
-        return _step(AuthStep.ADD_ROOT, "adding the user root, without a password")
+        return AuthDecision(step=AuthStep.ADD_ROOT)
     if ROOT not in state.root_roles:
-        return _step(AuthStep.GRANT_ROOT, "granting the role root to the user root")
-    return _step(AuthStep.ENABLE, "requests are about to need a user")
+        return AuthDecision(step=AuthStep.GRANT_ROOT)
+    return AuthDecision(step=AuthStep.ENABLE)
 
 
-def _held(state: AuthSwitch) -> AuthDecision | None:
-    """Why it cannot be enabled yet."""
+def _held(state: AuthSwitch) -> str:
+    """Why it cannot be enabled yet; empty if it can."""
     if not state.requires_certificates:
-        return _hold(
-            "ClientTLSRequired",
-            "authentication needs client TLS: set spec.tls.client with mode Require and client certificates",
-        )
-    if not state.is_root:
-        return _hold("NoRootCertificate", "no member has accepted the certificate of the operator yet")
+        return "authentication needs client TLS with client certificates"
     if state.not_ready:
-        return _hold(
-            "UsersNotReady",
-            f"authentication is enabled once these are ready: {', '.join(sorted(state.not_ready))}",
-        )
-    return None
-
-
-def _done(*, is_enabled: bool) -> AuthDecision:
-    reason = "Enabled" if is_enabled else "Disabled"
-    message = "requests need a user" if is_enabled else "requests need no user"
-    return AuthDecision(step=AuthStep.NOTHING, is_as_wanted=True, reason=reason, message=message)
-
-
-def _step(step: AuthStep, message: str) -> AuthDecision:
-    return AuthDecision(step=step, is_as_wanted=False, reason="Changing", message=message)
-
-
-def _hold(reason: str, message: str) -> AuthDecision:
-    return AuthDecision(step=AuthStep.NOTHING, is_as_wanted=False, reason=reason, message=message)
+        return f"authentication is enabled once these are ready: {', '.join(sorted(state.not_ready))}"
+    return ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from etcd_operator.api.cluster_spec import PLAIN, MemberTls, Mode, PodTemplate, S3Target, Tls
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.persisted import Adoption, Bootstrap, TlsRecord, Upgrade
+from etcd_operator.api.persisted import Adoption, AuthRecord, Bootstrap, TlsRecord, Upgrade
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
 from etcd_operator.controllers.shared.decide.clusters import member_name
@@ -28,6 +28,7 @@ class PersistedState:
     upgrade: Upgrade | None = None  # the one under way
     adoption: Adoption | None = None  # the one under way or finished
     tls: TlsRecord | None = None  # what its members were created with; None without TLS
+    auth: AuthRecord | None = None  # what etcd is told about users; None while that remains as it is
 
     @property
     def is_bootstrapped(self) -> bool:
@@ -116,6 +117,7 @@ class DesiredCluster:
     restore_in_place: str = ""  # the name of the restore in place that its user requests; empty for none
     adopt: Adopt | None = None  # the running cluster that its members join; None for a cluster of its own
     tls: Tls | None = None  # as its resource asks for it; None for plain members, or an invalid spec
+    auth: bool | None = None  # whether requests are to need a user; None if its resource does not say
     restore: RestoreFrom | None = None  # what a new cluster begins with; None for nothing
     restored_by: str = ""  # the EtcdRestore that created it on claims with data; empty for none
     unavailable_since: str = ""  # since when its status reports that (RFC 3339); empty while it is available

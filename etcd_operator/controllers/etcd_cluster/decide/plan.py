@@ -66,6 +66,7 @@ RULES: tuple[Rule, ...] = (
     resume.resume,  # data on the claims of a former cluster comes before an empty cluster
     recovery.restore,  # a backup comes before an empty cluster
     bootstrap.bootstrap,  # no other rule applies to a cluster that has never served
+    secure.authentication,  # changes no member, and no rule below may hold up that users are let in again
     # Data that may be lost.
     claims.set_existing_only,  # protects data before any rule lets a member restart
     adopt_again.known_again,  # the external members are not unknown ones

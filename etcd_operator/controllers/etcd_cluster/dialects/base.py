@@ -104,6 +104,7 @@ def desired_of(
             upgrade=status.upgrade,
             adoption=status.adoption,
             tls=status.tls,
+            auth=status.auth,
         ),
         unavailable_since=unavailable_since(status.conditions),
         available_reason=available_reason(status.conditions),
@@ -157,6 +158,7 @@ def persisted_fields(persisted: PersistedState, *, now: str) -> dict[str, Any]:
         "upgrade": upgrade,
         "adoption": persisted.adoption,
         "tls": persisted.tls,
+        "auth": persisted.auth,
     }
 
 

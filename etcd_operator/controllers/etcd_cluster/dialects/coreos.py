@@ -31,7 +31,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import (
     persisted_fields,
     version_for,
 )
-from etcd_operator.controllers.etcd_cluster.dialects.tls import tls_of
+from etcd_operator.controllers.etcd_cluster.dialects.tls import auth_of, tls_of
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, seed
 from etcd_operator.controllers.shared.decide.clusters import Defaults
 from etcd_operator.controllers.shared.manifests.affinity import preferred_apart
@@ -87,6 +87,7 @@ class CoreosDialect:
             "pod_template": _pod_template(cluster.metadata.name, spec),
             "recovers_after": spec.recovers_after,
             "tls": tls,
+            "auth": auth_of(spec),
             "adopt": adopt_of(_adopt(spec, cluster.spec), cluster.metadata.namespace),
             # Nothing reads it later, so nothing that spec.backup is edited to can make it a problem.
             "restore": _restore(spec) if not cluster.status.cluster_id else None,

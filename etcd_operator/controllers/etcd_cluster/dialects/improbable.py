@@ -27,7 +27,7 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import (
     persisted_fields,
     version_for,
 )
-from etcd_operator.controllers.etcd_cluster.dialects.tls import tls_of
+from etcd_operator.controllers.etcd_cluster.dialects.tls import auth_of, tls_of
 from etcd_operator.controllers.etcd_cluster.manifests import persistent, persistent_services
 from etcd_operator.controllers.shared.decide.clusters import Defaults
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, url
@@ -85,6 +85,7 @@ class ImprobableDialect:
             "restored_by": _restored_by(cluster),
             "recovers_after": spec.recovers_after,
             "tls": tls_of(spec, cluster.status, version),
+            "auth": auth_of(spec),
             "pod_template": template,
             "adopt": adopt_of(spec.adopt, cluster.metadata.namespace),
             "claim_template": spec.storage.volume_claim_template,

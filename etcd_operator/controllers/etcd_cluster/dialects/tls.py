@@ -1,4 +1,4 @@
-"""What `spec.tls` asks for, and what it cannot be combined with yet; the API server applies most of it."""
+"""What `spec.tls` and `spec.auth` ask for, and what is refused; the API server applies most of it."""
 
 from collections.abc import Iterator
 
@@ -22,6 +22,16 @@ def tls_of(spec: SharedSpec, status: ClusterStatus, version: str) -> Tls | None:
     if has_begun and recorded != (members_of(spec.tls) if spec.tls is not None else None):
         raise InvalidSpec(f"spec.tls: {rules.UNCHANGED}")
     return spec.tls
+
+
+def auth_of(spec: SharedSpec) -> bool | None:
+    """Whether requests are to need a user; None if the spec does not say. Raises InvalidSpec."""
+    if spec.auth is None:
+        return None
+    client = spec.tls.client if spec.tls is not None else None
+    if spec.auth.enabled and (client is None or not client.client_cert_auth):
+        raise InvalidSpec(f"spec.auth: {rules.AUTH}")
+    return spec.auth.enabled
 
 
 def _problems(tls: Tls, spec: SharedSpec, version: str) -> Iterator[str]:

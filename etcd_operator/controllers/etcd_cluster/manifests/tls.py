@@ -37,6 +37,9 @@ USER = "root"
 
 SEED_FILE = "seed.crt"
 
+BCRYPT_COST = "4"
+"""The least. Passwords are generated, of 32 random bytes: nobody guesses one, however fast."""
+
 FOLDER = "/etc/etcd-tls"
 VOLUME = "etcd-tls"
 SERVER_FLAG = f"--cacert={FOLDER}/client-ca.crt"
@@ -142,8 +145,10 @@ def secret_name(holder: str) -> str:
 
 
 def clients_of(cluster: DesiredCluster) -> str:
-    """What is named like a member, and holds the leaf for clients; empty where they need none."""
-    return f"{cluster.name}-client" if cluster.secured.client_cert_auth else ""
+    """What is named like a member, and holds the leaf for clients; empty where they need none, or a user."""
+    auth = cluster.persisted.auth
+    needs_user = auth is not None and auth.enabled
+    return f"{cluster.name}-client" if cluster.secured.client_cert_auth and not needs_user else ""
 
 
 def leafs(cluster: DesiredCluster, made: Authorities, member: str, names: Names) -> tuple[Named, ...]:
@@ -258,6 +263,8 @@ def options(tls: MemberTls) -> dict[str, str]:
         found |= _files("", "server")
         if tls.client_cert_auth:
             found |= {"trusted-ca-file": f"{FOLDER}/client-ca.crt", "client-cert-auth": "true"}
+            # Users may be required. Clients ask for tokens again all at once when a member restarts.
+            found["bcrypt-cost"] = BCRYPT_COST
         # The gateway would dial etcd itself, with the leaf of the server.
         found["enable-grpc-gateway"] = "false"
         if tls.min_version is not None:

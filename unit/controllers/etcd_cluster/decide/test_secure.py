@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.cluster_spec import PLAIN, Auto, ClientTls, MemberTls, PeerTls, Tls
-from etcd_operator.api.persisted import TlsRecord
+from etcd_operator.api.persisted import AuthRecord, TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateAuthorities,
     CreateMember,
@@ -119,6 +119,50 @@ def test_what_is_missing_or_due_is_written_without_a_word(cluster: DesiredCluste
     assert made.is_quiet
     made = plan(secured(cluster, replace(MADE, is_published=False)))
     assert made.actions == (PublishAuthority(),)
+
+
+ON, OFF = AuthRecord(enabled=True), AuthRecord(enabled=False)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("wanted", "recorded", "record"),
+    [
+        (True, None, ON),
+        (True, OFF, ON),
+        (True, ON, None),
+        (False, ON, OFF),
+        (False, None, OFF),
+        (False, OFF, None),
+        (None, None, None),
+        (None, ON, OFF),
+        (None, OFF, None),
+    ],
+)
+def test_whether_users_are_required_is_recorded_before_it_is_done(
+    cluster: DesiredCluster, wanted: bool | None, recorded: AuthRecord | None, record: AuthRecord | None
+) -> None:
+    state = secured(replace(cluster, auth=wanted), MADE)
+    made = plan(with_record(state, tls=RECORD, auth=recorded))
+    if record is None:
+        assert not any(isinstance(action, Remember) for action in made.actions)
+        return
+    (action,) = made.actions
+    assert isinstance(action, Remember)
+    assert action.persisted == replace(state.persisted, auth=record)
+    begun = plan(new(replace(cluster, auth=wanted)))
+    assert all(not isinstance(a, Remember) or a.persisted.auth is None for a in begun.actions)
+
+
+@BOTH
+def test_users_are_let_in_again_although_a_quorum_is_lost(cluster: DesiredCluster) -> None:
+    """Where clients are refused, nothing may hold that up but what etcd needs itself."""
+    state = with_record(secured(replace(cluster, auth=False), MADE), tls=RECORD, auth=ON)
+    for member in state.members[1:]:
+        state = down(state, member.name, pod=None)
+    (action,) = plan(state).actions
+    assert isinstance(action, Remember)
+    assert action.persisted.auth == OFF
 
 
 def test_what_clients_need_comes_after_a_repair() -> None:

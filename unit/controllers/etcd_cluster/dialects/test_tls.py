@@ -18,7 +18,11 @@ RECORD = TlsRecord(peer_ca="p", client_ca="c", client_cert_auth=True)
 def problem(tls: Any, record: TlsRecord | None = None, cluster_id: str = "", **spec: Any) -> str:
     """Of a persistent cluster."""
     status = improbable.ClusterStatus(cluster_id=cluster_id, tls=record)
-    asked = improbable_cluster({"tls": tls, **spec}, status=status)
+    return problem_of(status, tls=tls, **spec)
+
+
+def problem_of(status: improbable.ClusterStatus | None = None, **spec: Any) -> str:
+    asked = improbable_cluster(spec, status=status or improbable.ClusterStatus())
     return ImprobableDialect(DEFAULTS).desired(asked).problem
 
 
@@ -58,6 +62,33 @@ def test_what_is_asked_for() -> None:
 )
 def test_what_cannot_be_is_refused(tls: Any, spec: dict[str, Any], message: str) -> None:
     assert problem(tls, **spec).startswith(message)
+
+
+NO_CERTIFICATES: dict[str, Any] = {"client": {"auto": {}, "clientCertAuth": False}}
+
+
+@pytest.mark.parametrize(
+    ("tls", "auth", "message"),
+    [
+        (BOTH, {"enabled": True}, ""),
+        (None, {"enabled": False}, ""),
+        (None, {"enabled": True}, "spec.auth: authentication needs tls.client with clientCertAuth"),
+        ({"peer": {"auto": {}}}, {"enabled": True}, "spec.auth: authentication needs tls.client"),
+        (NO_CERTIFICATES, {"enabled": True}, "spec.auth: authentication needs tls.client"),
+        (BOTH, {}, "spec: Object missing required field `enabled`"),
+    ],
+)
+def test_users_need_certificates(tls: Any, auth: dict[str, Any], message: str) -> None:
+    found = problem(tls, auth=auth) if tls is not None else problem_of(auth=auth)
+    assert found.startswith(message)
+    assert bool(found) is bool(message)
+
+
+def test_whether_users_are_required_may_be_left_open() -> None:
+    for auth, wanted in ((None, None), ({"enabled": True}, True), ({"enabled": False}, False)):
+        spec = {"tls": BOTH, **({"auth": auth} if auth is not None else {})}
+        assert ImprobableDialect(DEFAULTS).desired(improbable_cluster(spec)).auth is wanted
+        assert CoreosDialect(DEFAULTS).desired(coreos_cluster({"size": 3, **spec})).auth is wanted
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ are only created with the CAs on record.
 
 from dataclasses import replace
 
-from etcd_operator.api.persisted import TlsRecord
+from etcd_operator.api.persisted import AuthRecord, TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
     CreateAuthorities,
@@ -87,6 +87,24 @@ def _of_another_scheme(state: ClusterState) -> Plan | None:
         f"the claims {', '.join(others)} are of a cluster {was} spec.tls.peer: {do}, or delete the claims to "
         "begin with an empty cluster",
         requeue_after=RETRY_HELD,
+    )
+
+
+def authentication(state: ClusterState) -> Plan | None:
+    """Record whether requests are to need a user. The passes over users carry that out."""
+    if not state.persisted.is_bootstrapped:
+        return None
+    recorded, wanted = state.persisted.auth, state.desired.auth
+    if wanted is None:
+        # Without the field it remains as it is, but for what the operator itself has enabled.
+        wanted = False if recorded is not None else None
+    if wanted is None or recorded == AuthRecord(enabled=wanted):
+        return None
+    return Plan.act(
+        Remember(persisted=replace(state.persisted, auth=AuthRecord(enabled=wanted))),
+        reason="ChangingAuthentication",
+        message=f"recording that requests are to need {'a' if wanted else 'no'} user",
+        requeue_after=BOOTSTRAP_POLL,
     )
 
 
