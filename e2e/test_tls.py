@@ -135,3 +135,7 @@ def test_a_cluster_with_tls_is_backed_up_and_restored_to_one_with_tls(space: Spa
     start_client(space, restored)
     assert etcdctl(space, restored, "get", "key").split() == ["key", "value"]
     assert etcdctl(space, restored, "member", "list").count("http://") == 0
+
+    own = {"clusterURL": "https://other:2379", "tlsSecret": "other-client-tls"}
+    space.kubectl.create(backup("two", ON_CLAIM, source=own))
+    wait_phase(space, "two", "Completed")

@@ -34,12 +34,23 @@ TEMPLATE_PATTERN = f"([^{{}}]|{PLACEHOLDER_PATTERN})*"
 ANY_PLACEHOLDER_PATTERN = "[{][^}]*[}]*|[}]+"
 
 
-class BackupSource(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The etcd cluster; exactly one of the two fields is set."""
+class SourceAuth(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A user of etcd with the role root."""
 
-    #: The client URL of an etcd cluster, like http://my-cluster:2379.
+    secret_name: str  #: A Secret with the keys username and password.
+
+
+class BackupSource(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The etcd cluster; exactly one of clusterURL and clusterName is set."""
+
+    #: The client URL of an etcd cluster, like http://my-cluster:2379 or https://etcd.example.com:2379.
     cluster_url: str = msgspec.field(default="", name="clusterURL")
     cluster_name: str = ""  #: The name of an EtcdCluster in the same namespace, of either group.
+    #: For https://: a Secret with the CA of the servers as ca.crt and, for a client certificate, the keys
+    #: tls.crt and tls.key.
+    tls_secret: str = ""
+    #: For clusterURL: a user of etcd, if etcd requires one and no certificate names it.
+    auth: SourceAuth | None = None
 
 
 class SecretKey(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

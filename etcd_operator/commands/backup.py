@@ -144,6 +144,12 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--user", metavar="NAME", help="etcd user; a backup requires the role root")
     group.add_argument("--password-file", type=Path, metavar="FILE", help="file with the user's password")
+    group.add_argument(
+        "--user-dir",
+        type=Path,
+        metavar="DIR",
+        help="in place of these two: a folder with the files username and password",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +168,7 @@ def _connected(options: argparse.Namespace) -> Iterator[_Cluster]:
     from etcd_operator.etcd.channel import Channels
 
     endpoints, credentials = _endpoints(options), _credentials(options)
-    user, password = options.user, _password(options)
+    user, password = _user(options)
     channels = Channels(credentials)
     try:
         token = log_in(channels, endpoints, user, password) if user else None
@@ -223,15 +229,22 @@ def _pem(flag: str, path: Path, kind: str) -> bytes:
         raise UsageError(f"{flag}: {error}") from error
 
 
-def _password(options: argparse.Namespace) -> str:
+def _user(options: argparse.Namespace) -> tuple[str, str]:
+    """Name and password, both empty for no user."""
+    if options.user_dir is not None:
+        if options.user or options.password_file:
+            raise UsageError("--user-dir replaces --user and --password-file: pass it alone")
+        from etcd_operator.etcd.credentials import read_user
+
+        return read_user(options.user_dir)
     if bool(options.user) != bool(options.password_file):
         raise UsageError("--user and --password-file belong together: pass both")
     if not options.user:
-        return ""
+        return "", ""
     if ":" in options.user:
         raise UsageError("--user takes a name only: put the password in a file, and pass --password-file")
     path: Path = options.password_file
     try:
-        return path.read_bytes().decode(errors="replace").rstrip("\r\n")
+        return options.user, path.read_bytes().decode(errors="replace").rstrip("\r\n")
     except OSError as error:
         raise UsageError(f"--password-file: cannot read {path}: {error.strerror}") from error

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from etcd_operator.errors import TerminalError
 from etcd_operator.etcd.channel import TlsCredentials
-from etcd_operator.pods.contract import CA_FILE, CERTIFICATE_FILE, KEY_FILE
+from etcd_operator.pods.contract import CA_FILE, CERTIFICATE_FILE, KEY_FILE, PASSWORD_FILE, USER_FILE
 
 _CERTIFICATE, _KEY = "CERTIFICATE", "PRIVATE KEY"
 
@@ -27,12 +27,22 @@ def read_folder(folder: Path) -> TlsCredentials:
     )
 
 
+def read_user(folder: Path) -> tuple[str, str]:
+    """Name and password of a user in a folder as `pods.contract` describes it. Raises `BadCredentials`."""
+    user, password = (_read(folder / name).decode(errors="replace") for name in (USER_FILE, PASSWORD_FILE))
+    return user.rstrip("\r\n"), password.rstrip("\r\n")
+
+
 def read_pem(path: Path, kind: str) -> bytes:
     """A file with an entry of this kind. Raises `BadCredentials`."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadCredentials(f"cannot read {path}: {error.strerror}") from error
+    data = _read(path)
     if f"{kind}-----".encode() not in data:
         raise BadCredentials(f"{path} has no {kind.lower()} in PEM format")
     return data
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadCredentials(f"cannot read {path}: {error.strerror}") from error

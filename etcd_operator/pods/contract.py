@@ -31,7 +31,12 @@ SEED_COMMAND_SKIP = "version"
 then only print their version."""
 
 CA_FILE, CERTIFICATE_FILE, KEY_FILE = "ca.crt", "tls.crt", "tls.key"
+ETCD_FOLDER = "/var/run/secrets/etcd-backup/etcd"
 """In a folder for `--tls-dir`: the CAs of etcd's servers; a client's certificate and its key, or neither."""
 
 SERVER_CERTIFICATE_FILE, SERVER_KEY_FILE = "server.crt", "server.key"
 """In the same folder, for a program that serves: its certificate with its key."""
+
+USER_FILE, PASSWORD_FILE = "username", "password"
+ETCD_USER_FOLDER = "/var/run/secrets/etcd-backup/etcd-user"
+"""In a folder for `--user-dir`: a user of etcd."""

@@ -1,15 +1,29 @@
 """The commands against real members: what is stored is what etcd serves after a restore."""
 
+import base64
 import json
 import subprocess
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import trustme
 
 from e2e.support.keys import KeyClient
+from etcd_operator.api.meta import RawObject
+from etcd_operator.controllers.shared.decide.backup_spec import CLAIM_FOLDER
+from etcd_operator.controllers.shared.decide.job_report import JobReport
+from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials, secret
 from etcd_operator.etcd.channel import Channels, TlsCredentials
-from unit.commands.conftest import Run
+from etcd_operator.etcd.client import EtcdClient
+from etcd_operator.etcd.credentials import read_folder
+from etcd_operator.pki import profiles
+from etcd_operator.pki.authority import KeyPair, issue, new_ca
+from etcd_operator.pki.names import names_of
+from etcd_operator.pods.contract import ETCD_FOLDER, ETCD_USER_FOLDER
+from unit.commands.conftest import Run, job_ran
+from unit.controllers.manifests.backups import ENDPOINTS, backup_job_of
 from unit.etcd.conftest import programs
 from unit.etcd.real import RealEtcdCluster
 from unit.waiting import eventually
@@ -143,6 +157,7 @@ def test_tls_users_and_a_newer_etcd_for_the_restore(run: Run, tmp_path: Path) ->
         assert "requires a user: pass --user and --password-file" in run(*trusting).err
         ran = run(*trusting, "--user", "root", "--password-file", tmp_path / "password")
         assert (ran.code, ran.err) == (0, "")
+        assert job_of_another_etcd(run, tmp_path, endpoint).reason == ""
     finally:
         channels.close()
         cluster.close()
@@ -151,6 +166,101 @@ def test_tls_users_and_a_newer_etcd_for_the_restore(run: Run, tmp_path: Path) ->
     assert (served.code, served.err) == (0, "")
     assert served.document["restore"]["revision"] == 2
     assert served.document["restore"]["hashKVCompared"]
+
+
+def job_of_another_etcd(run: Run, folder: Path, endpoint: str) -> JobReport:
+    """What the Job of a backup of somebody else's etcd reports, with the Secrets of a user."""
+    secrets = folder / "secrets"
+    secrets.mkdir()
+    (secrets / "ca.crt").write_bytes((folder / "ca.pem").read_bytes())
+    (secrets / "username").write_text("root\n")
+    (secrets / "password").write_text("secret\n")
+    job = backup_job_of(
+        "file:///two.db",
+        source={
+            "clusterURL": "https://etcd.example:2379",
+            "tlsSecret": "tls",
+            "auth": {"secretName": "user"},
+        },
+        persistentVolumeClaim={"claimName": "backups"},
+    )
+    dialed_on_loopback(job, "etcd.example")
+    places: dict[str, Path | str] = {",".join(ENDPOINTS): endpoint, CLAIM_FOLDER: folder}
+    _, report = job_ran(run, job, folder, {**places, ETCD_USER_FOLDER: secrets, ETCD_FOLDER: secrets})
+    assert report is not None
+    return report
+
+
+@pytest.mark.etcd
+def test_the_job_of_a_backup_is_root_by_its_certificate(run: Run, tmp_path: Path) -> None:
+    """Of a cluster of ours, with authentication; another user of it may not take snapshots."""
+    now, day = datetime.now(UTC), timedelta(days=1)
+    ca = new_ca("clients", now=now, duration=day)
+    names = names_of(("etcd",), namespace="default", zone="cluster.local")
+    server = issue(ca, profiles.server(names), now=now, duration=day)
+    files = {"ca": ca.certificate, "crt": server.certificate, "key": server.key}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    tls = (
+        f"--cert-file={tmp_path / 'crt'}",
+        f"--key-file={tmp_path / 'key'}",
+        f"--trusted-ca-file={tmp_path / 'ca'}",
+        "--client-cert-auth",
+        "--enable-grpc-gateway=false",
+    )
+    mounted = {user: mounted_secret(tmp_path / user, ca, user, now) for user in ("root", "app")}
+    cluster = RealEtcdCluster(programs("3.6.16"), tmp_path, tls=tls)
+    channels = Channels(replace(read_folder(mounted["root"]), server_name="etcd"))
+    try:
+        cluster.bootstrap("m0")
+        endpoint = cluster.endpoint("m0")
+        eventually(lambda: EtcdClient(channels, endpoint).has_quorum(deadline=1.0))
+        flags = [
+            f"--{file}={mounted['root'] / f'tls.{end}'}" for file, end in (("cert", "crt"), ("key", "key"))
+        ]
+        flags.append("--insecure-skip-tls-verify")
+        for words in (
+            ("user", "add", "root", "--no-password"),
+            ("user", "grant-role", "root", "root"),
+            ("user", "add", "app", "--no-password"),
+            ("auth", "enable"),
+        ):
+            cluster.ctl(*flags, *words, endpoint=endpoint)
+        reports = {}
+        for user, folder in mounted.items():
+            job = backup_job_of(
+                f"file:///{user}.db", has_secret=True, persistentVolumeClaim={"claimName": "backups"}
+            )
+            dialed_on_loopback(job, "etcd")
+            places: dict[str, Path | str] = {
+                ",".join(ENDPOINTS): endpoint,
+                CLAIM_FOLDER: tmp_path,
+                ETCD_FOLDER: folder,
+            }
+            _, reports[user] = job_ran(run, job, tmp_path, places)
+        root, app = reports["root"], reports["app"]
+        assert root is not None
+        assert (root.error, root.manifest is not None) == ("", True)
+        assert app is not None
+        assert app.reason == "AccessRefused"
+    finally:
+        channels.close()
+        cluster.close()
+
+
+def dialed_on_loopback(job: RawObject, name: str) -> None:
+    """Let a Job verify this name of the server, although a test has it dial another address."""
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    container["args"].append(f"--tls-server-name={name}")
+
+
+def mounted_secret(folder: Path, ca: KeyPair, user: str, now: datetime) -> Path:
+    """The Secret of a Job, as its pod sees it."""
+    pair = issue(ca, profiles.client(user), now=now, duration=timedelta(days=1))
+    folder.mkdir()
+    for name, text in secret({}, EtcdCredentials(ca=ca.certificate, pair=pair))["data"].items():
+        (folder / name).write_bytes(base64.b64decode(text))
+    return folder
 
 
 @pytest.mark.etcd

@@ -46,6 +46,11 @@ CASES = (
         "--tls-dir replaces --cacert, --cert and --key: pass it alone",
     ),
     Case(f"{BACKUP} --tls-dir missing {TO}", "cannot read missing/ca.crt: No such file or directory", 1),
+    Case(
+        f"{BACKUP} --user-dir DIR --user root {TO}",
+        "--user-dir replaces --user and --password-file: pass it alone",
+    ),
+    Case(f"{BACKUP} --user-dir missing {TO}", "cannot read missing/username: No such file or directory", 1),
     Case(f"{BACKUP} --user root {TO}", "--user and --password-file belong together: pass both"),
     Case(f"{BACKUP} --password-file pw {TO}", "--user and --password-file belong together: pass both"),
     Case(

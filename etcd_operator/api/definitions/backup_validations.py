@@ -16,8 +16,8 @@ _OPTION = f"({'|'.join(S3_OPTIONS)})=[^&#]*"
 _CREDENTIALS_PATTERN = "[a-z0-9]+://([^/?#]*|[^?]*[?](.*&)?endpoint=[^&#]*)@.*"
 
 CLUSTER_URL = Form(
-    pattern=r"http://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?",
-    message="must be the client URL of an etcd cluster without TLS, like http://my-cluster:2379",
+    pattern=r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?",
+    message="must be the client URL of an etcd cluster, like http://my-cluster:2379",
 )
 KNOWN_PLACEHOLDERS = Form(
     pattern=TEMPLATE_PATTERN, message=f"has an unknown placeholder: {_USE_PLACEHOLDERS}"
@@ -52,6 +52,8 @@ def url_forms(*, no_credentials: str, an_object: str) -> tuple[Form, ...]:
 
 ONE_SOURCE = "clusterURL and clusterName are alternatives: set exactly one of them"
 CLUSTER_NAME = "must be the name of an EtcdCluster in the same namespace"
+TLS_SECRET = "tlsSecret belongs to https:// URLs: set it for them, and only for them"  # noqa: S105 -- a message
+AUTH = "auth belongs to clusterURL: an EtcdCluster in clusterName needs none"
 NO_CREDENTIALS = "must not contain credentials: remove what is before '@', and set destination.credentials"
 OBJECT = (
     f"must name a bucket and an object in it, like {_EXAMPLE}, or a file, like file:///{{{{ .Name }}}}.db"
@@ -74,6 +76,12 @@ def of_template(at: str) -> tuple[Validation, ...]:
             at=f"{at}.source", holds="has(self.clusterURL) != has(self.clusterName)", message=ONE_SOURCE
         ),
         CLUSTER_URL.rule(f"{at}.source.clusterURL"),
+        Validation(
+            at=f"{at}.source",
+            holds="(has(self.clusterURL) && self.clusterURL.startsWith('https://')) == has(self.tlsSecret)",
+            message=TLS_SECRET,
+        ),
+        Validation(at=f"{at}.source", holds="!has(self.auth) || has(self.clusterURL)", message=AUTH),
         Validation(
             at=f"{at}.source.clusterName", holds=f"self.matches('{NAME_PATTERN}')", message=CLUSTER_NAME
         ),

@@ -50,13 +50,13 @@ class Sources:
         """
         if source.cluster_name:
             key = Key(namespace, source.cluster_name)
-            return self._unreadable(key) or _source(key, self._cluster(key))
+            return self._unreadable(key) or _source(key, self._cluster(key), source)
         name, address = named_cluster(source, namespace), _address(source.cluster_url)
         found = self._cluster(Key(namespace, name)) if name else None
         if found is None:
             return SourceCluster(endpoints=(address,))
         if _has_tls(found):  # its certificate is never sent to an address that a user chose
-            return _source(Key(namespace, name), found)
+            return _source(Key(namespace, name), found, source)
         return SourceCluster(endpoints=_endpoints(found) or (address,), uid=found.metadata.uid)
 
     def credentials(self, source: BackupSource, namespace: str) -> EtcdCredentials:
@@ -70,7 +70,7 @@ class Sources:
         """The same for an EtcdCluster, read from the API server. Raises the errors of `Client`."""
         key = objects.key(named_cluster(source, objects.namespace))
         found = (objects.find(informer.resource, key.name, AnyCluster) for informer in self.clusters)
-        return _source(key, next((cluster for cluster in found if cluster is not None), None))
+        return _source(key, next((cluster for cluster in found if cluster is not None), None), source)
 
     def _unreadable(self, key: Key) -> SourceCluster | None:
         found = (informer.store.unreadable_at(key) for informer in self.clusters)
@@ -155,8 +155,8 @@ def _stopped(verdict: Condition | None) -> tuple[str, str]:
     return verdict.reason, verdict.message
 
 
-def _source(key: Key, found: Any) -> SourceCluster:
-    """What a source with a name means for an EtcdCluster, None if there is none."""
+def _source(key: Key, found: Any, source: BackupSource) -> SourceCluster:
+    """What a source that names an EtcdCluster means for it, None if there is none."""
     if found is None:
         return SourceCluster(
             reason="UnknownCluster",
@@ -167,7 +167,11 @@ def _source(key: Key, found: Any) -> SourceCluster:
         return SourceCluster(reason="UnknownCluster", message=f"EtcdCluster {key.name} is being deleted")
     if not found.status.cluster_id or not found.status.endpoints:
         return SourceCluster(reason="SourceNotReady", message=f"EtcdCluster {key.name} has not served yet")
-    return SourceCluster(endpoints=_endpoints(found), uid=found.metadata.uid, has_tls=_has_tls(found))
+    return SourceCluster(
+        endpoints=_endpoints(found),
+        uid=found.metadata.uid,
+        needs_secret=_has_tls(found) and not source.tls_secret,
+    )
 
 
 def _has_tls(cluster: Any) -> bool:

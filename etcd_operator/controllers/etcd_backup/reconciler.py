@@ -153,7 +153,7 @@ class BackupReconciler:
                 image=image,
                 url=state.url,
                 endpoints=endpoints,
-                has_secret=state.source.has_tls,
+                has_secret=state.source.needs_secret,
             )
         version = restoring(state.etcd_version) if state.verify == RESTORE else None
         etcd_image = image_of(self.wiring.defaults.repository, version) if version is not None else ""

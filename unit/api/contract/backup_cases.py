@@ -44,6 +44,9 @@ _URLS = (
 _ONE_SOURCE = (
     "spec.source: Invalid value: clusterURL and clusterName are alternatives: set exactly one of them"
 )
+_TLS_SECRET = (
+    "spec.source: Invalid value: tlsSecret belongs to https:// URLs: set it for them, and only for them"
+)
 _CLAIM = (
     "spec.destination: Invalid value: persistentVolumeClaim belongs to file:// URLs: set it for them, and "
     "only for them"
@@ -80,9 +83,21 @@ BACKUP_CASES = (
         _source(
             "clusterURL",
             url,
-            "must be the client URL of an etcd cluster without TLS, like http://my-cluster:2379",
+            "must be the client URL of an etcd cluster, like http://my-cluster:2379",
         )
-        for url in ("https://my-cluster:2379", "my-cluster:2379")
+        for url in ("ftp://my-cluster:2379", "my-cluster:2379")
+    ),
+    _refused("https:// without tlsSecret", {"spec/source": {"clusterURL": "https://etcd:2379"}}, _TLS_SECRET),
+    _refused("tlsSecret with http://", {"spec/source/tlsSecret": "my-secret"}, _TLS_SECRET),
+    _refused(
+        "tlsSecret with clusterName",
+        {"spec/source": {"clusterName": "my-cluster", "tlsSecret": "my-secret"}},
+        _TLS_SECRET,
+    ),
+    _refused(
+        "auth with clusterName",
+        {"spec/source": {"clusterName": "my-cluster", "auth": {"secretName": "my-secret"}}},
+        "spec.source: Invalid value: auth belongs to clusterURL: an EtcdCluster in clusterName needs none",
     ),
     _source("clusterName", "other/my-cluster", "must be the name of an EtcdCluster in the same namespace"),
     _refused("a file:// URL without a claim", {URL: "file:///{{ .Name }}.db"}, _CLAIM),

@@ -85,7 +85,19 @@ def test_clusters_with_tls_for_clients_are_dialed_with_a_certificate(
     source: dict[str, str], record: dict[str, str], has_tls: bool
 ) -> None:
     state = found(source, {"status": {**SERVING, "tls": record}})
-    assert (state.has_tls, state.endpoints) == (has_tls, NAMES)
+    assert (state.needs_secret, state.endpoints) == (has_tls, NAMES)
+
+
+def test_a_certificate_of_the_user_takes_the_place_of_ours() -> None:
+    source = {"clusterURL": "https://c:2379", "tlsSecret": "mine"}
+    state = found(source, {"status": {**SERVING, "tls": {"clientCA": "c"}}})
+    assert (state.needs_secret, state.endpoints, state.uid) == (False, NAMES, "uid-c")
+
+
+def test_the_certificate_of_a_cluster_is_not_for_a_host_that_has_its_name_elsewhere() -> None:
+    source = {"clusterURL": "https://c.other:2379", "tlsSecret": "mine"}
+    state = found(source, {"status": {**SERVING, "tls": {"clientCA": "c"}}})
+    assert (state.needs_secret, state.endpoints, state.uid) == (False, ("c.other:2379",), "")
 
 
 def test_the_certificate_is_not_sent_to_a_url() -> None:

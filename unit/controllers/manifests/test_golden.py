@@ -73,6 +73,10 @@ MANIFESTS = {
         serviceAccountName="backups",
     ),
     "backup-job-tls": backup_job_of("s3://my-bucket/one.db", has_secret=True),
+    "backup-job-of-another-etcd": backup_job_of(
+        "s3://my-bucket/one.db",
+        source={"clusterURL": "https://etcd:2379", "tlsSecret": "tls", "auth": {"secretName": "user"}},
+    ),
     "backup-job-gs": backup_job_of("gs://my-bucket/one.db", credentials={"googleCloud": FILE}),
     "backup-job-claim": backup_job_of(
         "file:///{{ .Name }}.db", persistentVolumeClaim={"claimName": "backups"}

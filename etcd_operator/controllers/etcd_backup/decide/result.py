@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from etcd_operator.controllers.shared.decide.job_report import BACKUP_REASONS, LONGEST_MESSAGE, without_flags
 from etcd_operator.controllers.shared.decide.job_state import JobPod
+from etcd_operator.pods.contract import ETCD_FOLDER, ETCD_USER_FOLDER
 
 VERIFY_REASONS: Mapping[str, str] = {
     **BACKUP_REASONS,
@@ -20,12 +21,22 @@ VERIFY_REASONS: Mapping[str, str] = {
 
 _OF_SOURCE: Mapping[str, str] = {
     "check --endpoints": "check spec.source",
-    "if it uses TLS, pass --cacert (and --cert, --key)": "if it uses TLS, an EtcdBackup cannot reach it",
+    "if it uses TLS, pass --cacert (and --cert, --key)": "if it uses TLS, write https:// and set "
+    "spec.source.tlsSecret",
+    "use http:// and no --cacert": "write http://, without spec.source.tlsSecret",
+    "check --cacert": "check ca.crt in spec.source.tlsSecret",
+    "pass --cert and --key": "put tls.crt and tls.key into spec.source.tlsSecret",
+    "pass --tls-server-name": "use a name in it in spec.source.clusterURL",
+    "--cacert, --cert or --key cannot be used": "spec.source.tlsSecret cannot be used",
+    "pass --user and --password-file, or the client certificate of a user": "set spec.source.auth, or use "
+    "the certificate of a user",
+    "check --user and --password-file": "check spec.source.auth",
+    f"{ETCD_USER_FOLDER}/": "spec.source.auth: ",
+    f"{ETCD_FOLDER}/": "spec.source.tlsSecret: ",
 }
 _TEXTS: Mapping[str, str] = {
     "NoQuorum": "no member of the cluster can confirm with a quorum that it has the last writes: wait until "
     "a majority of the members runs, then create another EtcdBackup",
-    "AccessRefused": "etcd requires a user (authentication is enabled), and an EtcdBackup cannot log in",
     "Interrupted": "the pod was stopped before the backup was complete: create another EtcdBackup",
 }
 

@@ -15,7 +15,7 @@ class SourceCluster:
 
     endpoints: tuple[str, ...] = ()
     uid: str = ""  # of the EtcdCluster; empty for another etcd
-    has_tls: bool = False  # whether it is an EtcdCluster that uses TLS for clients
+    needs_secret: bool = False  # whether the Job has to get a certificate of this EtcdCluster
     reason: str = ""
     message: str = ""
 

@@ -41,13 +41,16 @@ def job(
 ) -> RawObject:
     """The Job. url: the rendered one. endpoints: `host:port` of each member that may be the source.
 
-    has_secret: whether it reaches them over TLS, with `secret`.
+    has_secret: whether it reaches them over TLS, with `secret` and not with one of the user's.
     """
     name, arguments = job_name(metadata), _arguments(spec, url, endpoints, series_of(metadata))
-    secret_name = f"{name}-etcd" if has_secret else ""
-    more = [etcd_access.volume(secret_name)] if secret_name else []
+    secret_name, more = f"{name}-etcd" if has_secret else spec.source.tls_secret, []
     if secret_name:
+        more.append(etcd_access.volume(secret_name))
         arguments.append(etcd_access.FLAG)
+    if spec.source.auth is not None:
+        more.append(etcd_access.user_volume(spec.source.auth.secret_name))
+        arguments.append(etcd_access.USER_FLAG)
     runs = job_pod.container(spec, job_pod.CONTAINER, image, arguments, more=more)
     body = _job(metadata, name, "etcd-backup", job_pod.pod(spec, runs, more=more))
     if has_secret:

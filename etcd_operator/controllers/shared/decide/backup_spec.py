@@ -99,6 +99,10 @@ def _source_problems(source: BackupSource) -> Iterator[str]:
         yield rules.ONE_SOURCE
     if source.cluster_url and not _is_client_url(source.cluster_url):
         yield f"clusterURL {rules.CLUSTER_URL.message}"
+    if source.cluster_url.startswith("https://") != bool(source.tls_secret):
+        yield rules.TLS_SECRET
+    if source.auth is not None and not source.cluster_url:
+        yield rules.AUTH
     if source.cluster_name and not re.fullmatch(NAME_PATTERN, source.cluster_name):
         yield f"clusterName {rules.CLUSTER_NAME}"
 

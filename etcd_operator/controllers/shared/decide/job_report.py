@@ -62,6 +62,7 @@ BACKUP_REASONS: Mapping[str, str] = {
     "NotReachable": "SourceUnreachable",
     "NoQuorum": "SourceWithoutQuorum",
     "AccessRefused": "SourceRefusedAccess",
+    "BadCredentials": "BadCredentials",
     "SourceError": "SourceFailed",
     "SnapshotDamaged": "SnapshotDamaged",
     "SnapshotOld": "SnapshotOld",

@@ -1,7 +1,8 @@
-"""How a command in a pod of ours reaches etcd over TLS: the folder with its certificate, and the flag for it.
+"""How a command in a pod of ours reaches etcd: folders with its certificate and its user, and their flags.
 
-The folder is a Secret, with the keys of one of the type kubernetes.io/tls (see `pods.contract`): made by the
-operator for members of its own, or by a user for somebody else's etcd.
+The folders are Secrets, with the keys of those of the types kubernetes.io/tls and kubernetes.io/basic-auth
+(see `pods.contract`). The first is made by the operator for members of its own. Those of somebody else's etcd
+are the user's, and the operator never reads them.
 """
 
 import base64
@@ -10,10 +11,10 @@ from dataclasses import dataclass
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.shared.manifests import command
 from etcd_operator.pki.authority import KeyPair
-from etcd_operator.pods.contract import CA_FILE, CERTIFICATE_FILE, KEY_FILE
+from etcd_operator.pods.contract import CA_FILE, CERTIFICATE_FILE, ETCD_FOLDER, ETCD_USER_FOLDER, KEY_FILE
 
-_FOLDER = f"{command.SECRETS}/etcd"
-FLAG = f"--tls-dir={_FOLDER}"
+FLAG = f"--tls-dir={ETCD_FOLDER}"
+USER_FLAG = f"--user-dir={ETCD_USER_FOLDER}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,4 +41,9 @@ def secret(metadata: RawObject, credentials: EtcdCredentials) -> RawObject:
 
 def volume(secret_name: str) -> command.PodVolume:
     """The volume that `FLAG` names."""
-    return "etcd", command.secret_volume(secret_name), {"mountPath": _FOLDER, "readOnly": True}
+    return "etcd", command.secret_volume(secret_name), {"mountPath": ETCD_FOLDER, "readOnly": True}
+
+
+def user_volume(secret_name: str) -> command.PodVolume:
+    """The volume that `USER_FLAG` names."""
+    return "etcd-user", command.secret_volume(secret_name), {"mountPath": ETCD_USER_FOLDER, "readOnly": True}

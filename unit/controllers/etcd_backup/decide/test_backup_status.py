@@ -9,6 +9,7 @@ from etcd_operator.controllers.etcd_backup.decide.result import failure
 from etcd_operator.controllers.etcd_backup.decide.status import status
 from etcd_operator.controllers.shared.decide.job_report import BACKUP_REASONS, JobReport, read
 from etcd_operator.formats import CORRUPT_ALARM, bytes_text
+from etcd_operator.pods.contract import ETCD_FOLDER
 from etcd_operator.storage.errors import StoreError
 from unit.controllers.etcd_backup.decide.test_backups import MANIFEST, job, planned, pod, state
 
@@ -45,12 +46,14 @@ def test_a_pass_without_news_writes_nothing() -> None:
 
 
 TLS = "c: it closed the connection: if it uses TLS, pass --cacert (and --cert, --key)"
+USER = "a requires a user: pass --user and --password-file, or the client certificate of a user"
 REPORTED = [
     ("BucketMissing", "no bucket b", "BucketMissing", "no bucket b"),
     ("NoQuorum", "x: add --without-quorum", "SourceWithoutQuorum", "majority"),
     ("NotReachable", "a: check --endpoints", "SourceUnreachable", "a: check spec.source"),
-    ("NotReachable", TLS, "SourceUnreachable", "an EtcdBackup cannot reach it"),
-    ("AccessRefused", "pass --user", "SourceRefusedAccess", "cannot log in"),
+    ("NotReachable", TLS, "SourceUnreachable", "write https:// and set spec.source.tlsSecret"),
+    ("AccessRefused", USER, "SourceRefusedAccess", "set spec.source.auth, or use the certificate of a user"),
+    ("BadCredentials", f"no {ETCD_FOLDER}/ca.crt", "BadCredentials", "no spec.source.tlsSecret: ca.crt"),
     ("Interrupted", "interrupted by SIGTERM", "Interrupted", "stopped"),
     ("Novel", "new kind of error", "BackupFailed", "new kind of error"),
 ]
