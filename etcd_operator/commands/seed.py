@@ -65,6 +65,8 @@ def run(options: argparse.Namespace) -> Outcome:
         return Outcome(text="the data is restored already", document={"name": ""})
     import msgspec
 
+    if (options.cacert or options.tls_server_name) and not options.tool:
+        raise outcome.UsageError("--cacert and --tls-server-name are for --tool")
     fetched = _from_tool(options) if options.tool else _from_store(options)
     return Outcome(text=f"fetched {fetched.name}", document=msgspec.to_builtins(fetched))
 

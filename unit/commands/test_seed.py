@@ -50,6 +50,9 @@ def test_nothing_is_done_once_the_seed_has_served(tmp_path: Path, monkeypatch: p
         (("--from=file:///nowhere/",), "--folder"),
         (("--tool=db-backup-tool",), "HOST:PORT"),
         (("--tool=db:1", "--token-file=/nowhere/token"), "No such file"),
+        (("--tool=db:1", f"--token-file={__file__}", "--cacert=/nowhere/ca"), "No such file"),
+        (("--tool=db:1", f"--token-file={__file__}", "--tls-server-name=x"), "needs --cacert"),
+        (("--from=file:///nowhere/", "--folder=x", f"--cacert={__file__}"), "are for --tool"),
     ],
 )
 def test_wrong_arguments_are_refused(tmp_path: Path, arguments: tuple[str, ...], text: str) -> None:

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
 from etcd_operator.controllers.etcd_cluster.manifests.tls import CA_LABEL, CLUSTER_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
 from etcd_operator.errors import NotFound
@@ -22,9 +23,12 @@ from unit.fakes.apiserver.kinds import CLAIMS, CONFIG_MAPS, PODS, SECRETS
 from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.launcher import Saved
 from unit.passes.bench import Bench, bench
-from unit.passes.bodies import COREOS, MAKERS, ephemeral
+from unit.passes.bodies import COREOS, MAKERS, ephemeral, persistent
 from unit.passes.disturbance import run_or_die
 from unit.passes.harness import OWN_NAMESPACE
+from unit.passes.manual_recoveries import ask
+from unit.passes.manual_recoveries import lose as lose_volumes
+from unit.passes.restored_clusters import Stored
 
 BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
 
@@ -182,6 +186,29 @@ def test_a_cluster_with_tls_begins_with_a_backup() -> None:
         (cas,) = map(files, authorities(made))
         assert describe(cas["client-ca.crt"]).fingerprint == made.status(kind)["tls"]["clientCA"]
         assert len(made.names(PODS)) == 3
+
+
+def test_a_cluster_with_tls_that_lost_its_volumes_is_recovered_from_an_etcdbackup() -> None:
+    with world() as made:
+        made.start()
+        kind, body = persistent(size=1, tls=BOTH)
+        made.create(kind, body)
+        made.settle()
+        made.etcd.put(b"key", b"value")
+        record, backups = made.status(kind)["tls"], Stored(made)
+        backups.take()
+        lose_volumes(made, 0)
+        made.run_until(lambda: made.reason(kind) == "QuorumLost")
+        made.wait(SILENCE + 1.0)
+        ask(made, "c0de/backup:one/1")
+        backups.until_restored()
+        assert made.etcd.etcd.keys[b"key"][0] == b"value"
+        (member,) = made.etcd.etcd.members
+        assert [url.partition(":")[0] for url in member.peer_urls] == ["https"]
+        assert made.status(kind)["tls"] == record
+        assert not any("seed.key" in found for found in secrets(made).values())
+        annotations = made.get(CLAIMS, member.name)["metadata"]["annotations"]
+        assert annotations["etcd.improbable.io/peer-tls"] == "true"
 
 
 def test_the_cas_of_a_deleted_cluster_are_deleted() -> None:

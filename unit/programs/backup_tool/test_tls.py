@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from e2e.support.keys import KeyClient
+from etcd_operator.cli import main
 from etcd_operator.clock import Clock
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.credentials import read_folder
@@ -124,6 +125,17 @@ def test_what_it_serves_is_fetched_by_who_trusts_it(made: Secured, tmp_path: Pat
         file = tmp_path / "fetched.db"
         fetched(trusted).fetch(file, etcd_version=report.etcd_version)
         (stored,) = (tmp_path / "backups").glob("**/*_etcd.backup")
+        assert file.read_bytes() == stored.read_bytes()
+        file.unlink()
+        flags = {
+            "tool": f"127.0.0.1:{server.port}",
+            "token-file": tmp_path / "token",
+            "cacert": made.folder / "ca.crt",
+            "tls-server-name": NAME,
+            "etcd-version": report.etcd_version,
+            "file": file,
+        }
+        assert main(["seed", *(f"--{name}={value}" for name, value in flags.items()), "--quiet"]) == 0
         assert file.read_bytes() == stored.read_bytes()
 
 

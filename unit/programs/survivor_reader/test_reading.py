@@ -15,11 +15,13 @@ from etcd_operator.clock import Clock
 from etcd_operator.pods import client
 from etcd_operator.pods.client import NoReport, TokenRefused
 from etcd_operator.pods.http_client import Server as HttpServer
+from etcd_operator.pods.http_client import Trust
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER, SURVIVOR, ListedVoter, SurvivorReport
 from etcd_operator.programs.backup_tool.seed import FromTool, SeedError
 from etcd_operator.programs.survivor_reader import process
 from etcd_operator.programs.survivor_reader.process import Keeper, Server, serve
 from etcd_operator.programs.survivor_reader.reading import HEARTBEAT, QUIET, DataReader, NotReadable
+from unit.pods.test_tls import ca_named, write
 from unit.programs.survivor_reader.files import data_dir, database
 from unit.waiting import eventually
 
@@ -160,12 +162,12 @@ def test_data_that_requires_a_user_is_left_to_a_person(tmp_path: Path, auth: byt
 class Served:
     """A keeper at work, and its address."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tls: Path | None = None) -> None:
         self.text = page()
         self.reader = DataReader(data_dir=data_dir(folder), page=lambda: self.text, wait=never)
         self.keeper = Keeper(self.reader)
         self.now = 0.0
-        self.server = Server(self.keeper, "secret", port=0, clock=lambda: self.now)
+        self.server = Server(self.keeper, "secret", port=0, clock=lambda: self.now, tls=tls)
         self.at = HttpServer(address=("127.0.0.1", self.server.port), token="secret")
 
     def report(self) -> SurvivorReport:
@@ -181,7 +183,12 @@ class Served:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    made = Served(tmp_path / "data")
+    with serving(Served(tmp_path / "data")) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def serving(made: Served) -> Iterator[Served]:
     made.keeper.start()
     made.server.start()
     try:
@@ -198,6 +205,22 @@ def test_it_is_served_with_the_hash_that_was_reported(served: Served, tmp_path: 
     content = file.read_bytes()
     assert content[:-32] == database()
     assert hashlib.sha256(content[:-32]).digest() == content[-32:]
+
+
+def test_over_tls_it_is_served_to_who_trusts_its_member(tmp_path: Path) -> None:
+    ca = ca_named("clients")
+    write(tmp_path, ca, name="c-0002")
+    with serving(Served(tmp_path / "data", tls=tmp_path)) as made:
+        plain, file = made.at, tmp_path / "snapshot.db"
+        with pytest.raises(NoReport):
+            made.report()
+        made.at = replace(plain, trust=Trust(ca=ca.certificate, name="c-0001"))
+        with pytest.raises(NoReport):
+            made.report()
+        made.at = replace(plain, trust=Trust(ca=ca.certificate, name="c-0002"))
+        eventually(lambda: not made.report().problem)
+        made.fetch(made.report().sha256, file)
+        assert file.read_bytes()[:-32] == database()
 
 
 def test_what_changed_after_it_was_read_is_read_again(served: Served, tmp_path: Path) -> None:
