@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from etcd_operator.api.meta import ObjectMeta, Stored
+from etcd_operator.api.meta import ObjectMeta, Stored, condition_of
 from etcd_operator.api.users import EtcdRole, EtcdUser
 from etcd_operator.controllers.shared.caches import Caches, CacheSource, member_of
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource
@@ -110,9 +110,16 @@ def auth_caches(source: CacheSource, *clusters: Caches[Any]) -> AuthCaches:
     )
 
 
+def is_served(cluster: ClusterResource) -> bool:
+    """Whether a quorum answers, as far as its status says: without one, a question about users hangs."""
+    available = condition_of(cluster.status.conditions, "Available")
+    return available is None or available.status != "False"
+
+
 def _may_answer(pod: Pod) -> bool:
     return pod.is_ready and not pod.metadata.is_deleting and bool(pod.status.pod_ip)
 
 
 def _facts(cluster: ClusterResource) -> tuple[object, ...]:
-    return cluster.metadata.uid, cluster.metadata.is_deleting, cluster.status.cluster_id, cluster.status.auth
+    status, metadata = cluster.status, cluster.metadata
+    return metadata.uid, metadata.is_deleting, status.cluster_id, status.auth, is_served(cluster)

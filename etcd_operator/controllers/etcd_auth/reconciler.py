@@ -17,7 +17,7 @@ from etcd_operator.api.persisted import AuthRecord
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_auth import etcd
 from etcd_operator.controllers.etcd_auth.access import ClientAuthority, Reach
-from etcd_operator.controllers.etcd_auth.caches import AuthCaches
+from etcd_operator.controllers.etcd_auth.caches import AuthCaches, is_served
 from etcd_operator.controllers.etcd_auth.decide import report
 from etcd_operator.controllers.etcd_auth.decide.enabling import AuthStep, AuthSwitch
 from etcd_operator.controllers.etcd_auth.decide.names import ROOT
@@ -49,7 +49,7 @@ from etcd_operator.controllers.shared.failures import Failures
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import NotLeading, OperatorError
+from etcd_operator.errors import NotLeading, OperatorError, Unavailable
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.etcd.errors import AuthRequired, PermissionDenied
 from etcd_operator.keys import Key
@@ -153,6 +153,8 @@ class _Pass:
         if not self.declared and (revision is None or revision <= 1):
             # It never had a user or a role; or no page can be read yet, so that this is not known.
             return Result(requeue_after=POLL if revision is None else None)
+        if not is_served(cluster):
+            raise Unavailable("no quorum answers: etcd answers no question about users")
         settled_at = self.reconciler.memory.unsettle(self.key)
         access = self.reconciler.reach(cluster, kind, members)
         with closing(access.channels) as channels:
