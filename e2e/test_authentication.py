@@ -51,6 +51,7 @@ def test_users_are_served_and_nobody_else_until_authentication_is_off_again(spac
     declare(space, cluster, "EtcdUser", "named", roles=["app"], authentication="password")
     space.wait_observed(cluster)
     space.wait_settled(cluster)
+    space.wait_condition(cluster, "AuthenticationEnabled", "Enabled")
     space.wait_events(name, ("Warning", "EnablingAuthentication"), ("Normal", "AuthenticationEnabled"))
     held = {"app-etcd-connection", "named-etcd-connection"}
     wait_until(lambda: held <= set(space.names(resources.SECRETS)), "both have a connection Secret")

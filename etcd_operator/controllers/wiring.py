@@ -33,6 +33,7 @@ from etcd_operator.controllers.etcd_peer.memory import PeerMemory
 from etcd_operator.controllers.etcd_peer.observe import PeerObserver
 from etcd_operator.controllers.etcd_peer.reconciler import PeerReconciler
 from etcd_operator.controllers.etcd_restore.group import restore_caches, restore_group
+from etcd_operator.controllers.shared.auth_reports import AuthReports
 from etcd_operator.controllers.shared.backup_reports import BackupReports
 from etcd_operator.controllers.shared.caches import Caches, CacheSource, coreos_caches, improbable_caches
 from etcd_operator.controllers.shared.groups import Group, Later, Wiring
@@ -56,16 +57,28 @@ def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
     backups, restores = backup_caches(source), restore_caches(source)
     authorities = AuthorityStore(client=wiring.client, clock=wiring.clock, namespace=wiring.own_namespace)
     certificates = ToolCertificates(authorities=authorities, clock=wiring.clock, zone=wiring.zone)
+    of_users = AuthReports(wiring.epoch)
     of_schedules, of_tools = BackupReports(wiring.epoch), BackupReports(wiring.epoch)
     return (
         # Of two that are equally old, the one with persistent members is served.
-        _improbable(wiring, of_improbable, of_coreos, backups.owners, restores, of_schedules, authorities),
-        _coreos(wiring, of_coreos, of_improbable, of_tools, certificates),
+        _improbable(
+            wiring,
+            of_improbable,
+            of_coreos,
+            backups.owners,
+            restores,
+            of_schedules,
+            authorities,
+            of_users=of_users,
+        ),
+        _coreos(wiring, of_coreos, of_improbable, of_tools, certificates, of_users=of_users),
         tool_group(wiring, source, of_coreos, of_tools, certificates),
         backup_group(wiring, backups, (of_improbable.clusters, of_coreos.clusters), authorities.for_job),
         *schedule_groups(wiring, source, backups, of_improbable, of_schedules),
         restore_group(wiring, restores),
-        auth_group(wiring, auth_caches(source, of_improbable, of_coreos), _reach(wiring, authorities)),
+        auth_group(
+            wiring, auth_caches(source, of_improbable, of_coreos), _reach(wiring, authorities), of_users
+        ),
     )
 
 
@@ -99,7 +112,7 @@ def new_backoff(clock: Clock) -> Backoff[Key]:
     return Backoff(clock, base=0.005, cap=30.0)
 
 
-def _improbable(
+def _improbable(  # noqa: PLR0913 -- what the other groups share with it
     wiring: Wiring,
     caches: Caches[improbable.EtcdCluster],
     other: Caches[Any],
@@ -107,6 +120,8 @@ def _improbable(
     restores: JobCaches[EtcdRestore],
     reports: BackupReports,
     authorities: AuthorityStore,
+    *,
+    of_users: AuthReports,
 ) -> ClusterGroup:
     writes, memory = wiring.writes(caches.all()), PeerMemory(clock=wiring.clock, epoch=wiring.epoch)
     to_cluster, answered = Later(), Later()
@@ -121,6 +136,7 @@ def _improbable(
         readings=readings,
         members=partial(PersistentMembers, image=wiring.own_image, repository=wiring.defaults.repository),
         backup_reports=reports,
+        auth_reports=of_users,
         owns_pod=persistent.owns_pod(caches),
         conflicting_cluster=_conflicting_cluster(other, or_equal=False),
         all_clusters=(caches.clusters, other.clusters),
@@ -182,6 +198,8 @@ def _coreos(
     other: Caches[Any],
     reports: BackupReports,
     certificates: ToolCertificates,
+    *,
+    of_users: AuthReports,
 ) -> ClusterGroup:
     to_cluster, answered = Later(), Later()
     authorities = certificates.authorities
@@ -209,6 +227,7 @@ def _coreos(
         readings=readings,
         members=partial(EphemeralMembers, image=wiring.own_image),
         backup_reports=reports,
+        auth_reports=of_users,
         owns_pod=ephemeral.owns_pod,
         conflicting_cluster=_conflicting_cluster(other, or_equal=True),
         all_clusters=(caches.clusters, other.clusters),
@@ -228,6 +247,7 @@ def _cluster_group(
     clusters = wiring.new_controller(name, reconciler.reconcile)
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
     parts.backup_reports.wake.target = clusters.enqueue
+    parts.auth_reports.wakes[caches.resource] = clusters.enqueue
     caches.wake(clusters.enqueue, clusters.restart)
     return ClusterGroup(
         name=caches.resource.group,

@@ -4,16 +4,17 @@ from etcd_operator.controllers.etcd_auth.access import Reach
 from etcd_operator.controllers.etcd_auth.caches import AuthCaches
 from etcd_operator.controllers.etcd_auth.reconciler import AuthReconciler
 from etcd_operator.controllers.etcd_auth.reporter import Reporter
+from etcd_operator.controllers.shared.auth_reports import AuthReports
 from etcd_operator.controllers.shared.groups import Group, Wiring
 
 
-def auth_group(wiring: Wiring, caches: AuthCaches, reach: Reach) -> Group:
+def auth_group(wiring: Wiring, caches: AuthCaches, reach: Reach, reports: AuthReports) -> Group:
     """The group, wired but not started."""
     reconciler = AuthReconciler(
         caches=caches,
         writes=wiring.writes(caches.informers()),
         failures=wiring.failures(),
-        reporter=Reporter(caches=caches, recorder=wiring.recorder, clock=wiring.clock),
+        reporter=Reporter(caches=caches, recorder=wiring.recorder, clock=wiring.clock, reports=reports),
         clock=wiring.clock,
         on_call=wiring.on_call,
         reach=reach,

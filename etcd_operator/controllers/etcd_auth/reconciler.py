@@ -253,7 +253,7 @@ class _Pass:
                 self.reconciler.reporter.enabling(cluster, sorted({*names, *made.undeclared_users}))
 
         taken, held = switch(found.client, state, before)
-        self.reconciler.reporter.switched(cluster, taken, held)
+        self.reconciler.reporter.switched(cluster, taken, held, was_enabled=found.status.is_enabled)
         return bool(taken)
 
     def _publish(self) -> None:

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from etcd_operator.api.meta import ObjectMeta, Value
+from etcd_operator.api.meta import ObjectMeta, Value, condition
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_auth.caches import AuthCaches
 from etcd_operator.controllers.etcd_auth.decide import report
 from etcd_operator.controllers.etcd_auth.decide.enabling import AuthStep
 from etcd_operator.controllers.etcd_auth.decide.state import AuthPlan, Change, described, role_of, user_of
 from etcd_operator.controllers.etcd_auth.declared import DeclaredRole, DeclaredUser
+from etcd_operator.controllers.shared.auth_reports import ENABLED, AuthReports
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource
 from etcd_operator.controllers.shared.failures import IndependentWrites
 from etcd_operator.controllers.shared.objects import Objects
@@ -23,9 +24,11 @@ from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
 
 CHANGED, CORRECTED, REMOVED, UNDECLARED = "Applied", "DriftCorrected", "Revoked", "UndeclaredUsers"
-ENABLING, ENABLED, DISABLED = "EnablingAuthentication", "AuthenticationEnabled", "AuthenticationDisabled"
-HELD = "AuthenticationHeld"
+ENABLING, DISABLED = "EnablingAuthentication", "AuthenticationDisabled"
 """Reasons of Events."""
+
+NEEDED = "requests need a user"
+NOT_NEEDED = "requests need no user: whoever is accepted as a client may do everything"
 
 
 @dataclass(eq=False, kw_only=True)
@@ -35,8 +38,8 @@ class Reporter:
     caches: AuthCaches
     recorder: Recorder
     clock: Clock
+    reports: AuthReports
     _undeclared: dict[Key, tuple[str, ...]] = field(default_factory=dict)
-    _held: dict[Key, str] = field(default_factory=dict)
 
     def changed(
         self,
@@ -64,7 +67,7 @@ class Reporter:
     def forget(self, key: Key) -> None:
         """The cluster is gone."""
         self._undeclared.pop(key, None)
-        self._held.pop(key, None)
+        self.reports.forget(key)
 
     def enabling(self, cluster: ClusterResource, users: list[str]) -> None:
         """Before it is done: who will be refused. etcd does not show who is connected."""
@@ -77,17 +80,25 @@ class Reporter:
         )
         self._record(cluster, "Warning", ENABLING, message)
 
-    def switched(self, cluster: ClusterResource, taken: Iterable[AuthStep], held: str) -> None:
-        """Whether users are required was changed, or could not be."""
-        if AuthStep.ENABLE in taken:
-            self._record(cluster, "Normal", ENABLED, "requests need a user")
-        if AuthStep.DISABLE in taken:
-            message = "requests need no user any more: whoever is accepted as a client may do everything"
-            self._record(cluster, "Warning", DISABLED, message)
-        key = cluster.metadata.key
-        if held and self._held.get(key) != held:
-            self._record(cluster, "Warning", HELD, held)
-        self._held[key] = held
+    def switched(
+        self, cluster: ClusterResource, taken: Iterable[AuthStep], held: str, *, was_enabled: bool
+    ) -> None:
+        """Events about steps that were taken; and the condition, where authentication is the operator's."""
+        is_enabled = AuthStep.ENABLE in taken or (was_enabled and AuthStep.DISABLE not in taken)
+        message = NEEDED if is_enabled else NOT_NEEDED
+        if is_enabled != was_enabled:
+            kind: EventType = "Normal" if is_enabled else "Warning"
+            self._record(cluster, kind, ENABLED if is_enabled else DISABLED, message)
+        if cluster.status.auth is None:
+            return
+        made = condition(
+            ENABLED,
+            holds=is_enabled,
+            reason="Held" if held else "Enabled" if is_enabled else "Disabled",
+            message=held or message,
+            generation=cluster.metadata.generation,
+        )
+        self.reports.hand_over(cluster, self._resource(cluster.metadata.key), made)
 
     def _record(self, cluster: ClusterResource, kind: EventType, reason: str, message: str) -> None:
         about = Reference.to(self._resource(cluster.metadata.key), cluster.metadata)

@@ -33,6 +33,7 @@ from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers, Rea
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
 from etcd_operator.controllers.etcd_cluster.tls.certificates import Certificates
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits, UpgradeWatch
+from etcd_operator.controllers.shared.auth_reports import AuthReports
 from etcd_operator.controllers.shared.backup_reports import BackupReports
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.decide.clusters import cluster_of_member
@@ -64,6 +65,7 @@ class Parts(Generic[Cluster]):
     readings: Readings
     members: NewMembers
     backup_reports: BackupReports
+    auth_reports: AuthReports
     owns_pod: OwnsPod
     conflicting_cluster: ConflictingCluster
     all_clusters: tuple[Informer[Any], ...]  # of both groups
@@ -109,6 +111,7 @@ class Parts(Generic[Cluster]):
             on_metrics=partial(wiring.on_metrics, self.caches.resource.group),
             peer_status=self.peer_status,
             backup_reports=self.backup_reports,
+            auth_reports=self.auth_reports,
         )
 
     def _observer(self, wiring: Wiring, prober: Prober, certificates: Certificates) -> Observer[Cluster]:

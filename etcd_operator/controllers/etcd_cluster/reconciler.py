@@ -35,6 +35,7 @@ from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.observe.readiness import ReadinessWriter
 from etcd_operator.controllers.etcd_cluster.peer_status import PeerStatusWriter
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWatch, events_of
+from etcd_operator.controllers.shared.auth_reports import AuthReports
 from etcd_operator.controllers.shared.backup_reports import BackupReports
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.decide.backup_health import BackupHealth, change
@@ -102,6 +103,7 @@ class ClusterReconciler(Generic[Cluster]):
     unreadables: Unreadables
     on_metrics: Callable[[Key, ClusterMetrics | None], None]
     backup_reports: BackupReports
+    auth_reports: AuthReports
     peer_status: PeerStatusWriter | None = None
 
     def reconcile(self, key: Key) -> Result:
@@ -117,13 +119,16 @@ class ClusterReconciler(Generic[Cluster]):
             self.upgrades.forget(key)
             self.on_metrics(key, None)
             return Result()
-        report = self.backup_reports.of(cluster)
-        reported = self.backup_reports.merged(cluster, timestamp(self.clock.now()))
-        state = self.observer.observe(key, reported)
+        report, now = self.backup_reports.of(cluster), timestamp(self.clock.now())
+        state = self.observer.observe(key, self.reported(cluster, now))
         if state is None:
             return Result(is_done=False)
         self.upgrades.observed(key, state)
         return _Pass(self, key, cluster, state, report).run()
+
+    def reported(self, cluster: Cluster, now: str) -> Cluster:
+        """A cluster as read, with what other controllers report of it; `now` is RFC 3339."""
+        return self.auth_reports.merged(self.backup_reports.merged(cluster, now), now)
 
 
 class _Pass(Generic[Cluster]):
@@ -242,13 +247,13 @@ class _Pass(Generic[Cluster]):
     def _write_status(self) -> None:
         """Replace the status if it differs from the one last seen; a concurrent edit is a Conflict.
 
-        No other controller writes it: what they report is in `backup_reports`.
-        What cannot be read is not replaced: its last known value is outdated, and the field may be in there.
+        No other controller writes it, see `reported`. What cannot be read is not replaced: its last known
+        value is outdated, and the field may be in there.
         """
         if self._of.caches.clusters.store.unreadable_at(self._key) is not None:
             return
         now = timestamp(self._of.clock.now())
-        reported = self._of.backup_reports.merged(self._cluster, now)
+        reported = self._of.reported(self._cluster, now)
         status = self._of.dialect.status(reported, self._state, self._plan, now=now)
         before: RawObject = msgspec.to_builtins(self._cluster.status)
         if status == before:

@@ -101,6 +101,7 @@ def test_users_are_required_once_they_are_there_and_then_no_more(make: Make) -> 
         (warned,) = messages(made, "EnablingAuthentication")
         assert "only app, named will be served" in warned
         assert messages(made, "AuthenticationEnabled") == ["requests need a user"]
+        assert made.condition(kind, "AuthenticationEnabled")["status"] == "True"
         made.rest()
 
         switch(made, kind, OFF)
@@ -110,6 +111,7 @@ def test_users_are_required_once_they_are_there_and_then_no_more(make: Make) -> 
         assert made.status(kind)["auth"] == {"enabled": False}
         assert roles_of(made) == roles_of(made, "named") == {"reader"}
         assert len(messages(made, "AuthenticationDisabled")) == 1
+        assert made.condition(kind, "AuthenticationEnabled")["status"] == "False"
 
 
 def test_a_new_cluster_has_users_from_the_beginning() -> None:
@@ -139,8 +141,9 @@ def test_nobody_is_refused_while_a_user_is_not_there_yet() -> None:
         switch(made, kind, ON)
         made.wait(35.0)
         assert not is_enabled(made)
-        (held,) = messages(made, "AuthenticationHeld")
-        assert held == "authentication is enabled once these are ready: EtcdUser late"
+        held = made.condition(kind, "AuthenticationEnabled")
+        assert (held["status"], held["reason"]) == ("False", "Held")
+        assert held["message"] == "authentication is enabled once these are ready: EtcdUser late"
         made.create(*role("writer"))
         wait_for(made, enabled=True)
         assert roles_of(made, "late") == {"writer"}
@@ -166,6 +169,7 @@ def test_what_somebody_has_enabled_remains_where_nothing_is_asked_for() -> None:
         made.wait(65.0)
         assert is_enabled(made)
         assert "auth" not in made.status(kind)
+        assert not made.condition(kind, "AuthenticationEnabled")
         switch(made, kind, OFF)
         wait_for(made, enabled=False)
 
