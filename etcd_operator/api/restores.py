@@ -14,7 +14,7 @@ from etcd_operator.api.backups import (
     FileCredentials,
     SecretKey,
 )
-from etcd_operator.api.cluster_spec import MOST_MEMBERS, PodTemplate, Tls
+from etcd_operator.api.cluster_spec import MOST_MEMBERS, Auth, PodTemplate, Tls
 from etcd_operator.api.improbable import GROUP, VERSION, Storage
 from etcd_operator.api.meta import Affinity, Condition, RecordedSpec, Stored, Value
 
@@ -102,6 +102,8 @@ class TemplateSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True)
     affinity: Affinity = {}  #: An alternative to podTemplate.affinity; set one of the two.
     #: TLS between the members and for clients, as in the spec of an EtcdCluster.
     tls: Tls | None = None
+    #: Whether etcd requires users. Without this field it remains as it is in the backup.
+    auth: Auth | None = None
 
 
 class ClusterTemplate(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,7 +12,7 @@ from etcd_operator.api.definitions.limits import (
     NAME_PATTERN,
     VERSION_PATTERN,
 )
-from etcd_operator.api.definitions.tls_validations import of_tls
+from etcd_operator.api.definitions.tls_validations import of_auth, of_tls
 from etcd_operator.api.definitions.validations import (
     EXPLAINED,
     SUPPORTED,
@@ -92,6 +92,7 @@ RESTORE = (
     *empty_volumes(_CLAIM_TEMPLATE),
     *reserved_names(f"{TEMPLATE}.podTemplate"),
     *of_tls(f"{TEMPLATE}.tls"),
+    of_auth(TEMPLATE),
     one_affinity(TEMPLATE, "affinity and podTemplate.affinity are alternatives: set one of them"),
     final(IMMUTABLE),
 )

@@ -70,21 +70,26 @@ def of_tls(at: str) -> tuple[Validation, ...]:
     )
 
 
+def of_auth(at: str) -> Validation:
+    """The rule of the settings of authentication in the spec of a cluster, which is at this path."""
+    return Validation(
+        at=at,
+        field=".auth",
+        holds="!has(self.auth) || !self.auth.enabled || (has(self.tls) && has(self.tls.client) && "
+        "(!has(self.tls.client.clientCertAuth) || self.tls.client.clientCertAuth))",
+        message=AUTH,
+    )
+
+
 TLS = (
     *of_tls("spec.tls"),
+    of_auth("spec"),
     Validation(at="spec", field=".adopt", holds="!has(self.tls) || !has(self.adopt)", message=NO_ADOPTION),
     Validation(
         at="spec",
         field=".tls",
         holds="!has(self.tls) || !has(self.version) || !self.version.matches('^v?3\\\\.4\\\\.')",
         message=VERSION,
-    ),
-    Validation(
-        at="spec",
-        field=".auth",
-        holds="!has(self.auth) || !self.auth.enabled || (has(self.tls) && has(self.tls.client) && "
-        "(!has(self.tls.client.clientCertAuth) || self.tls.client.clientCertAuth))",
-        message=AUTH,
     ),
     Validation(at="", field=".spec.tls", holds=f"!{_BEGUN} || ({_UNCHANGED})", message=UNCHANGED),
 )

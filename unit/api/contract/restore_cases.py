@@ -180,6 +180,12 @@ RESTORE_CASES = (
         for side in BOTH
         for field in ("leafDuration", "caDuration")
     ),
+    _refused(
+        "auth without tls.client",
+        {f"{_TEMPLATE}/auth": {"enabled": True}},
+        f"{_AT}.auth: Invalid value: authentication needs tls.client with clientCertAuth: set both, or "
+        "enabled: false",
+    ),
     _refused("no storage", {f"{_TEMPLATE}/storage": ABSENT}, f"{_AT}.storage: Required value"),
     Case(
         typed="another source of an existing EtcdRestore",

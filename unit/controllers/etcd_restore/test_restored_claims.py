@@ -13,18 +13,20 @@ from etcd_operator.decoding import convert
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS
 from unit.fakes.clock import FakeClock
+from unit.fakes.etcd.auth import FakeAuth
 from unit.fakes.etcd.launcher import Bootstrapped
 from unit.passes.bench import bench
 from unit.passes.bodies import IMPROBABLE, RESTORES, persistent
 from unit.passes.harness import OWN_NAMESPACE
 from unit.passes.restoring import PREFIX, SNAPSHOT, TEMPLATE, Restoring, restore
+from unit.passes.users import auth
 
 NAMES = ("c-0", "c-1", "c-2")
 CLUSTER_ID = f"{PREFIX}/cluster-id"
 
 
-def fill(made: Restoring, scheme: str = "http") -> None:
-    """What the Jobs have restored: three members of one etcd cluster, on the annotated claims."""
+def fill(made: Restoring, scheme: str = "http") -> FakeAuth:
+    """What the Jobs have restored: three members of one etcd cluster, on the annotated claims; its users."""
     bench = made.made
     etcd = bench.etcds._new_cluster()
     etcd.bootstrap({name: f"{scheme}://{name}.c-peer.default.svc:2380" for name in NAMES})
@@ -35,6 +37,7 @@ def fill(made: Restoring, scheme: str = "http") -> None:
     data = {f"{uid}{RESTORED_DIR}": member.id for uid, member in zip(uids, etcd.members, strict=True)}
     token = bench.get(RESTORES, "r")["metadata"]["uid"]
     bench.etcds.by_token[token] = Bootstrapped(etcd, NAMES, data=data)
+    return etcd.auth
 
 
 def uids(made: Restoring) -> set[str]:
@@ -53,6 +56,30 @@ def made() -> Iterator[Restoring]:
         found.until_ended()
         world.settle((IMPROBABLE, "c"))
         yield found
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_users_of_a_backup_are_required_as_the_template_asks_for(*, enabled: bool) -> None:
+    """The operator is root by its certificate, whatever password root had in the cluster of the backup."""
+    with bench(FakeClock(datetime.now(UTC))) as world:
+        world.api.add_namespace(OWN_NAMESPACE)
+        world.start()
+        found = Restoring(world)
+        secured: Json = {"tls": {"client": {"auto": {}}}, "auth": {"enabled": enabled}}
+        world.create(*restore(template={**TEMPLATE, **secured}))
+        found.until(lambda: bool(found.claims) and all(CLUSTER_ID in found.annotations(n) for n in NAMES))
+        users = fill(found)
+        users.add_user("app", "secret")
+        users.require_root("of-old")
+        found.until_ended()
+        world.settle((IMPROBABLE, "c"))
+        world.run_until(lambda: auth(world).is_enabled is enabled)
+        assert world.status(IMPROBABLE)["auth"] == {"enabled": enabled}
+        assert set(auth(world).users) >= {"app", "root"}
+        world.edit(IMPROBABLE, "c", {"spec": {"replicas": 1}})
+        world.settle((IMPROBABLE, "c"))
+        assert found.claims == ["c-0"]
+        world.rest()
 
 
 def test_a_backup_is_restored_to_members_with_tls() -> None:

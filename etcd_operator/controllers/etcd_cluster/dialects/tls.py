@@ -6,7 +6,7 @@ from etcd_operator.api.cluster_spec import SharedSpec, Tls
 from etcd_operator.api.definitions import tls_validations as rules
 from etcd_operator.api.persisted import ClusterStatus
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
-from etcd_operator.controllers.shared.decide.tls_spec import problems
+from etcd_operator.controllers.shared.decide.tls_spec import auth_problem, problems
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.versions import parse_version
 
@@ -26,12 +26,10 @@ def tls_of(spec: SharedSpec, status: ClusterStatus, version: str) -> Tls | None:
 
 def auth_of(spec: SharedSpec) -> bool | None:
     """Whether requests are to need a user; None if the spec does not say. Raises InvalidSpec."""
-    if spec.auth is None:
-        return None
-    client = spec.tls.client if spec.tls is not None else None
-    if spec.auth.enabled and (client is None or not client.client_cert_auth):
-        raise InvalidSpec(f"spec.auth: {rules.AUTH}")
-    return spec.auth.enabled
+    wrong = auth_problem(spec.auth, spec.tls)
+    if wrong:
+        raise InvalidSpec(f"spec.{wrong}")
+    return spec.auth.enabled if spec.auth is not None else None
 
 
 def _problems(tls: Tls, spec: SharedSpec, version: str) -> Iterator[str]:

@@ -124,6 +124,9 @@ def _problems(spec: RestoreSpec) -> Iterator[str]:
         yield f"clusterTemplate.spec.storage.volumeClaimTemplate.{field}: {EMPTY_VOLUME}"
     if template.spec.tls is not None:
         yield from (f"clusterTemplate.spec.{text}" for text in tls_spec.problems(template.spec.tls))
+    wrong = tls_spec.auth_problem(template.spec.auth, template.spec.tls)
+    if wrong:
+        yield f"clusterTemplate.spec.{wrong}"
     if template.spec.affinity and template.spec.pod_template.affinity:
         yield "clusterTemplate.spec: affinity and podTemplate.affinity are alternatives: set one of them"
 

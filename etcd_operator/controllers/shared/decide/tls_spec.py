@@ -1,9 +1,9 @@
-"""What `spec.tls` of a cluster means, and what is wrong with it."""
+"""What `spec.tls` and `spec.auth` of a cluster mean, and what is wrong with them."""
 
 from collections.abc import Iterator
 from datetime import timedelta
 
-from etcd_operator.api.cluster_spec import ClientTls, PeerTls, Tls
+from etcd_operator.api.cluster_spec import Auth, ClientTls, PeerTls, Tls
 from etcd_operator.api.definitions import tls_validations as rules
 from etcd_operator.formats import duration_text, seconds_of
 from etcd_operator.pki.errors import BadCertificate
@@ -36,6 +36,13 @@ def problems(tls: Tls) -> Iterator[str]:
             yield from (f"tls.{name}{text}" for text in _side_problems(side))
     if tls.client is not None:
         yield from (f"tls.client.{text}" for text in _names_problems(tls.client))
+
+
+def auth_problem(auth: Auth | None, tls: Tls | None) -> str:
+    """What is wrong with `spec.auth`; empty if nothing is."""
+    client = tls.client if tls is not None else None
+    is_possible = client is not None and client.client_cert_auth
+    return f"auth: {rules.AUTH}" if auth is not None and auth.enabled and not is_possible else ""
 
 
 def _side_problems(side: PeerTls) -> Iterator[str]:
