@@ -26,6 +26,15 @@ HEALTH = {"True": True, "False": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateMetrics:
+    """Of the certificate of one kind that ends first; seconds since the epoch."""
+
+    kind: str
+    renewal: float  # when it is due to be renewed
+    expiry: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterMetrics:
     """Of one EtcdCluster."""
 
@@ -35,6 +44,7 @@ class ClusterMetrics:
     # Why nothing is done until something outside changes: a reason of the condition Degraded, or `Paused`.
     held: str = ""
     working: str = ""  # what the operator does: a reason of the condition Progressing
+    certificates: tuple[CertificateMetrics, ...] = ()  # by kind, with TLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from etcd_operator.keys import Key
-from etcd_operator.object_metrics import BackupMetrics, ClusterMetrics, RestoreMetrics
+from etcd_operator.object_metrics import BackupMetrics, CertificateMetrics, ClusterMetrics, RestoreMetrics
 from etcd_operator.observability.metrics import Metrics
 from unit.promql import Scrape
 
@@ -42,7 +42,8 @@ def samples() -> dict[str, set[str]]:
     metrics.objects.set("EtcdBackupSchedule", Key("team", "s"), full)
     lost = ClusterMetrics(is_available=False, held="QuorumLost")
     metrics.objects.set("etcd.improbable.io", Key("team", "c"), lost)
-    new = ClusterMetrics(is_available=None, working="Creating")
+    certificate = CertificateMetrics(kind="client", renewal=1.0, expiry=2.0)
+    new = ClusterMetrics(is_available=None, working="Creating", certificates=(certificate,))
     metrics.objects.set("etcd.improbable.io", Key("team", "new"), new)
     pending = RestoreMetrics(cluster="c", phase="Pending", last_progress=1.0)
     metrics.objects.set("EtcdRestore", Key("team", "r"), pending)
@@ -92,6 +93,12 @@ NOW = 1_800_000_000.0
 HOUR = 3600.0
 
 
+def certificates(renewal: float) -> tuple[CertificateMetrics, ...]:
+    """Of clients, which end four hours after their renewal is due, and their CA."""
+    ca = CertificateMetrics(kind="client-ca", renewal=NOW + 100 * HOUR, expiry=NOW + 200 * HOUR)
+    return CertificateMetrics(kind="client", renewal=renewal, expiry=renewal + 4 * HOUR), ca
+
+
 def scraped() -> Metrics:
     """A process that leads, with one object for each situation, named after it."""
     metrics = Metrics()
@@ -106,6 +113,12 @@ def scraped() -> Metrics:
         "creating": ClusterMetrics(is_available=None, working="Creating"),
         "joined": ClusterMetrics(is_available=True, working="Joined"),
         "unschedulable": ClusterMetrics(is_available=None, held="Unschedulable"),
+        "rotating": ClusterMetrics(
+            is_available=True, working="TLSRotating", certificates=certificates(renewal=NOW + HOUR)
+        ),
+        "renewing": ClusterMetrics(is_available=True, certificates=certificates(renewal=NOW - HOUR)),
+        "expiring": ClusterMetrics(is_available=True, certificates=certificates(renewal=NOW - 3 * HOUR)),
+        "expired": ClusterMetrics(is_available=True, certificates=certificates(renewal=NOW - 9 * HOUR)),
     }
     for name, cluster in clusters.items():
         metrics.objects.set("coreos.com", Key("team", name), cluster)
@@ -145,6 +158,8 @@ def found_by(alert: str, metrics: Metrics) -> list[str]:
         ("EtcdRecoveryWaits", ["waiting", "waiting-paused"]),
         ("EtcdClusterHeld", ["full", "recovering", "unschedulable"]),
         ("EtcdClusterStalled", ["creating", "recovering"]),
+        ("EtcdRotationStalled", ["rotating"]),
+        ("EtcdCertificateExpiring", ["expired", "expiring"]),
         ("EtcdRestoreFailed", ["failed"]),
         ("EtcdRestoreStalled", ["stalled"]),
         ("EtcdBackupUnhealthy", ["overdue"]),

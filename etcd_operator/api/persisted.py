@@ -40,6 +40,7 @@ class Upgrade(Value, frozen=True, kw_only=True):
     origin: str = msgspec.field(name="from")  #: The lowest version that ran when the upgrade began.
     target: str = msgspec.field(name="to")  #: The version that all members are upgraded to.
     member: str = ""  #: The member that is being upgraded: restarted for this upgrade, or about to be.
+    restart: bool = False  #: Whether members are only restarted, to load CAs, at the version that they run.
     # Set when the status is written.
     since: str = ""  #: When the upgrade began.
 
@@ -47,7 +48,7 @@ class Upgrade(Value, frozen=True, kw_only=True):
 class TlsRecord(Value, frozen=True, kw_only=True):
     """The TLS that a cluster was created with; written before its first object is created.
 
-    A CA is named by the SHA-256 of its certificate, in hexadecimal.
+    A CA is named by the ID of its key, in hexadecimal: a renewed certificate has the same one.
     """
 
     peer_ca: str = msgspec.field(default="", name="peerCA")  #: The CA of the members; empty without peer TLS.

@@ -29,6 +29,16 @@ Also a label of pods, which Services select by."""
 STOPPED_ANNOTATION = f"{GROUP}/stopped"
 """`"true"` on the pod of an ephemeral member whose etcd was ended, and whose data is kept (decision 038)."""
 
+RESTARTING_ANNOTATION = f"{GROUP}/restarting"
+"""`"true"` on the pod of an ephemeral member whose etcd was ended, to be started again at once."""
+
+LOADED_ANNOTATION = f"{GROUP}/loaded-authorities"
+"""On the pod of a member with TLS: the CAs that its etcd has loaded, or newer ones (decision 043)."""
+
+ROTATE_PEER_ANNOTATION = f"{GROUP}/rotate-peer-ca"
+ROTATE_CLIENT_ANNOTATION = f"{GROUP}/rotate-client-ca"
+"""On an EtcdCluster: each new value requests a rotation of that CA."""
+
 CLIENTS_LABEL = f"{GROUP}/clients"
 """On pods of persistent members that clients may reach: the same token. The client Service selects by it."""
 

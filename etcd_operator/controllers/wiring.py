@@ -24,7 +24,13 @@ from etcd_operator.controllers.etcd_cluster.members import ephemeral, persistent
 from etcd_operator.controllers.etcd_cluster.members.ephemeral import EphemeralMembers
 from etcd_operator.controllers.etcd_cluster.members.persistent import PersistentMembers
 from etcd_operator.controllers.etcd_cluster.observe.observer import ConflictingCluster
-from etcd_operator.controllers.etcd_cluster.parts import ClusterGroup, Parts, quorum_check, readings_of
+from etcd_operator.controllers.etcd_cluster.parts import (
+    ClusterGroup,
+    Parts,
+    handshakes_of,
+    quorum_check,
+    readings_of,
+)
 from etcd_operator.controllers.etcd_cluster.peer_status import PeerStatusWriter
 from etcd_operator.controllers.etcd_cluster.recovery.stored_backups import StoredBackups
 from etcd_operator.controllers.etcd_cluster.recovery.tool_backups import KnownToolBackups
@@ -98,7 +104,7 @@ def _reach(wiring: Wiring, authorities: AuthorityStore) -> Reach:
             raise Unavailable(f"the CAs of cluster {desired.name} are missing")
         channels = Channels(credentials)
         channels.identify({at: dialects[kind].member_host(desired, name) for at, name in members.items()})
-        authority = ClientAuthority(pair=made.client, bundle=made.client.certificate)
+        authority = ClientAuthority(pair=made.client.issuer, bundle=made.client.bundle)
         return Access(channels=channels, authority=authority)
 
     return reach
@@ -141,6 +147,7 @@ def _improbable(  # noqa: PLR0913 -- what the other groups share with it
         conflicting_cluster=_conflicting_cluster(other, or_equal=False),
         all_clusters=(caches.clusters, other.clusters),
         authorities=authorities,
+        handshakes=handshakes_of(wiring, to_cluster),
         peer_problem=memory.problem,
         peer_status=_peer_status_writer(wiring, caches, writes),
         backups_of=StoredBackups(
@@ -232,6 +239,7 @@ def _coreos(
         conflicting_cluster=_conflicting_cluster(other, or_equal=True),
         all_clusters=(caches.clusters, other.clusters),
         authorities=authorities,
+        handshakes=handshakes_of(wiring, to_cluster),
         tool_backups_of=tool_backups,
     )
     group = _cluster_group(wiring, "coreos-cluster", parts, other, to_cluster, answered)
@@ -255,7 +263,12 @@ def _cluster_group(
         others=(other.clusters,),
         controllers=(clusters,),
         checks=(quorums.check,),
-        closing=(quorums.stop, reconciler.prober.stop, parts.readings.inquiries.stop),
+        closing=(
+            quorums.stop,
+            reconciler.prober.stop,
+            parts.readings.inquiries.stop,
+            parts.handshakes.inquiries.stop,
+        ),
         prober=reconciler.prober,
     )
 

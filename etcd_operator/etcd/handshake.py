@@ -194,6 +194,7 @@ def _reason(error: ssl.SSLError) -> str:
 def _context(credentials: TlsCredentials, *, verifies: bool) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["h2", "http/1.1"])  # as clients do; servers of gRPC may require it
     try:
         if verifies:
             context.load_verify_locations(cadata=credentials.ca.decode())

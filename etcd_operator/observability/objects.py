@@ -29,6 +29,14 @@ _FAMILIES: dict[str, tuple[tuple[str, ...], str]] = {
         (*_CLUSTER, "reason"),
         "1 while the operator changes the cluster, or waits for a change to take effect, by reason.",
     ),
+    "certificate_expiry_timestamp_seconds": (
+        (*_CLUSTER, "kind"),
+        "When the certificate of this kind that ends first expires, with TLS.",
+    ),
+    "certificate_renewal_timestamp_seconds": (
+        (*_CLUSTER, "kind"),
+        "When that certificate is due to be renewed.",
+    ),
     "backup_last_success_timestamp_seconds": (
         _BACKUP,
         "When the last backup was completed, or the backup tool found that nothing has changed since.",
@@ -106,6 +114,9 @@ def _samples(of: str, key: Key, metrics: ObjectMetrics) -> Iterator[Sample]:
         yield "cluster_available", labels, metrics.is_available
         yield "cluster_held", (*labels, metrics.held), 1 if metrics.held else None
         yield "cluster_working", (*labels, metrics.working), 1 if metrics.working else None
+        for each in metrics.certificates:
+            yield "certificate_expiry_timestamp_seconds", (*labels, each.kind), each.expiry
+            yield "certificate_renewal_timestamp_seconds", (*labels, each.kind), each.renewal
     elif isinstance(metrics, BackupMetrics):
         labels = (key.namespace, of, key.name, metrics.cluster)
         yield "backup_last_success_timestamp_seconds", labels, metrics.last_success

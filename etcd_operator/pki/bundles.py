@@ -1,10 +1,8 @@
 """Bundles of CAs: what etcd, its clients and the operator trust."""
 
-import hashlib
 from collections.abc import Iterable
 
 from cryptography import x509
-from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from etcd_operator.pki.decode import LARGEST_FILE, MOST_CERTIFICATES, certificates
@@ -39,15 +37,6 @@ def bundle(parts: Iterable[bytes]) -> bytes:
 def members(data: bytes) -> tuple[Description, ...]:
     """The CAs of a bundle, in order. Raises `BadCertificate`."""
     return tuple(map(described, certificates(data, "a bundle of CAs")))
-
-
-def digest(data: bytes) -> str:
-    """Which certificates a bundle has, whatever their order: 16 hexadecimal digits. Raises `BadCertificate`.
-
-    As an annotation of a member's pod it shows what the process has loaded: etcd reads its CAs at its start.
-    """
-    prints = {found.fingerprint(SHA256()) for found in certificates(data, "a bundle of CAs")}
-    return hashlib.sha256(b"".join(sorted(prints))).hexdigest()[:16]
 
 
 def _identity(found: x509.Certificate) -> bytes:

@@ -17,7 +17,7 @@ from etcd_operator.controllers.etcd_auth.decide.enabling import AuthSwitch
 from etcd_operator.controllers.etcd_auth.switch import switch
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests import tls
-from etcd_operator.controllers.etcd_cluster.manifests.tls import Authorities
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities, new_authorities
 from etcd_operator.errors import Forbidden, Unavailable
 from etcd_operator.etcd.auth import AuthClient
 from etcd_operator.etcd.channel import Channels, TlsCredentials
@@ -46,24 +46,24 @@ def now() -> datetime:
 
 def credentials(made: Authorities, ca: bytes | None = None) -> TlsCredentials:
     """Of the user root; ca: that it trusts, if it is another one."""
-    pair = issue(made.client, client_leaf(tls.USER), now=now(), duration=HOUR)
-    trusted = ca or made.client.certificate
+    pair = issue(made.client.issuer, client_leaf(tls.USER), now=now(), duration=HOUR)
+    trusted = ca or made.client.bundle
     return TlsCredentials(ca=trusted, certificate=pair.certificate, key=pair.key, by_name=True)
 
 
 @pytest.fixture
 def made() -> Authorities:
-    return tls.new_authorities(CLUSTER, now())
+    return new_authorities(CLUSTER, now())
 
 
 @pytest.fixture
 def served(made: Authorities) -> Iterator[FakeEtcdCluster]:
     """A member `db-0` that requires certificates of clients."""
     names = tls.member_names(CLUSTER, ("db-0",), "cluster.local")
-    pair = issue(made.client, server(names), now=now(), duration=HOUR)
+    pair = issue(made.client.issuer, server(names), now=now(), duration=HOUR)
     cluster = FakeEtcdCluster()
     cluster.bootstrap({"db-0": "https://db-0:2380"})
-    requires = grpc.ssl_server_credentials([(pair.key, pair.certificate)], made.client.certificate, True)
+    requires = grpc.ssl_server_credentials([(pair.key, pair.certificate)], made.client.bundle, True)
     cluster.start("db-0", peer_url="https://db-0:2380", address="127.0.0.1:0", credentials=requires)
     yield cluster
     cluster.close()
@@ -89,9 +89,9 @@ def test_each_server_has_to_have_its_name(made: Authorities, served: FakeEtcdClu
 
 
 def test_only_the_cluster_of_the_credentials_is_called(made: Authorities, served: FakeEtcdCluster) -> None:
-    other = tls.new_authorities(CLUSTER, now())
+    other = new_authorities(CLUSTER, now())
     at = served.members[0].endpoint
-    for given in (credentials(other), credentials(other, made.client.certificate), None):
+    for given in (credentials(other), credentials(other, made.client.bundle), None):
         channels = Channels(given)
         channels.identify({at: "db-0"})
         with pytest.raises(Unavailable) as refused:
@@ -178,13 +178,13 @@ def test_a_leaf_that_is_replaced_is_presented_without_a_restart(members: Members
 
 def test_who_has_no_certificate_of_the_cluster_gets_nothing(members: Members, made: Authorities) -> None:
     members.start("a")
-    other = tls.new_authorities(CLUSTER, now())
+    other = new_authorities(CLUSTER, now())
     peers = Authorities(peer=made.peer, client=made.peer)
     bare = replace(credentials(made), certificate=None, key=None)
     for given in (
         bare,
-        credentials(other, made.client.certificate),
-        credentials(peers, made.client.certificate),
+        credentials(other, made.client.bundle),
+        credentials(peers, made.client.bundle),
     ):
         channels = Channels(given)
         channels.identify({members.etcd.endpoint("a"): "db-0"})
@@ -202,15 +202,15 @@ def test_who_has_the_ca_gets_in_although_all_certificates_are_lost(
     members.client("a")
     state = AuthSwitch(wanted=True, is_enabled=False, requires_certificates=True, root_roles=None)
     switch(AuthClient(members.channels, at), state, lambda _: None)
-    (tmp_path / "client-ca.crt").write_bytes(made.client.certificate)
-    (tmp_path / "client-ca.key").write_bytes(made.client.key)
+    (tmp_path / "client-issuer.crt").write_bytes(made.client.issuer.certificate)
+    (tmp_path / "client-issuer.key").write_bytes(made.client.issuer.key)
     commands = [line for line in GUIDE.read_text().splitlines() if line.startswith("    openssl ")]
     assert len(commands) == 2
     for command in commands:
         subprocess.run(command.split(), cwd=tmp_path, check=True, capture_output=True, timeout=60)
     found = {name: (tmp_path / name).read_bytes() for name in ("root.crt", "root.key")}
     given = TlsCredentials(
-        ca=made.client.certificate,
+        ca=made.client.issuer.certificate,
         certificate=found["root.crt"],
         key=found["root.key"],
         server_name="localhost",

@@ -77,7 +77,7 @@ class OnNthWrite:
         return is_turn
 
 
-def run_or_die(made: Bench, claim: Callable[[], None]) -> bool:
+def run_or_die(made: Bench, claim: Callable[[], object]) -> bool:
     """Run `claim`; false if the operator died of it, and a new one is needed."""
     try:
         claim()

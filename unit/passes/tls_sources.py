@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from etcd_operator.api.cluster_spec import Tls
-from etcd_operator.controllers.etcd_cluster.manifests.tls import (
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     Authorities,
     authorities_secret,
     new_authorities,
@@ -39,7 +39,13 @@ def add_source(made: Bench, *, client_cert_auth: bool = True, has_cas: bool = Tr
     kind, body = persistent(size=1, tls={"client": {"auto": {}}})
     uid = made.create(kind, body)["metadata"]["uid"]
     cluster: Any = SimpleNamespace(
-        uid=uid, name="c", namespace="default", api_version=IMPROBABLE.api_version, tls=Tls()
+        uid=uid,
+        name="c",
+        namespace="default",
+        api_version=IMPROBABLE.api_version,
+        tls=Tls(),
+        rotate_peer_ca="",
+        rotate_client_ca="",
     )
     cas = new_authorities(cluster, made.clock.now())
     if has_cas:

@@ -6,7 +6,7 @@ import pytest
 
 from etcd_operator.pki import profiles
 from etcd_operator.pki.authority import issue, new_ca, renewed_ca
-from etcd_operator.pki.bundles import bundle, digest, members
+from etcd_operator.pki.bundles import bundle, members
 from etcd_operator.pki.decode import LARGEST_FILE, MOST_CERTIFICATES
 from etcd_operator.pki.description import describe
 from etcd_operator.pki.errors import BadCertificate
@@ -29,12 +29,6 @@ def test_of_a_renewed_ca_the_certificate_remains_that_ends_last() -> None:
     expected = LATER.certificate + B.certificate
     assert bundle([A.certificate, B.certificate, LATER.certificate]) == expected
     assert bundle([LATER.certificate, B.certificate, A.certificate]) == expected
-
-
-def test_the_digest_tells_bundles_apart_but_not_orders() -> None:
-    both, reverse = bundle([A.certificate, B.certificate]), bundle([B.certificate, A.certificate])
-    assert digest(both) == digest(reverse)
-    assert len({digest(each) for each in (both, A.certificate, B.certificate, LATER.certificate)}) == 4
 
 
 def test_a_leaf_is_refused() -> None:

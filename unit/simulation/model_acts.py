@@ -12,6 +12,7 @@ from typing import assert_never
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
     AddLearner,
+    AlterAuthorities,
     AnnotateVoters,
     AppendEntry,
     Bootstrapping,
@@ -111,6 +112,7 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             | CreateAuthorities()
             | KeepCertificates()
             | PublishAuthority()
+            | AlterAuthorities()
         ):
             raise AssertionError("nothing is adopted, loses its owner, changes its storage or has TLS here")
         case DeleteMember() | DropPod():

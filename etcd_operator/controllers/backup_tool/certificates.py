@@ -14,6 +14,7 @@ from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Secret
+from etcd_operator.pki.lifetimes import renewal
 from etcd_operator.pods.http_client import Trust
 
 
@@ -79,10 +80,15 @@ class ToolCertificates:
 
     def _note(self, desired: DesiredCluster, wanted: tuple[Named, ...], found: Secret | None) -> bool:
         """Whether it is as it should be; until when that is not asked again."""
-        now, until = self.clock.now(), None
-        if found is not None and found.metadata.controller_uid == desired.uid:
-            until = tls.due_at(found.data, wanted, now)
+        now = self.clock.now()
         self.forget(desired.key)
-        if until is not None:
-            self._current[desired.key] = _Current(wanted, min(until, now + timedelta(seconds=KEPT_SECONDS)))
-        return until is not None
+        if found is None or found.metadata.controller_uid != desired.uid:
+            return False
+        held = tls.held(found.data, wanted, "client", now)
+        if held.files is None or not tls.is_current(
+            self.authorities.recorded(desired), {"client": held}, now
+        ):
+            return False
+        until = min(renewal(held.files.leaf), now + timedelta(seconds=KEPT_SECONDS))
+        self._current[desired.key] = _Current(wanted, until)
+        return True

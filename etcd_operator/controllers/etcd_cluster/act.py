@@ -141,8 +141,11 @@ class Actor(Generic[Cluster]):
         if isinstance(action.start, Bootstrapping):
             _assert_bootstraps(scope, self.caches.resource)
         start = located(scope, action.start)
-        self.certificates.keep(scope, action.name)  # its pod does not start without them
+        annotations = self.certificates.keep(scope, action.name)  # its pod does not start without them
         body = self.dialect.member(scope.desired.at(action.version), action.name, start)
+        if annotations:
+            annotations = {**body["metadata"].get("annotations", {}), **annotations}
+            body = {**body, "metadata": {**body["metadata"], "annotations": annotations}}
         self.members(scope).create(body)
 
     def _change(self, scope: Scope, action: MembershipAction) -> None:
@@ -207,7 +210,7 @@ class Actor(Generic[Cluster]):
                 raise Conflict(f"{name} is no longer a member: not upgrading it")
             _assert_still_there(scope, name, _pod_of)
         try:
-            self.members(scope).replace(action)
+            self.members(scope).replace(action, self.certificates.loaded(state, name))
         finally:
             self.prober.invalidate(scope.desired.key)
 

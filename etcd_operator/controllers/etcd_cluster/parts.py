@@ -32,6 +32,8 @@ from etcd_operator.controllers.etcd_cluster.recovery.absences import Absences
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers, Readings
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
 from etcd_operator.controllers.etcd_cluster.tls.certificates import Certificates
+from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes
+from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits, UpgradeWatch
 from etcd_operator.controllers.shared.auth_reports import AuthReports
 from etcd_operator.controllers.shared.backup_reports import BackupReports
@@ -70,6 +72,7 @@ class Parts(Generic[Cluster]):
     conflicting_cluster: ConflictingCluster
     all_clusters: tuple[Informer[Any], ...]  # of both groups
     authorities: AuthorityStore
+    handshakes: Handshakes
     peer_problem: PeerProblem = lambda _: None
     peer_status: PeerStatusWriter | None = None
     tool_backups_of: Callable[[Cluster, ClusterState], ToolBackups] = no_tool_backups
@@ -82,7 +85,8 @@ class Parts(Generic[Cluster]):
             dialect=self.dialect,
             clock=wiring.clock,
             writes=self.writes,
-            zone=wiring.zone,
+            holdings=Holdings(dialect=self.dialect, clock=wiring.clock, zone=wiring.zone),
+            handshakes=self.handshakes,
         )
         prober = Prober(
             deadline=wiring.probe_deadline,
@@ -191,6 +195,17 @@ def readings_of(
         tokens=Tokens(clock=wiring.clock, name_of=secret_name),
         trust=trust,
         writes=writes,
+    )
+
+
+def handshakes_of(wiring: Wiring, wake: Callable[[Key], None]) -> Handshakes:
+    """Handshakes with members; each result wakes their cluster."""
+    return Handshakes(
+        lambda ask: wiring.inquiries(
+            "handshakes",
+            on_answer=lambda member: wake(Key(member.namespace, cluster_of_member(member.name))),
+            ask=ask,
+        )
     )
 
 

@@ -229,7 +229,7 @@ class _Pass(Generic[Cluster]):
             raise
         for reason, message in events_of(before, action.persisted.upgrade, self._state):
             self._report(reason, message)
-        if before is not None and action.persisted.upgrade is None:
+        if before is not None and action.persisted.upgrade is None and not before.restart:
             self._of.upgrades.finished(before)
 
     def _next_observation(self) -> float:

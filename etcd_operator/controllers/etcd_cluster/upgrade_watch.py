@@ -25,9 +25,15 @@ def events_of(before: Upgrade | None, after: Upgrade | None, state: ClusterState
     events = []
     is_next = before is not None and (after is None or before.member != after.member)
     if before is not None and is_next and _serves_at_target(state, before):
-        events.append(("MemberUpgraded", f"{before.member} serves at {before.target}"))
-    if after is None and before is not None:
+        done = ("MemberRestarted", "serves again") if before.restart else ("MemberUpgraded", "serves at")
+        at = "" if before.restart else f" {before.target}"
+        events.append((done[0], f"{before.member} {done[1]}{at}"))
+    if after is None and before is not None and before.restart:
+        events.append(("RestartsFinished", "all members have loaded the CAs"))
+    elif after is None and before is not None:
         events.append(("UpgradeFinished", f"all members run {state.desired.version}"))
+    elif after is not None and before is None and after.restart:
+        events.append(("RestartsStarted", "members are started again, one at a time, to load CAs"))
     elif after is not None and (before is None or before.target != after.target):
         events.append(("UpgradeStarted", _started(before, after)))
     return events

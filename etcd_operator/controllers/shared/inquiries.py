@@ -1,8 +1,8 @@
 """What pods report over HTTP. They are asked on threads of their own: no worker ever waits for one.
 
-The pods are those of backup tools, of restores, and of survivors whose data is read. At most one question for
-each key is under way, and each ends within its deadline. The last report is kept while a pod does not answer,
-with the moment it came.
+The pods are those of backup tools, of restores, of survivors whose data is read, and of members with TLS. At
+most one question for each key is under way, and each ends within its deadline. The last report is kept while
+a pod does not answer, with the moment it came.
 """
 
 import threading
@@ -15,6 +15,7 @@ import structlog
 
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.shared.waits import Epoch
+from etcd_operator.etcd.handshake import Handshake
 from etcd_operator.keys import Key
 from etcd_operator.pods.client import NoReport, TokenRefused
 from etcd_operator.pods.http_client import Server
@@ -22,7 +23,7 @@ from etcd_operator.pods.reports import Progress, RestorableBackups, SurvivorRepo
 
 THREADS = 8
 
-PodReport = TypeVar("PodReport", ToolReport, RestorableBackups, Progress, SurvivorReport)
+PodReport = TypeVar("PodReport", ToolReport, RestorableBackups, Progress, SurvivorReport, Handshake)
 
 Ask = Callable[[Server], ToolReport]
 """Asks a tool. Raises `NoReport`."""

@@ -26,7 +26,7 @@ HOUR: dict[str, Any] = {side: {"auto": {}, "leafDuration": "60m"} for side in BO
 
 def client_ca(made: Bench) -> bytes:
     (cas,) = map(files, authorities(made))
-    return cas["client-ca.crt"]
+    return cas["client-issuer.crt"] + cas["client-next.crt"]
 
 
 @contextmanager

@@ -51,9 +51,9 @@ def test_a_job_is_root_for_a_day_at_most_and_no_longer_than_it_runs(
     assert (owner["kind"], owner["uid"]) == ("Job", job["metadata"]["uid"])
     found = files(world, name)
     assert set(found) == {"ca.crt", "tls.crt", "tls.key"}
-    assert found["ca.crt"] == cas.client.certificate
+    assert found["ca.crt"] == cas.client.bundle
     leaf = describe(found["tls.crt"])
-    assert (leaf.common_name, leaf.issuer_key_id) == ("root", describe(cas.client.certificate).key_id)
+    assert (leaf.common_name, leaf.issuer_key_id) == ("root", cas.client.record.issuer)
     assert leaf.not_after <= now + timedelta(days=1)
     (args,) = (each["args"] for each in job["spec"]["template"]["spec"]["containers"])
     assert f"--endpoints={ENDPOINT}" in args

@@ -1,17 +1,20 @@
 """Clusters with TLS: members serve it on loopback, with what is in their Secrets; the operator dials it."""
 
 import base64
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
 from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.api.shared_keys import ROTATE_CLIENT_ANNOTATION, ROTATE_PEER_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
-from etcd_operator.controllers.etcd_cluster.manifests.tls import CA_LABEL, CLUSTER_ANNOTATION
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import CA_LABEL, CLUSTER_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
 from etcd_operator.errors import NotFound
 from etcd_operator.keys import Key
@@ -24,11 +27,13 @@ from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.launcher import Saved
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import COREOS, MAKERS, ephemeral, persistent
-from unit.passes.disturbance import run_or_die
+from unit.passes.disturbance import EachWrite, run_or_die
 from unit.passes.harness import OWN_NAMESPACE
 from unit.passes.manual_recoveries import ask
 from unit.passes.manual_recoveries import lose as lose_volumes
 from unit.passes.restored_clusters import Stored
+
+ROTATIONS = (ROTATE_PEER_ANNOTATION, ROTATE_CLIENT_ANNOTATION)
 
 BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
 
@@ -70,14 +75,15 @@ def test_a_cluster_is_made_with_tls_and_resized(make: type) -> None:
     with secured(kind, body) as made:
         (cas,) = map(files, authorities(made))
         record = made.status(kind)["tls"]
-        assert describe(cas["peer-ca.crt"]).fingerprint == record["peerCA"]
-        assert describe(cas["client-ca.crt"]).fingerprint == record["clientCA"]
+        assert describe(cas["peer-issuer.crt"]).key_id == record["peerCA"]
+        assert describe(cas["client-issuer.crt"]).key_id == record["clientCA"]
         held = secrets(made)
         for name, found in held.items():
-            assert not any("ca.key" in file for file in found), name
-            assert cas["client-ca.key"] not in found.values()
+            keys = {content for file, content in cas.items() if file.endswith(".key")}
+            assert not keys & set(found.values()), name
         published = made.get(CONFIG_MAPS, "c-ca")["data"]["ca.crt"].encode()
-        assert published == held["c-client-tls"]["ca.crt"] == cas["client-ca.crt"]
+        assert published == held["c-client-tls"]["ca.crt"]
+        assert published == cas["client-issuer.crt"] + cas["client-next.crt"]
         assert describe(held["c-client-tls"]["tls.crt"]).common_name == "client"
         for size in (2, 1):
             made.edit(kind, "c", {"spec": {"size" if kind is COREOS else "replicas": size}})
@@ -108,7 +114,7 @@ def test_an_operator_that_dies_while_it_makes_them_leaves_one_pair_of_cas(make: 
         made.start()
         made.settle()
         (cas,) = map(files, authorities(made))
-        assert describe(cas["client-ca.crt"]).fingerprint == made.status(kind)["tls"]["clientCA"]
+        assert describe(cas["client-issuer.crt"]).key_id == made.status(kind)["tls"]["clientCA"]
 
 
 def test_without_its_cas_nothing_is_changed_until_they_are_back() -> None:
@@ -143,6 +149,71 @@ def test_leafs_are_renewed_at_two_thirds_without_a_restart(make: type) -> None:
             assert all(found[f] == before[name][f] for f in found if "ca.crt" in f)
         assert made.names(PODS) == pods
         made.rest()
+
+
+@MAKERS
+def test_cas_are_rotated_on_request_with_one_restart_of_each_member(make: type) -> None:
+    """Ephemeral members are restarted in their pods, which have their data."""
+    sides = {side: {"auto": {}, "leafDuration": "60m"} for side in BOTH}
+    kind, body = make(tls=sides)
+    with secured(kind, body, ago=timedelta(minutes=50)) as made:
+        made.etcd.put(b"key", b"value")
+        (before,) = map(files, authorities(made))
+        former, identity = made.etcd.etcd.cluster_id, made.status(kind)["clusterID"]
+        request_rotation(made, kind)
+        made.run_until(lambda: made.condition(kind, "Progressing")["reason"] == "TLSRotating")
+        after = rotated(made, kind)
+        record = made.status(kind)["tls"]
+        for side in ("peer", "client"):
+            assert after[f"{side}-issuer.crt"] == before[f"{side}-next.crt"]
+            assert after[f"{side}-next.crt"] != before[f"{side}-issuer.crt"]
+            assert f"{side}-old.crt" not in after
+            assert describe(after[f"{side}-issuer.crt"]).key_id == record[f"{side}CA"]
+        held, bundle = secrets(made), after["client-issuer.crt"] + after["client-next.crt"]
+        assert {found.get("client-ca.crt", bundle) for found in held.values()} == {bundle}
+        assert made.get(CONFIG_MAPS, "c-ca")["data"]["ca.crt"].encode() == held["c-client-tls"]["ca.crt"]
+        assert held["c-client-tls"]["ca.crt"] == bundle
+        assert (made.etcd.etcd.cluster_id, made.status(kind)["clusterID"]) == (former, identity)
+        assert made.etcd.etcd.keys[b"key"][0] == b"value"
+        reasons = [event["reason"] for event in made.events()]
+        assert (reasons.count("MemberRestarted"), reasons.count("UpgradeFinished")) == (3, 0)
+        made.rest()
+
+
+def request_rotation(made: Bench, kind: Kind) -> None:
+    made.edit(kind, "c", {"metadata": {"annotations": dict.fromkeys(ROTATIONS, "1")}})
+
+
+def rotated(made: Bench, kind: Kind) -> dict[str, bytes]:
+    """What the Secret of the CAs has in the end."""
+    for _ in range(40):
+        made.wait(60.0)
+        (found,) = map(files, authorities(made))
+        sides = [json.loads(found[f"{side}.json"]) for side in ("peer", "client")]
+        is_done = all((side["phase"], side.get("request")) == ("Stable", "1") for side in sides)
+        if is_done and made.is_settled(kind, "c"):
+            return found
+    raise AssertionError(f"the rotation does not end: {made.story()}")
+
+
+@pytest.mark.exhaustive
+@MAKERS
+def test_an_operator_that_dies_at_a_write_of_a_rotation_is_followed_by_one_that_ends_it(make: type) -> None:
+    sides = {side: {"auto": {}, "leafDuration": "60m"} for side in BOTH}
+    writes = EachWrite()
+    for write in writes:
+        kind, body = make(size=1, tls=sides)
+        with secured(kind, body, ago=timedelta(minutes=50)) as made:
+            made.etcd.put(b"key", b"value")
+            made.kill()
+            request_rotation(made, kind)
+            made.start(dies_at=write)
+            writes.goes_on = not run_or_die(made, partial(rotated, made, kind))
+            if writes.goes_on:
+                made.start()
+                rotated(made, kind)
+            assert made.etcd.etcd.keys[b"key"][0] == b"value"
+            assert len(made.names(PODS)) == 1
 
 
 def test_more_names_are_certified_at_once() -> None:
@@ -184,7 +255,7 @@ def test_a_cluster_with_tls_begins_with_a_backup() -> None:
         assert made.etcd.etcd.keys[b"key"] == (b"value", 2)
         assert {url.partition(":")[0] for m in made.etcd.etcd.members for url in m.peer_urls} == {"https"}
         (cas,) = map(files, authorities(made))
-        assert describe(cas["client-ca.crt"]).fingerprint == made.status(kind)["tls"]["clientCA"]
+        assert describe(cas["client-issuer.crt"]).key_id == made.status(kind)["tls"]["clientCA"]
         assert len(made.names(PODS)) == 3
 
 

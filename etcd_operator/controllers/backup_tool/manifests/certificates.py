@@ -9,7 +9,8 @@ from datetime import timedelta
 from etcd_operator.api.cluster_spec import ClientTls
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import tool_name
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.manifests.tls import USER, Authorities, Named
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities
+from etcd_operator.controllers.etcd_cluster.manifests.tls import USER, Named, named
 from etcd_operator.controllers.shared.decide.tls_spec import leaf_duration
 from etcd_operator.pki.names import names_of
 from etcd_operator.pki.profiles import client, server
@@ -25,6 +26,6 @@ def leafs(cluster: DesiredCluster, made: Authorities, zone: str) -> tuple[Named,
     lasts = min(LASTS, leaf_duration(tls))
     names = names_of((tool_name(cluster.name),), namespace=cluster.namespace, zone=zone)
     return tuple(
-        Named(file=file, ca=made.client, ca_file=CA_FILE, leaf=leaf, duration=lasts)
+        named(file, "client", made, CA_FILE, leaf, lasts)
         for file, leaf in (("tls", client(USER)), ("server", server(names)))
     )

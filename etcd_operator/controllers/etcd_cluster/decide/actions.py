@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from etcd_operator.api.recoveries import REVISION_BUMP, Source
+from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Orphan, Unlabelled
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
@@ -149,10 +151,10 @@ class CreateMember(OnMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaceMember(OnMember):
-    """Stop a member's process and start another version of etcd on the same data.
+    """Stop a member's process and start another version of etcd on the same data, or the same one.
 
-    An ephemeral member's container is restarted in its pod. A persistent member's EtcdPeer is
-    deleted, its claim kept: `rules.objects.repair` makes it again.
+    An ephemeral member's container is restarted in its pod: at the same version with two actions. A
+    persistent member's EtcdPeer is deleted, its claim kept: `rules.objects.repair` makes it again.
     """
 
     version: str
@@ -221,7 +223,17 @@ class KeepCertificates(OnMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishAuthority:
-    """Make the ConfigMap with which clients verify the members, or write it again."""
+    """Write the bundle of CAs where clients find it: in the ConfigMap, and beside their certificate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterAuthorities:
+    """Change the record of one CA, and make or renew what that needs, unless the Secret has changed."""
+
+    side: Side
+    change: Change
+    request: str
+    version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +264,7 @@ KindAction = (
 )
 """What is done for one kind of member only."""
 
-TlsAction = CreateAuthorities | KeepCertificates | PublishAuthority
+TlsAction = CreateAuthorities | KeepCertificates | PublishAuthority | AlterAuthorities
 """What is written for TLS."""
 
 CommonAction = (

@@ -1,9 +1,10 @@
 """What a pass reports of a cluster in metrics."""
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
+from etcd_operator.controllers.etcd_cluster.decide.facts.expiries import expiries
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import available
-from etcd_operator.object_metrics import ClusterMetrics
+from etcd_operator.object_metrics import CertificateMetrics, ClusterMetrics
 
 
 def cluster_metrics(state: ClusterState, plan: Plan) -> ClusterMetrics:
@@ -21,4 +22,8 @@ def cluster_metrics(state: ClusterState, plan: Plan) -> ClusterMetrics:
         is_available=serves if is_known else None,
         held=plan.reason if is_held else "",
         working=plan.reason if plan.stage is Stage.WORKING else "",
+        certificates=tuple(
+            CertificateMetrics(kind=each.kind, renewal=each.renewal.timestamp(), expiry=each.end.timestamp())
+            for each in expiries(state)
+        ),
     )

@@ -115,6 +115,9 @@ class DesiredCluster:
     # seconds after which a lost quorum is recovered without a person; None for never
     recovers_after: float | None = None
     restore_in_place: str = ""  # the name of the restore in place that its user requests; empty for none
+    # the last rotation of each CA that its user requests, as a name; empty for none
+    rotate_peer_ca: str = ""
+    rotate_client_ca: str = ""
     adopt: Adopt | None = None  # the running cluster that its members join; None for a cluster of its own
     tls: Tls | None = None  # as its resource asks for it; None for plain members, or an invalid spec
     auth: bool | None = None  # whether requests are to need a user; None if its resource does not say

@@ -89,6 +89,8 @@ class PodFacts:
     problem: PodProblem | None = None
     version: str = ""  # of etcd, the one in an ephemeral member's pod
     is_stopped: bool = False  # its etcd was ended, and its data is kept
+    is_restarting: bool = False  # its etcd is ended, to be started again
+    loaded: str = ""  # the CAs that its etcd has loaded, as text; empty if that is not known
     reader: ReaderFacts | None = None  # the last one that was added to it
 
 
@@ -252,6 +254,8 @@ class Member:
     def serves_requested_version(self) -> bool:
         """Whether it is healthy and runs the version that its objects ask for."""
         running = self.answer.version if self.answer is not None else ""
+        if self.pod is not None and self.pod.is_restarting:
+            return False
         return self.is_healthy and not self.has_terminating_peer and running == self.requested_version
 
     @property

@@ -39,6 +39,7 @@ PRELIMINARY: tuple[Rule, ...] = (
     # Reasons to do nothing at all.
     guard.deleting,  # Kubernetes deletes what the cluster owns: whatever is created now is deleted again
     recovery.reopen,  # whatever stops a restore in place, no client is cut off for longer
+    secure.restart,  # the same of a member that was ended to be started again
     guard.paused,  # the user stops every other act, so that nothing else matters
     guard.invalid,  # without a valid spec there is neither a size nor a version to act on
     guard.stale,  # all that follows may act, and must not act twice
@@ -77,6 +78,7 @@ RULES: tuple[Rule, ...] = (
     in_place.restore,  # what a person requests comes before repairs of what it gives up
     learner.remove_outdated,  # can never start once a voter is removed, which comes next
     replace.lost_member,  # another failure may cost the quorum: it comes before planned changes
+    secure.follow,  # before the CA on record is forgotten
     budget.budget,  # after a voter is removed and before a learner joins: evictions leave a quorum
     secure.publish,  # clients wait for it, and no repair above
     # Planned changes of members and version, one at a time.
@@ -94,6 +96,7 @@ RULES: tuple[Rule, ...] = (
     recovery.offer_beside_upgrade,  # the next one reports an upgrade, and not what else can be done
     upgrade.roll,  # decides itself where missing members come first (`grows_first`)
     scale.up,  # needs every voter healthy, and no other change
+    secure.rotate,  # waits until every member is as desired
     # Reports: nothing above could act.
     recovery.offer,  # any rule above may still bring a quorum back
     unhealthy.watch,  # what is unhealthy now is reported before what was refused

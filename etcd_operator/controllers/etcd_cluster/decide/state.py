@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from semver import Version
 
 from etcd_operator.controllers.etcd_cluster.decide.adoption.external_answers import Rejection
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
 from etcd_operator.controllers.etcd_cluster.decide.members import (
@@ -44,12 +45,14 @@ class Unseen:
 class TlsFacts:
     """What of a cluster's TLS is there, beside what its status records."""
 
-    # the SHA-256 of the certificates of its CAs; empty while it has none
+    # the key IDs of the CAs that sign; empty while it has none
     peer_ca: str = ""
     client_ca: str = ""
-    # whose certificates are missing, or are to be renewed: members with an object, and clients
-    outdated: tuple[str, ...] = ()
-    is_published: bool = True  # the CA is where clients read it
+    version: str = ""  # of the Secret that has them
+    # of each side that is in use, `peer` and `client`, once its CAs are on record
+    sides: tuple[tuple[Side, Situation], ...] = ()
+    proven: frozenset[str] = frozenset()  # the members whose pods present what their Secrets have
+    refusals: tuple[tuple[str, str], ...] = ()  # what the last handshake with a member showed that is wrong
 
 
 NO_TLS = TlsFacts()

@@ -12,6 +12,8 @@ from etcd_operator.api.persisted import is_repeated
 from etcd_operator.api.recoveries import is_recovery_token
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.corruption import data_corrupt
+from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import rotating
+from etcd_operator.controllers.etcd_cluster.decide.facts.expiries import near_end
 from etcd_operator.controllers.etcd_cluster.decide.first_start import (
     CREATING,
     awaited,
@@ -23,6 +25,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import kep
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import ONLY_LOST, missing, origin, source_of
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.holds import PEER_REFUSED
+from etcd_operator.formats import timestamp
 from etcd_operator.versions import is_agreed
 
 MILESTONES = {
@@ -38,7 +41,9 @@ MILESTONES = {
 }
 """Plans that are reported by an Event once they are carried out: the plan's reason, the Event's reason."""
 
-CONDITIONS = frozenset({"Available", "Progressing", "Degraded", "DataLossPossible"})
+CONDITIONS = frozenset(
+    {"Available", "Progressing", "Degraded", "DataLossPossible", "TLSRotating", "CertificateExpiring"}
+)
 """The types of conditions that `conditions` returns; others in a status belong to somebody else."""
 
 QUIET_HOLDS = frozenset({"Paused", "Deleting", "TurnedBack"})
@@ -100,6 +105,8 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     loss = _loss(state)
     if loss is not None:
         verdicts["DataLossPossible"] = loss
+    if state.tls.sides:
+        verdicts |= {"TLSRotating": rotating(state), "CertificateExpiring": _expiring(state)}
     return tuple(
         condition(kind, holds=holds, reason=reason, message=message, generation=state.desired.generation)
         for kind, (holds, reason, message) in verdicts.items()
@@ -130,6 +137,15 @@ def available(state: ClusterState) -> ConditionValue:
     if is_resuming(state):
         return False, CREATING, f"the cluster has not served yet: {awaited(state)}"
     return False, "QuorumLost", "no quorum answers: neither writes nor consistent reads are possible"
+
+
+def _expiring(state: ClusterState) -> ConditionValue:
+    """Whether a certificate should have been renewed some time ago."""
+    near = near_end(state)
+    if not near:
+        return False, "AsExpected", "all certificates are renewed in time"
+    ends = ", ".join(f"{each.kind} ({timestamp(each.end)})" for each in near)
+    return True, "RenewalLate", f"due for renewal for some time, and not renewed: {ends}"
 
 
 def _awaited(state: ClusterState, degraded: ConditionValue) -> ConditionValue | None:

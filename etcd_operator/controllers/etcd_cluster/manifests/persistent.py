@@ -20,6 +20,7 @@ from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.api.shared_keys import (
     CLIENTS_LABEL,
     INITIAL_MEMBERS_ANNOTATION,
+    LOADED_ANNOTATION,
     PEER_LABEL,
     TOKEN_ANNOTATION,
 )
@@ -225,6 +226,8 @@ def _pod_template(
     }
     volume: RawObject = {"persistentVolumeClaim": {"claimName": name}}
     annotations = {**template.metadata.annotations, **as_annotations(options, improbable.POD_KEYS)}
+    if LOADED_ANNOTATION in peer.metadata.annotations:
+        annotations[LOADED_ANNOTATION] = peer.metadata.annotations[LOADED_ANNOTATION]
     spec = etcd_pod_spec(
         template,
         container,

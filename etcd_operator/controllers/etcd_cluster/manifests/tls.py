@@ -1,36 +1,44 @@
 """The objects with a cluster's certificates, and where members find them. Keys are only in Secrets.
 
-CAs       a Secret in the namespace of the operator, by the UID of the cluster: both CAs with their keys
+CAs       see `manifests.authorities`
 members   a Secret for each, in the namespace of the cluster, which the pod mounts: no key of a CA
-clients   the ConfigMap NAME-ca, with the certificate of the client CA, and the Secret NAME-client-tls, with
-          a certificate for them
+clients   the ConfigMap NAME-ca, with the certificates of the client CAs, and the Secret NAME-client-tls,
+          with a certificate for them
 """
 
-import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from etcd_operator.api.cluster_spec import ClientTls, MemberTls, PeerTls, Tls
+from etcd_operator.api.cluster_spec import ClientTls, MemberTls, Tls
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import Survivor
+from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import lacks_files
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Files, Side, Situation
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import MemberTls as Followed
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
+    DAY,
+    Authorities,
+    decoded,
+    encoded,
+)
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
-from etcd_operator.controllers.shared.decide.tls_spec import LEAF, ca_duration, leaf_duration
+from etcd_operator.controllers.shared.decide.tls_spec import leaf_duration
 from etcd_operator.controllers.shared.manifests.command import PodVolume
-from etcd_operator.pki.authority import KeyPair, issue, new_ca
+from etcd_operator.pki import bundles
+from etcd_operator.pki.authority import KeyPair, issue
 from etcd_operator.pki.description import Description, describe
 from etcd_operator.pki.errors import BadCertificate
-from etcd_operator.pki.lifetimes import is_due, renewal
+from etcd_operator.pki.lifetimes import is_due
 from etcd_operator.pki.names import Names, names_of
 from etcd_operator.pki.profiles import PEER, PEER_DIALING, Leaf, peer_server, server
 from etcd_operator.pki.profiles import client as client_leaf
 
-DAY = timedelta(days=1)
-
 SEED_LASTS = DAY
 """How long a seed may copy data from a survivor: as `root`, for clusters with etcd's authentication."""
+
+LONGEST_GRACE = timedelta(hours=1)
 
 USER = "root"
 """etcd's name for the user that may do everything, once its authentication is on."""
@@ -47,93 +55,26 @@ SERVER_FLAG = f"--cacert={FOLDER}/client-ca.crt"
 
 _MOUNT: RawObject = {"mountPath": FOLDER, "readOnly": True}
 
-CA_LABEL = "etcd.improbable.io/authorities-of"
-"""On the Secret with the CAs of a cluster: its UID. A label, so that `kubectl` finds it."""
-
 CLIENT = "client"
 """The common name of the leaf for clients: of no user, once etcd's authentication is on."""
-
-CLUSTER_ANNOTATION = "etcd.improbable.io/cluster"
-"""On the same Secret: API version, namespace and name of the cluster."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Authorities:
-    """The CAs of a cluster, with their keys."""
-
-    peer: KeyPair
-    client: KeyPair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A leaf in a Secret: the name of its files, the CA that issues it and its file, what it certifies."""
+    """A leaf in a Secret: the name of its files, the CA that issues it, the bundle, what it certifies."""
 
     file: str
+    side: Side
     ca: KeyPair
+    bundle: bytes
     ca_file: str
     leaf: Leaf
     duration: timedelta
 
 
-# The CAs
-
-
-def authorities_name(uid: str) -> str:
-    """The name of the Secret with the CAs of a cluster."""
-    return f"etcd-authorities-{uid}"
-
-
-def new_authorities(cluster: DesiredCluster, now: datetime) -> Authorities:
-    """The CAs of a cluster: two, because each leaf of one may do what the other must not (docs/tls.md)."""
-    tls = cluster.tls
-    peer, client = (tls.peer, tls.client) if tls is not None else (None, None)
-    name = f"{cluster.namespace}/{cluster.name}"
-    return Authorities(
-        peer=new_ca(_ca_name("peers", name), now=now, duration=ca_duration(peer or PeerTls())),
-        client=new_ca(_ca_name("clients", name), now=now, duration=ca_duration(client or PeerTls())),
-    )
-
-
-def _ca_name(what: str, cluster: str) -> str:
-    return f"etcd {what} {cluster}"[:64]
-
-
-def authorities_secret(cluster: DesiredCluster, namespace: str, made: Authorities) -> RawObject:
-    """Their Secret. It has no owner: owners are in the same namespace."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": authorities_name(cluster.uid),
-            "namespace": namespace,
-            "labels": {CA_LABEL: cluster.uid},
-            "annotations": {CLUSTER_ANNOTATION: f"{cluster.api_version} {cluster.namespace}/{cluster.name}"},
-        },
-        "type": "Opaque",
-        "data": _encoded(
-            {
-                "peer-ca.crt": made.peer.certificate,
-                "peer-ca.key": made.peer.key,
-                "client-ca.crt": made.client.certificate,
-                "client-ca.key": made.client.key,
-            }
-        ),
-    }
-
-
-def authorities_of(data: Mapping[str, str]) -> Authorities:
-    """The CAs in such a Secret. Raises BadCertificate if it lacks one."""
-    files = _decoded(data)
-    try:
-        peer = KeyPair(files["peer-ca.crt"], files["peer-ca.key"])
-        client = KeyPair(files["client-ca.crt"], files["client-ca.key"])
-    except KeyError as error:
-        raise BadCertificate(f"it has no {error}") from None
-    for ca in (peer, client):
-        if not describe(ca.certificate).is_ca:
-            raise BadCertificate("it has a certificate that is not that of a CA")
-    return Authorities(peer=peer, client=client)
+def grace(client: ClientTls) -> timedelta:
+    """How long clients take to read again what is published: they have to before their leafs expire."""
+    return min(LONGEST_GRACE, leaf_duration(client) / 6)
 
 
 # Members
@@ -154,30 +95,31 @@ def clients_of(cluster: DesiredCluster) -> str:
 def leafs(cluster: DesiredCluster, made: Authorities, member: str, names: Names) -> tuple[Named, ...]:
     """The leafs of a member. names: by which it is dialed."""
     tls, recovery = cluster.tls or Tls(), cluster.persisted.recovery_under_way
-    wanted: list[tuple[str, str, Leaf, timedelta]] = []
+    wanted: list[tuple[str, Side, Leaf, timedelta]] = []
+    if tls.client is not None:
+        wanted.append(("server", "client", server(names), leaf_duration(tls.client)))
     copies = recovery is not None and recovery.seed == member and isinstance(recovery.source, Survivor)
     if copies and tls.client is not None:
         wanted.append(("seed", "client", client_leaf(USER), SEED_LASTS))
-    if tls.client is not None:
-        wanted.append(("server", "client", server(names), leaf_duration(tls.client)))
     if tls.peer is not None:
         lasts = leaf_duration(tls.peer)
         wanted += [
             ("peer", "peer", peer_server(names), lasts),
             ("peer-dial", "peer", PEER_DIALING, lasts),
         ]
-    cas = {"client": made.client, "peer": made.peer}
-    return tuple(
-        Named(file=file, ca=cas[ca], ca_file=f"{ca}-ca.crt", leaf=leaf, duration=lasts)
-        for file, ca, leaf, lasts in wanted
-    )
+    return tuple(named(file, side, made, f"{side}-ca.crt", leaf, lasts) for file, side, leaf, lasts in wanted)
+
+
+def named(file: str, side: Side, made: Authorities, ca_file: str, leaf: Leaf, lasts: timedelta) -> Named:
+    """A leaf of the CA of a side that signs."""
+    ca, bundle = made.of(side).issuer, made.of(side).bundle
+    return Named(file=file, side=side, ca=ca, bundle=bundle, ca_file=ca_file, leaf=leaf, duration=lasts)
 
 
 def client_leafs(cluster: DesiredCluster, made: Authorities) -> tuple[Named, ...]:
     """The leaf for clients, under the keys of a Secret of the type kubernetes.io/tls."""
     client = (cluster.tls.client if cluster.tls is not None else None) or ClientTls()
-    leaf, lasts = client_leaf(CLIENT), leaf_duration(client)
-    return (Named(file="tls", ca=made.client, ca_file="ca.crt", leaf=leaf, duration=lasts),)
+    return (named("tls", "client", made, "ca.crt", client_leaf(CLIENT), leaf_duration(client)),)
 
 
 def client_flags(secured: MemberTls) -> list[str]:
@@ -207,40 +149,55 @@ def secret(cluster: DesiredCluster, leafs: tuple[Named, ...], holder: str, now: 
     for each in leafs:
         pair = issue(each.ca, each.leaf, now=now, duration=each.duration)
         data |= {f"{each.file}.crt": pair.certificate, f"{each.file}.key": pair.key}
-        data[each.ca_file] = each.ca.certificate
+        data[each.ca_file] = each.bundle
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": metadata_of(cluster, secret_name(holder), {}),
         "type": "Opaque",
-        "data": _encoded(data),
+        "data": encoded(data),
     }
 
 
-def due_at(data: Mapping[str, str], leafs: tuple[Named, ...], now: datetime) -> datetime | None:
-    """When the Secret of a member is to be written again; None for now.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What a Secret has for one side."""
 
-    Also where a leaf was issued by another CA, for other names, or for longer than is asked for.
-    """
+    files: Files | None  # None if something is missing, or cannot be read
+    is_renamed: bool = False  # it is valid, and not what is wanted
+
+
+def held(data: Mapping[str, str], leafs: tuple[Named, ...], side: Side, now: datetime) -> Held:
+    """What is there of these leafs, of which the first one of a side is that of its listener."""
+    own = [each for each in leafs if each.side == side]
     try:
-        files = _decoded(data)
-        found = [describe(files[f"{each.file}.crt"]) for each in leafs]
-        if any(_differs(each, leaf) or is_due(leaf, now) for each, leaf in zip(leafs, found, strict=True)):
-            return None
-        if any(not files.get(f"{each.file}.key") for each in leafs):
-            return None
-        if any(files.get(each.ca_file) != each.ca.certificate for each in leafs):
-            return None
-        if SEED_FILE in files and SEED_FILE not in {f"{each.file}.crt" for each in leafs}:
-            return None  # the seed serves
+        files = decoded(data)
+        found = [describe(files[f"{each.file}.crt"]) for each in own]
+        bundle = bundles.members(files[own[0].ca_file])
     except (BadCertificate, KeyError):
-        return None
-    return min((renewal(leaf) for leaf in found), default=now + LEAF)
+        return Held(files=None)
+    if any(not files.get(f"{each.file}.key") for each in own):
+        return Held(files=None)
+    main, *others = found
+    is_renamed = any(map(_differs, own, found)) or any(
+        is_due(leaf, now) or leaf.issuer_key_id != main.issuer_key_id for leaf in others
+    )
+    serves = SEED_FILE in files and SEED_FILE not in {f"{each.file}.crt" for each in leafs}
+    return Held(files=Files(leaf=main, bundle=bundle), is_renamed=is_renamed or serves)
+
+
+def is_current(made: Authorities, held: Mapping[Side, Held], now: datetime) -> bool:
+    """Whether a Secret has what it should have: nothing is due, and everything of the CAs on record."""
+    return not any(
+        lacks_files(
+            Situation(record=made.of(side).record, members=(), now=now),
+            Followed(name="", files=each.files, is_running=False, is_renamed=each.is_renamed),
+        )
+        for side, each in held.items()
+    )
 
 
 def _differs(wanted: Named, found: Description) -> bool:
-    if found.issuer_key_id != describe(wanted.ca.certificate).key_id:
-        return True
     lasts = found.not_after - found.not_before
     return set(found.names) != set(wanted.leaf.names.texts) or lasts > wanted.duration + DAY / 24
 
@@ -294,22 +251,10 @@ def ca_config_map(cluster: DesiredCluster, made: Authorities) -> RawObject:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata_of(cluster, ca_config_map_name(cluster.name), {}),
-        "data": {"ca.crt": made.client.certificate.decode()},
+        "data": {"ca.crt": made.client.bundle.decode()},
     }
 
 
 def ca_config_map_name(cluster: str) -> str:
     """Its name."""
     return f"{cluster}-ca"
-
-
-def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:
-    return {name: base64.b64encode(content).decode() for name, content in data.items()}
-
-
-def _decoded(data: Mapping[str, str]) -> dict[str, bytes]:
-    """Raises BadCertificate."""
-    try:
-        return {name: base64.b64decode(text, validate=True) for name, text in data.items()}
-    except binascii.Error:
-        raise BadCertificate("it has an entry that is not base64") from None

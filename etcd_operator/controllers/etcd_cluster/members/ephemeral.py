@@ -1,14 +1,14 @@
 """The objects of an ephemeral member: a pod and a Service of its own."""
 
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import structlog
 
 from etcd_operator.api import coreos
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.api.shared_keys import STOPPED_ANNOTATION
+from etcd_operator.api.shared_keys import RESTARTING_ANNOTATION, STOPPED_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMemberService, DropPod, ReplaceMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts
@@ -43,9 +43,11 @@ class EphemeralMembers:
         """The pod; its Service is created for itself."""
         self.scope.create(resources.PODS, body, "PodCreated")
 
-    def replace(self, action: ReplaceMember) -> None:
+    def replace(self, action: ReplaceMember, loads: Mapping[str, str]) -> None:
         """Change the image of the running pod: the kubelet restarts the container, the volume as it is.
 
+        At the same version the image is first changed to one that has no etcd, as in `_stop`, and back once
+        the container has ended.
         Only of the pod as it is now: a request that is applied late, after another operator has gone on,
         would restart this member while another one is away.
         """
@@ -55,9 +57,13 @@ class EphemeralMembers:
         found = self.scope.objects.find(resources.PODS, pod.name, Written)
         if found is None or found.metadata.annotations.get(coreos.VERSION_ANNOTATION, "") != pod.version:
             raise Conflict(f"the pod of {action.name} has changed since it was observed: not upgrading it")
+        version = found.metadata.resource_version
+        if action.version == pod.version and not pod.is_restarting:
+            self._run(pod, self.image(), {"annotations": {RESTARTING_ANNOTATION: "true"}}, version=version)
+            return
         image = self.scope.desired.at(action.version).image
-        metadata = {"annotations": {coreos.VERSION_ANNOTATION: action.version}}
-        self._run(pod, image, metadata, version=found.metadata.resource_version)
+        annotations = {coreos.VERSION_ANNOTATION: action.version, RESTARTING_ANNOTATION: None, **loads}
+        self._run(pod, image, {"annotations": annotations}, version=version)
 
     def remove(self, name: str, whose: str = "") -> None:
         """Pod and Service."""

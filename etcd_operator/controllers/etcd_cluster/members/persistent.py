@@ -1,7 +1,7 @@
 """The objects of a persistent member: an EtcdPeer, which stands for a claim and a ReplicaSet of one pod."""
 
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -87,12 +87,13 @@ class PersistentMembers:
         change = {"op": "add", "path": "/spec/selector", "value": selector}
         objects.change(resources.SERVICES, metadata, change, kind=Written, version=metadata.resource_version)
 
-    def replace(self, action: ReplaceMember) -> None:
+    def replace(self, action: ReplaceMember, loads: Mapping[str, str]) -> None:
         """Delete the EtcdPeer, in the foreground: it is gone only when its pod is, so no two processes meet.
 
         Its claim is annotated with the version to run before that; `rules.objects` makes the missing
         peer again at that version.
         """
+        del loads  # the new EtcdPeer has its own
         member = self.scope.state.by_name[action.name]
         peer, claim = member.peer, member.claim
         if peer is None or peer.is_terminating or peer.is_for_cleanup:

@@ -8,7 +8,7 @@ import msgspec
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import Value, condition_of
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.api.shared_keys import STOPPED_ANNOTATION
+from etcd_operator.api.shared_keys import LOADED_ANNOTATION, RESTARTING_ANNOTATION, STOPPED_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.members import FetchedBackup, PodFacts, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
 from etcd_operator.controllers.etcd_cluster.manifests.steps import FETCH, SKIP_STEPS
@@ -144,6 +144,8 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         problem=_REFUSAL if has_no_data and state.running is None else _problem(pod, now),
         version=pod.metadata.annotations.get(coreos.VERSION_ANNOTATION, ""),
         is_stopped=STOPPED_ANNOTATION in pod.metadata.annotations,
+        is_restarting=RESTARTING_ANNOTATION in pod.metadata.annotations,
+        loaded=pod.metadata.annotations.get(LOADED_ANNOTATION, ""),
         reader=reader_of(pod),
     )
 

@@ -1,6 +1,6 @@
 """The acts in which the two kinds of member differ: create, set existing-only, replace, remove, open."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -94,8 +94,11 @@ class Members(Protocol):
     def create(self, body: RawObject) -> None:
         """Create the object that runs a member."""
 
-    def replace(self, action: ReplaceMember) -> None:
-        """Stop a member and let it start at another version, on its data. Raises Conflict if it is going."""
+    def replace(self, action: ReplaceMember, loads: Mapping[str, str]) -> None:
+        """Stop a member and let it start at that version, on its data. Raises Conflict if it is going.
+
+        loads: annotations of a pod that is kept.
+        """
 
     def remove(self, name: str, whose: str = "") -> None:
         """One step of deleting a member's objects and data, after which nothing asks for it again.

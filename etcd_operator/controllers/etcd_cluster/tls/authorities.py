@@ -1,8 +1,8 @@
 """The CAs of clusters, in the namespace of the operator, and the credentials that the operator dials with.
 
 Promises:
-- each cluster has one Secret, by its UID, which is created as a whole and never changed: whatever two
-  operators, lost replies and crashes do, whoever reads it finds the same CAs;
+- each cluster has one Secret, by its UID, which is created as a whole, and changed only from a state that
+  was read: whatever two operators, lost replies and crashes do, whoever reads it finds the same CAs;
 - the certificate of the operator is only in memory, and one for each cluster: no other cluster accepts it.
 
 A Secret is read when it is needed, not watched: a watch would be sent all Secrets of the namespace.
@@ -18,31 +18,37 @@ import structlog
 
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_cluster.decide.actions import AlterAuthorities
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts
-from etcd_operator.controllers.etcd_cluster.manifests.tls import (
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     CA_LABEL,
     CLUSTER_ANNOTATION,
-    USER,
     Authorities,
+    Authority,
+    altered,
     authorities_name,
     authorities_of,
     authorities_secret,
     new_authorities,
+    side_change,
 )
+from etcd_operator.controllers.etcd_cluster.manifests.tls import USER
 from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.errors import AlreadyExists, Conflict, NotFound, OperatorError, RetryableError, Unavailable
 from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client
+from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Secret, Written
 from etcd_operator.pki.authority import issue
 from etcd_operator.pki.description import describe
 from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.lifetimes import renewal
+from etcd_operator.pki.profiles import PEER_DIALING
 from etcd_operator.pki.profiles import client as client_leaf
 from etcd_operator.pods.http_client import Trust
 
@@ -51,6 +57,9 @@ KEPT_SECONDS = 300.0
 
 LASTS = timedelta(days=1)
 """How long certificates of root are valid. Renewing that of the operator closes its connections."""
+
+AGAIN = timedelta(seconds=5)
+"""Until it is tried again to make credentials with a CA that has expired."""
 
 CLUSTERS: Mapping[str, Resource] = {
     each.api_version: each for each in (resources.COREOS_CLUSTERS, resources.IMPROBABLE_CLUSTERS)
@@ -75,8 +84,8 @@ class Owner(Protocol):
 class _Known:
     made: Authorities = field(repr=False)
     at: float  # monotonic, when it was read
-    credentials: TlsCredentials | None = field(default=None, repr=False)
-    renew_at: datetime | None = None
+    # with which each side is dialed, and when they are renewed
+    credentials: dict[Side, tuple[TlsCredentials, datetime]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -104,8 +113,13 @@ class AuthorityStore:
             if known is None:
                 raise
             return known.made
+        return self._note(cluster, found)
+
+    def _note(self, cluster: Owner, found: Secret) -> Authorities:
+        """What is known from now on."""
+        known, now = self._known.get(cluster.uid), self.clock.monotonic()
         try:
-            made = authorities_of(found.data)
+            made = authorities_of(found.data, found.metadata.resource_version)
         except BadCertificate as error:
             name = authorities_name(cluster.uid)
             raise BadCertificate(f"Secret {name} in {self.namespace} cannot be used: {error}") from None
@@ -119,23 +133,24 @@ class AuthorityStore:
     def recorded(self, cluster: DesiredCluster) -> Authorities:
         """Its CAs, if they are those on record: with no others anything is issued. Raises Conflict if not."""
         made = self.get(cluster)
-        missing = self.missing(cluster, facts(made))
+        missing = self.missing(cluster, made)
         if made is None or missing:
             raise Conflict(missing or "the CAs of this cluster are not there yet: trying again")
         return made
 
-    def missing(self, cluster: DesiredCluster, found: TlsFacts) -> str:
+    def missing(self, cluster: DesiredCluster, made: Authorities | None) -> str:
         """Why the CAs are not those on record; empty if they are, or none is used yet."""
         recorded = cluster.persisted.tls
         if recorded is None or not cluster.persisted.has_begun:
             return ""
-        pairs = ((recorded.peer_ca, found.peer_ca), (recorded.client_ca, found.client_ca))
-        if all(wanted in ("", there) for wanted, there in pairs):
-            return ""
+        if made is not None:
+            pairs = ((recorded.peer_ca, made.peer), (recorded.client_ca, made.client))
+            if all(not key_id or found.is_after(key_id) for key_id, found in pairs):
+                return ""
         name = authorities_name(cluster.uid)
         return (
             f"Secret {name} in the namespace {self.namespace} "
-            f"{'has other CAs than this cluster was created with' if found.peer_ca else 'is missing'}: "
+            f"{'has other CAs than this cluster uses, or earlier ones' if made else 'is missing'}: "
             "restore it from a backup; nothing is changed"
         )
 
@@ -146,19 +161,39 @@ class AuthorityStore:
         with suppress(AlreadyExists):
             self.client.create(resources.SECRETS, self.namespace, body, Written)
 
-    def credentials(self, cluster: DesiredCluster) -> TlsCredentials | None:
-        """With which the operator dials the members; the same value until they are renewed."""
+    def alter(self, cluster: DesiredCluster, action: AlterAuthorities, objects: Objects) -> None:
+        """Change one side, if the Secret is as it was when that was decided. Raises Conflict if not."""
+        known = self._known.pop(cluster.uid, None)
+        if known is None or known.made.version != action.version:
+            raise Conflict("the CAs were changed since they were read: trying again")
+        side, now = action.side, self.clock.now()
+        made = altered(cluster, side, known.made.of(side), action.change, now, action.request)
+        objects.require_leadership()
+        self._note(
+            cluster,
+            self.client.patch(
+                resources.SECRETS,
+                self._key(cluster.uid),
+                side_change(side, made, action.version),
+                Secret,
+                kind=PatchKind.MERGE,
+            ),
+        )
+        log.info("authorities_changed", cluster=str(cluster.key), side=side, change=action.change)
+
+    def credentials(self, cluster: DesiredCluster, side: Side = "client") -> TlsCredentials | None:
+        """With which the operator dials the members; the same value until they are renewed.
+
+        Without a certificate while the CA has expired: it is renewed first.
+        """
         made, now = self.get(cluster), self.clock.now()
         known = self._known.get(cluster.uid)
         if made is None or known is None:
             return None
-        if known.credentials is None or known.renew_at is None or now >= known.renew_at:
-            pair = issue(made.client, client_leaf(USER), now=now, duration=LASTS)
-            known.renew_at = renewal(describe(pair.certificate))
-            known.credentials = TlsCredentials(
-                ca=made.client.certificate, certificate=pair.certificate, key=pair.key, by_name=True
-            )
-        return known.credentials
+        found = known.credentials.get(side)
+        if found is None or now >= found[1]:
+            found = known.credentials[side] = _dialing(made.of(side), side, now)
+        return found[0]
 
     def for_job(self, cluster: ObjectMeta, needs_certificate: bool) -> EtcdCredentials:  # noqa: FBT001 -- see `Issue`
         """With which one Job reaches the members: as root, because only root may take snapshots.
@@ -167,8 +202,12 @@ class AuthorityStore:
         """
         made = self._required(cluster)
         leaf = client_leaf(USER)
-        pair = issue(made.client, leaf, now=self.clock.now(), duration=LASTS) if needs_certificate else None
-        return EtcdCredentials(ca=made.client.certificate, pair=pair)
+        pair = (
+            issue(made.client.issuer, leaf, now=self.clock.now(), duration=LASTS)
+            if needs_certificate
+            else None
+        )
+        return EtcdCredentials(ca=made.client.bundle, pair=pair)
 
     def trust(self, cluster: DesiredCluster, name: str) -> Trust | None:
         """How a program of ours in a pod of this cluster is verified; None where it serves plain HTTP.
@@ -177,7 +216,7 @@ class AuthorityStore:
         """
         if not cluster.secured.client:
             return None
-        return Trust(ca=self._required(cluster).client.certificate, name=name)
+        return Trust(ca=self._required(cluster).client.bundle, name=name)
 
     def _required(self, cluster: Owner) -> Authorities:
         made = self.get(cluster)
@@ -235,5 +274,16 @@ def facts(made: Authorities | None) -> TlsFacts:
     """What decisions know of CAs."""
     if made is None:
         return NO_TLS
-    peer, client = describe(made.peer.certificate), describe(made.client.certificate)
-    return TlsFacts(peer_ca=peer.fingerprint, client_ca=client.fingerprint)
+    return TlsFacts(
+        peer_ca=made.peer.record.issuer, client_ca=made.client.record.issuer, version=made.version
+    )
+
+
+def _dialing(made: Authority, side: Side, now: datetime) -> tuple[TlsCredentials, datetime]:
+    """Credentials, and when they are renewed."""
+    leaf = client_leaf(USER) if side == "client" else PEER_DIALING
+    if not describe(made.issuer.certificate).is_valid(now):
+        return TlsCredentials(ca=made.bundle, by_name=True), now + AGAIN
+    pair = issue(made.issuer, leaf, now=now, duration=LASTS)
+    credentials = TlsCredentials(ca=made.bundle, certificate=pair.certificate, key=pair.key, by_name=True)
+    return credentials, renewal(describe(pair.certificate))

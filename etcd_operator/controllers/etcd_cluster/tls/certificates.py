@@ -1,36 +1,51 @@
 """The certificates of members, and what the operator knows of a cluster's TLS in a pass."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from etcd_operator.api.cluster_spec import PLAIN
+from etcd_operator.api.meta import RawObject
+from etcd_operator.api.shared_keys import LOADED_ANNOTATION
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    AlterAuthorities,
     CreateAuthorities,
     KeepCertificates,
     PublishAuthority,
     TlsAction,
 )
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
+    ClientLeaf,
+    MemberTls,
+    Side,
+    Situation,
+)
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts, Unseen
+from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, ClusterState, TlsFacts, Unseen
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests import tls
-from etcd_operator.controllers.etcd_cluster.manifests.tls import Authorities, Named
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
+    Authorities,
+    encoded,
+    requested,
+)
+from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of, loaded_text
+from etcd_operator.controllers.etcd_cluster.manifests.tls import Held, secret_name
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.controllers.etcd_cluster.observe.slots import OPEN, Access
-from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS, AuthorityStore, facts
+from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore, facts
+from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes
+from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.errors import Forbidden, TerminalError
+from etcd_operator.etcd.channel import TlsCredentials
+from etcd_operator.etcd.handshake import Handshake
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ConfigMap, Secret
-
-SILENT_SECONDS = 5.0
-"""The same for a member that does not answer: without its Secret, its pod does not start."""
 
 INVALID = "TLSInvalid"
 
@@ -48,11 +63,37 @@ UNSECURED = Secured()
 
 
 @dataclass(frozen=True, slots=True)
-class _Current:
-    """An object as it should be."""
+class _Seen:
+    """A member with what its Secret has, and whether its pod presents that."""
 
-    leafs: tuple[Named, ...]  # that it has
-    until: datetime  # when it is read again
+    member: Member
+    held: Mapping[Side, Held]
+    last: Handshake
+    is_proven: bool
+
+    def of(self, side: Side) -> MemberTls:
+        """What matters of one side."""
+        held, pod = self.held[side], self.member.pod
+        return MemberTls(
+            name=self.member.name,
+            files=held.files,
+            is_running=self.member.is_running,
+            shown=held.files.leaf.serial if held.files is not None and self.is_proven else self._shown,
+            loaded=loaded_of(pod.loaded, side) if pod is not None else None,
+            is_renamed=held.is_renamed,
+        )
+
+    @property
+    def _shown(self) -> str:
+        """Something else than what the Secret has; empty if there was no handshake."""
+        if self.last.leaf is not None:
+            return self.last.leaf.serial
+        return self.last.refusal
+
+    @property
+    def refusal(self) -> str:
+        """Why the last handshake failed."""
+        return self.last.refusal or self.last.distrust
 
 
 @dataclass(eq=False, kw_only=True)
@@ -63,9 +104,8 @@ class Certificates:
     dialect: Dialect[Any]
     clock: Clock
     writes: Writes
-    zone: str  # of the names of Services
-    # what is known of each Secret and of the ConfigMap (under no name)
-    _current: dict[Key, dict[str, _Current]] = field(default_factory=dict)
+    holdings: Holdings
+    handshakes: Handshakes
 
     def secured(self, desired: DesiredCluster, endpoints: Mapping[str, str]) -> Secured:
         """endpoints: where each member serves clients. Raises the errors of `Client` that are retryable."""
@@ -78,72 +118,82 @@ class Certificates:
             reason = "Forbidden" if isinstance(error, Forbidden) else INVALID
             return Secured(unseen=Unseen(reason=reason, message=str(error)))
         found = facts(made)
-        missing = self.authorities.missing(desired, found)
+        missing = self.authorities.missing(desired, made)
         if missing:
             return Secured(unseen=Unseen(reason=INVALID, message=missing))
         names = {at: self.dialect.member_host(desired, name) for name, at in endpoints.items()}
         return Secured(facts=found, access=Access(credentials=credentials, names=names))
 
     def facts(self, known: TlsFacts, desired: DesiredCluster, members: Iterable[Member]) -> TlsFacts:
-        """With the members whose certificates are missing or due. Raises the errors of `Client`."""
+        """With what each side has. Raises the errors of `Client`."""
         is_unknown = known == NO_TLS or desired.tls is None
         if is_unknown or desired.persisted.tls is None or not desired.persisted.has_begun:
             return known
         made, objects = self.authorities.recorded(desired), self.writes.of(desired.key)
-        holders = {
-            member.name: member.answer is None and member.refusal is None
-            for member in members
-            if (member.pod or member.peer) and not member.is_terminating
-        }
-        if tls.clients_of(desired):
-            holders[tls.clients_of(desired)] = False
-        outdated = tuple(
-            name
-            for name, is_silent in holders.items()
-            if not self._is_current(desired, made, name, objects, is_silent=is_silent)
+        there = [member for member in members if (member.pod or member.peer) and not member.is_terminating]
+        dial = self.authorities.credentials(desired, _main(desired))
+        seen = tuple(self._seen(desired, made, member, objects, dial) for member in there)
+        sides = ((side, self._situation(desired, made, side, seen, objects)) for side in sides_of(desired))
+        return replace(
+            known,
+            sides=tuple(sides),
+            proven=frozenset(each.member.name for each in seen if each.is_proven),
+            refusals=tuple((each.member.name, each.refusal) for each in seen if each.refusal),
         )
-        return replace(known, outdated=outdated, is_published=self._is_published(desired, made, objects))
 
-    def _is_current(
-        self, desired: DesiredCluster, made: Authorities, holder: str, objects: Objects, *, is_silent: bool
-    ) -> bool:
-        known = self._current.get(desired.key, {}).get(holder)
-        early = timedelta(seconds=KEPT_SECONDS - SILENT_SECONDS if is_silent else 0.0)
-        is_recent = known is not None and self.clock.now() < known.until - early
-        if is_recent and known is not None and known.leafs == self._leafs(desired, made, holder):
-            return True
-        found = objects.find(resources.SECRETS, tls.secret_name(holder), Secret)
-        return self._note(desired, made, holder, found)
+    def _seen(
+        self,
+        desired: DesiredCluster,
+        made: Authorities,
+        member: Member,
+        objects: Objects,
+        dial: TlsCredentials | None,
+    ) -> _Seen:
+        is_silent = member.answer is None and member.refusal is None
+        held = self.holdings.of(desired, made, member.name, objects, is_silent=is_silent)
+        expected, found = held[_main(desired)].files, self.handshakes.last(desired, member)
+        is_proven = (
+            expected is not None and found.leaf is not None and found.leaf.serial == expected.leaf.serial
+        )
+        if dial is not None:
+            host = self.dialect.member_host(desired, member.name)
+            self.handshakes.ask(desired, member, host, dial, is_known=is_proven)
+        return _Seen(member, held, found, is_proven=is_proven)
 
-    def _note(self, desired: DesiredCluster, made: Authorities, member: str, found: Secret | None) -> bool:
-        """Whether the Secret of a member is as it should be; until when that is not asked again."""
-        until, leafs = None, self._leafs(desired, made, member)
-        if found is not None and found.metadata.controller_uid == desired.uid:
-            until = tls.due_at(found.data, leafs, self.clock.now())
-        known = self._current.setdefault(desired.key, {})
-        if until is None:
-            known.pop(member, None)
-            return False
-        known[member] = _Current(leafs, min(until, self._later()))
-        return True
+    def _situation(
+        self,
+        desired: DesiredCluster,
+        made: Authorities,
+        side: Side,
+        seen: tuple[_Seen, ...],
+        objects: Objects,
+    ) -> Situation:
+        found = Situation(
+            record=made.of(side).record,
+            members=tuple(each.of(side) for each in seen),
+            now=self.clock.now(),
+            request=requested(desired, side),
+        )
+        client = desired.tls.client if desired.tls is not None else None
+        if side == "peer" or client is None:
+            return found
+        published = self.holdings.published(desired, objects)
+        clients: tuple[ClientLeaf, ...] = ()
+        holder = tls.clients_of(desired)
+        if holder:
+            held = self.holdings.of(desired, made, holder, objects, is_silent=False)["client"]
+            is_usable = held.files is not None and not held.is_renamed
+            leaf = held.files.leaf if held.files is not None and is_usable else None
+            clients = (ClientLeaf(name=holder, leaf=leaf),)
+            if held.files is not None and published == made.client.record.trusted:
+                published = held.files.bundle  # what is beside the leaf follows last
+        return replace(found, clients=clients, published=published, grace=tls.grace(client))
 
-    def _later(self) -> datetime:
-        return self.clock.now() + timedelta(seconds=KEPT_SECONDS)
-
-    def _is_published(self, desired: DesiredCluster, made: Authorities, objects: Objects) -> bool:
-        if not desired.secured.client:
-            return True
-        known = self._current.setdefault(desired.key, {})
-        if "" in known and self.clock.now() < known[""].until:
-            return True
-        found = objects.find(resources.CONFIG_MAPS, tls.ca_config_map_name(desired.name), ConfigMap)
-        body = tls.ca_config_map(desired, made)
-        is_ours = found is not None and found.metadata.controller_uid == desired.uid
-        if found is None or not is_ours or found.data.get("ca.crt") != body["data"]["ca.crt"]:
-            known.pop("", None)
-            return False
-        known[""] = _Current((), self._later())
-        return True
+    def loaded(self, state: ClusterState, name: str) -> RawObject:
+        """The annotation of a member's pod whose etcd is about to start again, if it is known to be right."""
+        if name not in state.tls.proven:
+            return {}
+        return {LOADED_ANNOTATION: loaded_text(self.authorities.recorded(state.desired))}
 
     def act(self, scope: Scope, action: TlsAction) -> None:
         """Write what is missing."""
@@ -154,45 +204,60 @@ class Certificates:
                 self.keep(scope, action.name)
             case PublishAuthority():
                 self._publish(scope)
+            case AlterAuthorities():
+                self.authorities.alter(scope.desired, action, scope.objects)
             case _:
                 assert_never(action)
 
-    def keep(self, scope: Scope, member: str) -> None:
-        """A current Secret, with the CAs on record. Raises Conflict if they are gone."""
+    def keep(self, scope: Scope, member: str) -> RawObject:
+        """A current Secret, with the CAs on record. Raises Conflict if they are gone.
+
+        The annotation of a pod that is created after that.
+        """
         desired = scope.desired
         if desired.secured == PLAIN:
-            return
+            return {}
         made = self.authorities.recorded(desired)
-        name = tls.secret_name(member)
+        annotation = {LOADED_ANNOTATION: loaded_text(made)}
+        name, leafs = secret_name(member), self.holdings.leafs(desired, made, member)
         found = scope.objects.find(resources.SECRETS, name, Secret)
-        if self._note(desired, made, member, found):
-            return
-        leafs = self._leafs(desired, made, member)
+        if tls.is_current(made, self.holdings.note(desired, member, leafs, found), self.clock.now()):
+            return annotation
+        self.holdings.outdate(desired.key, member)
         body = tls.secret(desired, leafs, member, self.clock.now())
         if found is None or found.metadata.controller_uid != desired.uid:
             scope.create(resources.SECRETS, body, "SecretCreated")
-            return
+            return annotation
         data = {**dict.fromkeys(found.data), **body["data"]}
         scope.objects.merge(resources.SECRETS, found.metadata, {"data": data})
         scope.report("CertificatesRenewed", f"renewed the certificates of {member}")
+        return annotation
 
     def _publish(self, scope: Scope) -> None:
-        desired = scope.desired
-        body = tls.ca_config_map(desired, self.authorities.recorded(desired))
+        desired, objects = scope.desired, scope.objects
+        made = self.authorities.recorded(desired)
+        body = tls.ca_config_map(desired, made)
         name = body["metadata"]["name"]
-        found = scope.objects.find(resources.CONFIG_MAPS, name, ConfigMap)
+        self.holdings.outdate(desired.key)
+        found = objects.find(resources.CONFIG_MAPS, name, ConfigMap)
         if found is None or found.metadata.controller_uid != desired.uid:
             scope.create(resources.CONFIG_MAPS, body, "ConfigMapCreated")
         else:
-            scope.objects.merge(resources.CONFIG_MAPS, found.metadata, {"data": body["data"]})
+            objects.merge(resources.CONFIG_MAPS, found.metadata, {"data": body["data"]})
+        holder = tls.clients_of(desired)
+        secret = objects.find(resources.SECRETS, secret_name(holder), Secret) if holder else None
+        if secret is not None and secret.metadata.controller_uid == desired.uid:
+            self.holdings.outdate(desired.key, holder)
+            data = encoded({"ca.crt": made.client.bundle})
+            objects.merge(resources.SECRETS, secret.metadata, {"data": data})
 
     def forget(self, key: Key) -> None:
         """The cluster is deleted."""
-        self._current.pop(key, None)
+        for holder in self.holdings.forget(key):
+            self.handshakes.forget(Key(key.namespace, holder))
         self.authorities.forget(key, self.writes.of(key))
 
-    def _leafs(self, desired: DesiredCluster, made: Authorities, member: str) -> tuple[Named, ...]:
-        if member == tls.clients_of(desired):
-            return tls.client_leafs(desired, made)
-        host = self.dialect.member_host(desired, member).removesuffix(f".{desired.namespace}.svc")
-        return tls.leafs(desired, made, member, tls.member_names(desired, (host, member), self.zone))
+
+def _main(desired: DesiredCluster) -> Side:
+    """Of whose port handshakes are made: what it presents shows which files the pod has."""
+    return "client" if desired.secured.client else "peer"

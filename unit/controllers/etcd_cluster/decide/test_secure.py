@@ -1,24 +1,40 @@
 """TLS: CAs are made and recorded before the first member; what is missing or due later is written again."""
 
 from dataclasses import replace
+from typing import Any
 
+import msgspec
 import pytest
 
 from etcd_operator.api.cluster_spec import PLAIN, Auto, ClientTls, MemberTls, PeerTls, Tls
-from etcd_operator.api.persisted import AuthRecord, TlsRecord
+from etcd_operator.api.persisted import AuthRecord, TlsRecord, Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    AlterAuthorities,
     CreateAuthorities,
     CreateMember,
     KeepCertificates,
+    MoveLeader,
+    Plan,
     PublishAuthority,
     Remember,
+    ReplaceMember,
     Stage,
+)
+from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
+    ClientLeaf,
+    Phase,
+    Record,
+    Side,
+    Situation,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts
+from etcd_operator.controllers.etcd_cluster.decide.status import conditions
 from unit.controllers.etcd_cluster.decide.builders import (
+    VERSION,
     bootstrapped,
     claim,
     down,
@@ -27,7 +43,9 @@ from unit.controllers.etcd_cluster.decide.builders import (
     pod,
     with_record,
 )
+from unit.controllers.etcd_cluster.decide.certificates import certs
 from unit.controllers.etcd_cluster.decide.initial_members import BOTH
+from unit.controllers.etcd_cluster.decide.upgrade.upgrade_states import led_by
 
 PEER, CLIENT = PeerTls(auto=Auto()), ClientTls(auto=Auto())
 BOTH_SIDES = Tls(peer=PEER, client=CLIENT)
@@ -102,23 +120,49 @@ def test_data_with_the_same_peer_urls_is_resumed() -> None:
     assert made.reason != "TLSRefused"
 
 
-def secured(cluster: DesiredCluster, facts: TlsFacts) -> ClusterState:
-    """A cluster that serves."""
+def secured(cluster: DesiredCluster, *situations: Situation, **facts: Any) -> ClusterState:
+    """A cluster that serves, of which one side, or both, are as given."""
     state = bootstrapped(replace(cluster, tls=BOTH_SIDES))
-    return with_record(replace(state, tls=facts), tls=RECORD)
+    sides: tuple[Side, ...] = ("client", "peer")
+    tls = replace(MADE, sides=tuple(zip(sides, situations, strict=False)), version="7", **facts)
+    return with_record(replace(state, tls=tls), tls=RECORD)
+
+
+def at_rest(cluster: DesiredCluster, **changes: Any) -> Situation:
+    """All members have what is on record."""
+    members = (certs.member(name) for name in cluster.initial_member_names)
+    return replace(certs.situation(*members), **{"published": (certs.A, certs.B), **changes})
+
+
+def with_one(found: Situation, **changes: Any) -> Situation:
+    """Of which the first member is otherwise."""
+    first, *others = found.members
+    return replace(found, members=(replace(first, **changes), *others))
+
+
+def waiting_for_proof(cluster: DesiredCluster, record: Record = certs.STABLE) -> Situation:
+    return with_one(at_rest(cluster, record=record), shown="former")
 
 
 @BOTH
-def test_what_is_missing_or_due_is_written_without_a_word(cluster: DesiredCluster) -> None:
+def test_what_is_missing_is_written_once_for_both_sides_without_a_word(cluster: DesiredCluster) -> None:
     name = cluster.member_name(0)
-    made = plan(secured(cluster, replace(MADE, outdated=(name, "db-client"), is_published=False)))
+    lost = with_one(at_rest(cluster), files=None)
+    unpublished = replace(lost, published=(), clients=(ClientLeaf(name="db-client", leaf=None),))
+    made = plan(secured(cluster, unpublished, lost))
     assert made.actions == (KeepCertificates(name=name),)
     assert made.is_quiet
-    made = plan(secured(cluster, replace(MADE, outdated=("db-client",), is_published=False)))
-    assert made.actions == (KeepCertificates(name="db-client"), PublishAuthority())
+
+
+@BOTH
+def test_what_clients_need_is_written_without_a_word(cluster: DesiredCluster) -> None:
+    lacks = at_rest(cluster, clients=(ClientLeaf(name="db-client", leaf=None),))
+    made = plan(secured(cluster, lacks))
+    assert made.actions == (KeepCertificates(name="db-client"),)
     assert made.is_quiet
-    made = plan(secured(cluster, replace(MADE, is_published=False)))
+    made = plan(secured(cluster, replace(lacks, published=())))
     assert made.actions == (PublishAuthority(),)
+    assert made.is_quiet
 
 
 ON, OFF = AuthRecord(enabled=True), AuthRecord(enabled=False)
@@ -142,7 +186,7 @@ ON, OFF = AuthRecord(enabled=True), AuthRecord(enabled=False)
 def test_whether_users_are_required_is_recorded_before_it_is_done(
     cluster: DesiredCluster, wanted: bool | None, recorded: AuthRecord | None, record: AuthRecord | None
 ) -> None:
-    state = secured(replace(cluster, auth=wanted), MADE)
+    state = secured(replace(cluster, auth=wanted))
     made = plan(with_record(state, tls=RECORD, auth=recorded))
     if record is None:
         assert not any(isinstance(action, Remember) for action in made.actions)
@@ -157,7 +201,7 @@ def test_whether_users_are_required_is_recorded_before_it_is_done(
 @BOTH
 def test_users_are_let_in_again_although_a_quorum_is_lost(cluster: DesiredCluster) -> None:
     """Where clients are refused, nothing may hold that up but what etcd needs itself."""
-    state = with_record(secured(replace(cluster, auth=False), MADE), tls=RECORD, auth=ON)
+    state = with_record(secured(replace(cluster, auth=False)), tls=RECORD, auth=ON)
     for member in state.members[1:]:
         state = down(state, member.name, pod=None)
     (action,) = plan(state).actions
@@ -167,15 +211,157 @@ def test_users_are_let_in_again_although_a_quorum_is_lost(cluster: DesiredCluste
 
 def test_what_clients_need_comes_after_a_repair() -> None:
     """Somebody else's object of that name may refuse it for ever."""
-    state = secured(ephemeral(), replace(MADE, is_published=False))
+    state = secured(ephemeral(), at_rest(ephemeral(), published=()))
     made = plan(down(state, state.members[0].name, pod=None))
     assert made.actions
     assert PublishAuthority() not in made.actions
 
 
+def test_a_leaf_is_renewed_although_clients_find_no_bundle() -> None:
+    cluster = ephemeral()
+    renews = replace(at_rest(cluster, published=()), now=certs.NOW + 7 * certs.DAY)
+    made = plan(secured(cluster, renews))
+    assert made.actions == (KeepCertificates(name=cluster.member_name(0)),)
+
+
 @BOTH
 def test_nothing_is_written_while_all_is_current(cluster: DesiredCluster) -> None:
-    assert plan(secured(cluster, MADE)).actions == plan(bootstrapped(cluster)).actions
+    made = plan(secured(cluster, at_rest(cluster), at_rest(cluster)))
+    assert made.actions == plan(bootstrapped(cluster)).actions
+    made = plan(secured(cluster, waiting_for_proof(cluster)))
+    assert (made.actions, made.stage) == ((), Stage.SETTLED)
+
+
+@BOTH
+def test_members_that_have_loaded_other_cas_are_restarted_like_in_an_upgrade(cluster: DesiredCluster) -> None:
+    last = cluster.member_name(2)
+    found = at_rest(cluster)
+    found = replace(found, members=tuple(replace(m, loaded=(certs.A,)) for m in found.members))
+    state = replace(secured(cluster, found), budget=3)
+    made = plan(state)
+    begun = Upgrade(origin=VERSION, target=VERSION, member=last, restart=True)
+    assert made.actions == (
+        Remember(persisted=replace(state.persisted, upgrade=begun)),
+        ReplaceMember(name=last, version=VERSION),
+    )
+    assert made.reason == "TLSRotating"
+    assert plan(led_by(state, last)).actions[1:] == (
+        MoveLeader(name=cluster.member_name(0), member_id=f"id-{cluster.member_name(0)}"),
+    )
+    away = plan(down(with_record(state, upgrade=begun), last))
+    assert not any(isinstance(action, ReplaceMember) for action in away.actions)
+
+
+@BOTH
+def test_no_member_is_restarted_before_the_one_before_is_proven(cluster: DesiredCluster) -> None:
+    """A new pod first shows that it has the files."""
+    begun = Upgrade(origin=VERSION, target=VERSION, member=cluster.member_name(2), restart=True)
+    found = at_rest(cluster)
+    first, second, third = found.members
+    members = (replace(first, loaded=(certs.A,)), second, replace(third, shown="former"))
+    state = with_record(secured(cluster, replace(found, members=members)), upgrade=begun)
+    made = plan(state)
+    assert (made.actions, made.reason) == ((), "TLSRotating")
+    done = plan(with_record(secured(cluster, at_rest(cluster)), upgrade=begun))
+    assert done.actions == (Remember(persisted=with_record(state, upgrade=None).persisted),)
+
+
+@BOTH
+def test_a_version_is_desired_in_the_middle_of_restarts(cluster: DesiredCluster) -> None:
+    begun = Upgrade(origin=VERSION, target=VERSION, member=cluster.member_name(2), restart=True)
+    state = with_record(secured(replace(cluster, version="3.7.3"), at_rest(cluster)), upgrade=begun)
+    (first, *_) = plan(replace(state, budget=3)).actions
+    assert isinstance(first, Remember)
+    assert first.persisted.upgrade is not None
+    assert not first.persisted.upgrade.restart
+
+
+@BOTH
+def test_a_rotation_begins_when_it_is_requested_and_the_cluster_is_healthy(cluster: DesiredCluster) -> None:
+    state = secured(cluster, at_rest(cluster, request="1"))
+    made = plan(state)
+    assert made.actions == (AlterAuthorities(side="client", change=Change.BEGIN, request="1", version="7"),)
+    assert made.reason == "TLSRotating"
+    one_down = plan(down(state, cluster.member_name(0)))
+    assert not any(isinstance(action, AlterAuthorities) for action in one_down.actions)
+
+
+@BOTH
+def test_a_rotation_reports_what_it_waits_for(cluster: DesiredCluster) -> None:
+    record = replace(certs.STABLE, phase=Phase.REISSUING)
+    made = plan(secured(cluster, waiting_for_proof(cluster, record)))
+    assert (made.actions, made.reason, made.stage) == ((), "TLSRotating", Stage.WORKING)
+    late = replace(waiting_for_proof(cluster, record), now=certs.NOW + certs.DAY)
+    refusals = ((cluster.member_name(0), "certificate has expired"),)
+    made = plan(secured(cluster, late, refusals=refusals))
+    assert (made.actions, made.reason, made.stage) == ((), "TLSInvalid", Stage.HELD)
+    assert "certificate has expired" in made.message
+
+
+@BOTH
+def test_the_ca_that_signs_is_recorded_before_the_old_one_is_dropped(cluster: DesiredCluster) -> None:
+    record = replace(certs.STABLE, phase=Phase.DROPPING, issuer="b")
+    members = tuple(certs.member(n, issuer=certs.B) for n in cluster.initial_member_names)
+    found = replace(at_rest(cluster, record=record), members=members)
+    state = secured(cluster, found)
+    made = plan(replace(state, tls=replace(state.tls, client_ca="b")))
+    assert made.actions == (
+        Remember(persisted=replace(state.persisted, tls=msgspec.structs.replace(RECORD, client_ca="b"))),
+    )
+
+
+@BOTH
+def test_members_that_refuse_each_other_are_restarted_without_a_quorum(cluster: DesiredCluster) -> None:
+    """Their CA has expired, and was renewed."""
+    now = certs.NOW + 100 * certs.DAY
+    renewed = tuple(certs.ca(key, since=now) for key in "ab")
+    record = replace(certs.STABLE, trusted=renewed)
+    members = tuple(
+        certs.member(name, issuer=renewed[0], bundle=renewed, since=now)
+        for name in cluster.initial_member_names
+    )
+    found = replace(at_rest(cluster, record=record, now=now), members=members, published=renewed)
+    state = down(secured(cluster, found), *cluster.initial_member_names)
+    made = plan(replace(state, has_quorum=False))
+    assert made.actions == (ReplaceMember(name=cluster.member_name(0), version=VERSION),)
+    assert not made.is_quiet
+
+
+def shown(state: ClusterState, kind: str) -> tuple[str, str, str]:
+    found = next(each for each in conditions(state, Plan.settled()) if each.type == kind)
+    return found.status, found.reason, found.message
+
+
+@BOTH
+def test_conditions_say_how_far_a_rotation_is(cluster: DesiredCluster) -> None:
+    assert shown(secured(cluster, at_rest(cluster)), "TLSRotating")[:2] == ("False", "AsExpected")
+    record = replace(certs.STABLE, phase=Phase.REISSUING)
+    status, reason, message = shown(secured(cluster, waiting_for_proof(cluster, record)), "TLSRotating")
+    assert (status, reason) == ("True", "ClientReissuing")
+    assert "to present the new certificate" in message
+    begun = Upgrade(origin=VERSION, target=VERSION, member=cluster.member_name(0), restart=True)
+    restarting = with_record(secured(cluster, at_rest(cluster)), upgrade=begun)
+    assert shown(restarting, "TLSRotating")[:2] == ("True", "Restarting")
+
+
+@BOTH
+@pytest.mark.parametrize(("days", "status"), [(6.0, "False"), (7.4, "False"), (7.6, "True"), (10.0, "True")])
+def test_a_leaf_that_is_not_renewed_is_reported_while_it_is_valid(
+    cluster: DesiredCluster, days: float, status: str
+) -> None:
+    """It lives for nine days, and is due after six."""
+    found = at_rest(cluster, now=certs.NOW + days * certs.DAY)
+    made = shown(secured(cluster, found), "CertificateExpiring")
+    assert made[0] == status
+    assert ("client (2026-01-10T00:00:00Z)" in made[2]) == (status == "True")
+
+
+def test_a_member_that_was_ended_for_a_restart_is_started_whatever_else_holds() -> None:
+    state = secured(ephemeral(is_paused=True), at_rest(ephemeral()))
+    name = state.members[0].name
+    state = down(state, name, pod=pod(name, is_running=False, is_restarting=True))
+    made = plan(state)
+    assert made.actions == (ReplaceMember(name=name, version=VERSION),)
 
 
 @pytest.mark.parametrize("has_begun", [False, True])

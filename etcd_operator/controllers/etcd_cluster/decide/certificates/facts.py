@@ -7,6 +7,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     ClientLeaf,
     MemberTls,
     Situation,
+    Trusted,
 )
 from etcd_operator.pki import lifetimes
 from etcd_operator.pki.authority import BACKDATING
@@ -16,12 +17,12 @@ PATIENCE = timedelta(minutes=10)
 """For a leaf that is not shown to delay the renewal of others: volumes follow in a minute or two."""
 
 
-def accepts(trusted: Iterable[Description] | None, key_id: str, now: datetime) -> bool:
+def accepts(trusted: Iterable[Trusted] | None, key_id: str, now: datetime) -> bool:
     """Whether a bundle has a valid certificate of that CA."""
     return any(ca.key_id == key_id and ca.is_valid(now) for ca in trusted or ())
 
 
-def prints(trusted: Iterable[Description] | None) -> frozenset[str] | None:
+def prints(trusted: Iterable[Trusted] | None) -> frozenset[str] | None:
     """Which certificates a bundle has; None if that is not known."""
     return None if trusted is None else frozenset(ca.fingerprint for ca in trusted)
 

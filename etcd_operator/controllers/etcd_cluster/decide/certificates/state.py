@@ -3,8 +3,27 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Literal, Protocol
 
 from etcd_operator.pki.description import Description
+
+Side = Literal["peer", "client"]
+"""Each CA of a cluster is for one."""
+
+
+class Trusted(Protocol):
+    """What matters of a CA that a process has loaded."""
+
+    @property
+    def key_id(self) -> str:
+        """Which key it has."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Which certificate it is."""
+
+    def is_valid(self, now: datetime) -> bool:
+        """Whether it is valid now."""
 
 
 class Phase(StrEnum):
@@ -69,9 +88,8 @@ class MemberTls:
     shown: str = (
         ""  # the serial number in the newest handshake of the running process; empty if there was none
     )
-    loaded: tuple[Description, ...] | None = (
-        None  # the bundle that the process was started with; None: unknown
-    )
+    # the bundle that the process was started with, or an earlier one; None: unknown
+    loaded: tuple[Trusted, ...] | None = None
     is_renamed: bool = False  # its leaf lacks names that it must have
 
     @property
@@ -101,3 +119,8 @@ class Situation:
     request: str = ""  # the rotation that is requested
     grace: timedelta = timedelta()  # how long clients take to load what is published
     offset: timedelta = timedelta()  # of the operator's clock, from that of the API server
+
+    @property
+    def issuer_is_valid(self) -> bool:
+        """Whether the CA that signs can do so."""
+        return any(ca.key_id == self.record.issuer and ca.is_valid(self.now) for ca in self.record.trusted)

@@ -9,7 +9,7 @@ Where nothing is left to lose, because the members refuse each other already, no
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import assert_never
 
@@ -69,6 +69,23 @@ class Step:
 def next_step(found: Situation) -> Step | None:
     """The next step; None if nothing is to be done."""
     return next((step for rule in _RULES if (step := rule(found)) is not None), None)
+
+
+def first_aid(found: Situation) -> Step | None:
+    """What is done at once, whatever else is wrong: it needs no quorum, and may bring one back.
+
+    Clients that find no bundle, as somebody else's object has its name, hold up no renewal of a leaf.
+    """
+    rules = (_check_clock, _switch_in_emergency, _renew, _deliver_members, _restart_cut_off)
+    step = next((step for rule in rules if (step := rule(found)) is not None), None)
+    return step if step is not None and step.action is not None else None
+
+
+def for_clients(found: Situation) -> Step | None:
+    """What clients need, before anything is changed that they have to follow."""
+    if not found.issuer_is_valid:
+        return None
+    return _publish(found) or _deliver(replace(found, members=()))
 
 
 def _check_clock(found: Situation) -> Step | None:
@@ -139,16 +156,35 @@ def _deliver(found: Situation) -> Step | None:
     )
 
 
+def _deliver_members(found: Situation) -> Step | None:
+    """Before the bundle is published, only what has nothing to lose."""
+    step = _deliver(replace(found, clients=()))
+    if step is None or found.record.since is not None:
+        return step
+    names = step.action.members if isinstance(step.action, Deliver) else ()
+    by_name = {member.name: member for member in found.members}
+    is_lost = all(not by_name[n].is_running or facts.is_urgent(found, by_name[n]) for n in names)
+    return step if is_lost else None
+
+
+def _restart_cut_off(found: Situation) -> Step | None:
+    """Once the files of all are written, and those that run present them."""
+    if not facts.cut_off(found) or any(facts.lacks_files(found, member) for member in found.members):
+        return None
+    return _restart(found) if not facts.unproven(found) else None
+
+
 def _prove(found: Situation) -> Step | None:
     unproven = facts.unproven(found)
     if not unproven:
         return None
     names = ", ".join(member.name for member in unproven)
-    if any(facts.is_overdue(found, member) for member in unproven):
+    late = [member.name for member in unproven if member.shown and facts.is_overdue(found, member)]
+    if late:
         return Step(
             reason="TLSInvalid",
-            message=f"{names}: the certificate in the Secret is not the one that is presented: see the "
-            "Events of the pod, and whether its volume follows the Secret",
+            message=f"{', '.join(late)}: the certificate in the Secret is not the one that is presented: see "
+            "the Events of the pod, and whether its volume follows the Secret",
         )
     return Step(message=f"waiting for {names} to present the new certificate")
 

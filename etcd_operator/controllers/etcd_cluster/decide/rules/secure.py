@@ -1,27 +1,47 @@
 """TLS of a cluster: its CAs are made and recorded before anything uses them, and its certificates are kept.
 
-The CAs are made once, under the UID of the resource, and their fingerprints are in the status before the
+The CAs are made once, under the UID of the resource, and the IDs of their keys are in the status before the
 first member is created. So a cluster never has members of two CAs: whatever the observation misses, members
 are only created with the CAs on record.
 """
 
 from dataclasses import replace
+from typing import assert_never
+
+import msgspec
 
 from etcd_operator.api.persisted import AuthRecord, TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
+    AlterAuthorities,
     CreateAuthorities,
     KeepCertificates,
     Plan,
     PublishAuthority,
     Remember,
+    ReplaceMember,
+)
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Side, Situation
+from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
+    Alter,
+    Deliver,
+    Publish,
+    Restart,
+    Step,
+    first_aid,
+    for_clients,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
-from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL
+from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import next_steps
+from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL, STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import RESTARTING
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 
 REFUSED = "TLSRefused"
+
+ROTATION_RECHECK = 5.0
+"""Seconds between observations of a rotation that waits: volumes follow their Secrets in a minute or two."""
 
 
 def begin(state: ClusterState) -> Plan | None:
@@ -109,27 +129,116 @@ def authentication(state: ClusterState) -> Plan | None:
 
 
 def keep(state: ClusterState) -> Plan | None:
-    """Make or renew the certificates of members that are missing, or due. No restart is needed."""
-    names = [name for name in _outdated(state) if name in state.by_name]
+    """What members need to reach each other: certificates that are missing or due, and a CA that is valid.
+
+    Where they refuse each other already, they are started again, one after another, without a quorum.
+    """
+    if not _is_used(state):
+        return None
+    steps = [(side, each, step) for side, each in state.tls.sides if (step := first_aid(each)) is not None]
+    is_away = any(not member.is_running or member.is_terminating for member in state.members)
+    for side, each, step in steps:
+        if not isinstance(step.action, Deliver) and not (isinstance(step.action, Restart) and is_away):
+            return _planned(state, side, each, step)
+    names = {name for _, _, step in steps if isinstance(step.action, Deliver) for name in step.action.members}
     if not names:
         return None
-    actions = [KeepCertificates(name=name) for name in names]
-    return _quietly(*actions, message=f"writing the certificates of {', '.join(names)}")
+    actions = [KeepCertificates(name=name) for name in sorted(names)]
+    return _quietly(*actions, message=f"writing the certificates of {', '.join(sorted(names))}")
+
+
+def restart(state: ClusterState) -> Plan | None:
+    """Start a member again whose etcd was ended for that, whatever else keeps the operator from acting."""
+    stopped = [
+        member
+        for member in state.members
+        if member.pod is not None
+        and member.pod.is_restarting
+        and not (member.pod.is_running or member.pod.is_terminating)
+    ]
+    if not stopped:
+        return None
+    actions = [
+        ReplaceMember(name=member.name, version=member.requested_version or state.desired.version)
+        for member in stopped
+    ]
+    return _quietly(*actions, message=f"starting {', '.join(member.name for member in stopped)} again")
 
 
 def publish(state: ClusterState) -> Plan | None:
-    """The same for what clients need: somebody else's object of that name must not stop a repair."""
-    actions: list[Action] = [
-        KeepCertificates(name=name) for name in _outdated(state) if name not in state.by_name
-    ]
-    if not state.tls.is_published:
-        actions.append(PublishAuthority())
+    """What clients need: somebody else's object of that name must not stop a repair."""
+    if not _is_used(state):
+        return None
+    actions: list[Action] = []
+    for _, each in state.tls.sides:
+        step = for_clients(each)
+        if step is not None and isinstance(step.action, Publish):
+            actions.append(PublishAuthority())
+        if step is not None and isinstance(step.action, Deliver):
+            actions += [KeepCertificates(name=name) for name in step.action.clients]
     return _quietly(*actions, message="publishing what clients need") if actions else None
 
 
-def _outdated(state: ClusterState) -> tuple[str, ...]:
-    is_used = state.persisted.tls is not None and state.persisted.has_begun
-    return state.tls.outdated if is_used else ()
+def follow(state: ClusterState) -> Plan | None:
+    """Record which CAs sign by now: from then on, no earlier state of their Secret is used."""
+    recorded = state.persisted.tls
+    if recorded is None or not _is_used(state) or not state.tls.peer_ca:
+        return None
+    wanted = msgspec.structs.replace(
+        recorded,
+        peer_ca=recorded.peer_ca and state.tls.peer_ca,
+        client_ca=recorded.client_ca and state.tls.client_ca,
+    )
+    if wanted == recorded:
+        return None
+    return Plan.act(
+        Remember(persisted=replace(state.persisted, tls=wanted)),
+        reason=RESTARTING,
+        message="recording the CA that signs",
+        requeue_after=STEP,
+    )
+
+
+def rotate(state: ClusterState) -> Plan | None:
+    """Take the next step of a rotation, or report what it waits for; restarts are `upgrade.roll`'s."""
+    for side, each, step in next_steps(state):
+        is_at_rest = each.record.phase is Phase.STABLE and step.action is None and step.reason == RESTARTING
+        if not is_at_rest and not isinstance(step.action, Restart):
+            return _planned(state, side, each, step)
+    return None
+
+
+def _planned(state: ClusterState, side: Side, found: Situation, step: Step) -> Plan | None:
+    """The plan that takes a step of one side."""
+    message = f"{side} CA: {step.message}"
+    match step.action:
+        case None if step.reason == RESTARTING:
+            return Plan.wait(step.reason, message, requeue_after=ROTATION_RECHECK)
+        case None:
+            shown = "".join(f"; {name}: {why}" for name, why in state.tls.refusals)
+            return Plan.hold(step.reason, f"{message}{shown}", requeue_after=RETRY_HELD)
+        case Alter(change):
+            action: Action = AlterAuthorities(
+                side=side, change=change, request=found.request, version=state.tls.version
+            )
+        case Restart(members=names):
+            member = state.by_name[names[0]]
+            action = ReplaceMember(
+                name=member.name, version=member.requested_version or state.desired.version
+            )
+        case Publish():
+            action = PublishAuthority()
+        case Deliver():
+            names = (*step.action.members, *step.action.clients)
+            actions = [KeepCertificates(name=name) for name in names]
+            return _quietly(*actions, message=message)
+        case _:
+            assert_never(step.action)
+    return Plan.act(action, reason=step.reason, message=message, requeue_after=STEP)
+
+
+def _is_used(state: ClusterState) -> bool:
+    return state.persisted.tls is not None and state.persisted.has_begun
 
 
 def _quietly(*actions: Action, message: str) -> Plan:

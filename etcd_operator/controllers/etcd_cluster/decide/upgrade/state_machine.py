@@ -1,5 +1,7 @@
 """Upgrades: one member at a time, from the highest number down, while clients go on.
 
+Members that have to load other CAs are started again in the same way, at the version that they run.
+
     Preflight -> for each member: MoveLeader? -> ReplaceMember -> until it serves -> Done
 
 A state machine without a state of its own: each pass decides afresh from what members' objects request,
@@ -26,11 +28,13 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Remember,
     ReplaceMember,
 )
+from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import awaited_restarts, restarts
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import await_upgrading, is_blocked, restart
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import skew_refusal
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import (
+    RESTARTING,
     Step,
     planned,
     preflight,
@@ -74,10 +78,12 @@ def _go_on(state: ClusterState) -> Step | None:
 def _is_done(state: ClusterState, member: Member) -> bool:
     """Whether its objects, if there are any, request the desired version and, if it answers, it runs that.
 
+    And whether it has loaded the CAs that it is to trust.
+
     One without objects is lost, or is about to get them at that version: nothing has to be upgraded.
     """
     wanted = state.desired.version
-    is_requested = member.requested_version in ("", wanted)
+    is_requested = member.requested_version in ("", wanted) and member.name not in restarts(state)
     return is_requested and (member.answer is None or member.answer.version == wanted)
 
 
@@ -131,8 +137,15 @@ def _transferee(state: ClusterState, member: Member) -> Member | None:
 def _finish(state: ClusterState, obstacle: str) -> Step:
     if obstacle:
         return Step(message=f"waiting for {obstacle}")
+    awaited = awaited_restarts(state)
+    if awaited:
+        return Step(message=awaited)
+    upgrade = state.persisted.upgrade
+    is_restart = upgrade is not None and upgrade.restart
     return Step(
         action=Remember(persisted=replace(state.persisted, upgrade=None)),
-        reason="UpgradeFinished",
-        message=f"all members run {state.desired.version}",
+        reason=RESTARTING if is_restart else "UpgradeFinished",
+        message="all members have loaded the CAs"
+        if is_restart
+        else f"all members run {state.desired.version}",
     )

@@ -17,13 +17,16 @@ from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import has_old_entries, needs_snapshots
 
+UPGRADING, RESTARTING = "Upgrading", "TLSRotating"
+"""Reasons: a version is changed; members are only started again, to load CAs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """What an upgrade does next, or waits for."""
 
     message: str  # as status reports it
-    reason: str = "Upgrading"  # as status reports it
+    reason: str = UPGRADING  # as status reports it
     action: Action | None = None  # None while the upgrade waits
     member: Member | None = None  # the upgrading member from this step on; None: the one on record
     is_held: bool = False  # something outside must change first
@@ -33,10 +36,11 @@ class Step:
 def planned(state: ClusterState, step: Step) -> Plan:
     """The plan that takes a step: what the step begins is recorded before its action."""
     actions = () if step.action is None else (*_record(state, step), step.action)
+    is_restart = step.reason == UPGRADING and _begun(state, step).restart and _runs_as_desired(state)
     return Plan(
         actions=actions,
         stage=Stage.HELD if step.is_held else Stage.WORKING,
-        reason=step.reason,
+        reason=RESTARTING if is_restart else step.reason,
         message=step.message,
         requeue_after=step.pause,
     )
@@ -50,12 +54,29 @@ def _record(state: ClusterState, step: Step) -> list[Remember]:
     if isinstance(step.action, Remember):
         return []
     upgrade, target = state.persisted.upgrade, state.desired.version
-    begun = upgrade or Upgrade(origin=_origin(state, step.member), target=target)
+    begun = _begun(state, step)
     is_known = bool(state.voters) and all(voter.answer is not None for voter in state.voters)
     origin = _origin(state, step.member) if is_known else begun.origin
     name = step.member.name if step.member is not None else begun.member
-    wanted = Upgrade(origin=origin, target=target, member=name, since=begun.since)
+    is_restart = begun.restart and _runs_as_desired(state)
+    wanted = Upgrade(origin=origin, target=target, member=name, restart=is_restart, since=begun.since)
     return [] if wanted == upgrade else [Remember(persisted=replace(state.persisted, upgrade=wanted))]
+
+
+def _begun(state: ClusterState, step: Step) -> Upgrade:
+    """The upgrade on record, or the one that a step begins."""
+    if state.persisted.upgrade is not None:
+        return state.persisted.upgrade
+    origin, target = _origin(state, step.member), state.desired.version
+    return Upgrade(origin=origin, target=target, restart=_runs_as_desired(state))
+
+
+def _runs_as_desired(state: ClusterState) -> bool:
+    """Whether no member has another version than the desired one, or is to get it."""
+    wanted = state.desired.version
+    versions = {m.answer.version for m in state.members if m.answer is not None}
+    requested = {m.requested_version for m in state.members if m.requested_version}
+    return versions | requested <= {wanted}
 
 
 def _origin(state: ClusterState, member: Member | None) -> str:

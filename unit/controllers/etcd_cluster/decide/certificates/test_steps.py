@@ -122,6 +122,14 @@ def test_a_member_whose_volume_does_not_follow_delays_the_renewal_of_others_for_
     assert (step.reason, step.action) == ("TLSInvalid", None)
 
 
+def test_a_member_that_was_not_asked_yet_is_not_reported() -> None:
+    """As after a restart of the operator, or of one that does not answer."""
+    unknown = replace(member("m0"), shown="")
+    step = next_step(situation(unknown, *THREE[1:], now=NOW + 2 * PATIENCE))
+    assert step is not None
+    assert (step.reason, step.action) == ("TLSRotating", None)
+
+
 def test_a_rotation_waits_for_each_member() -> None:
     stuck = member("m0", issuer=B, is_proven=False)
     found = situation(stuck, *THREE[1:], record=REISSUING, now=NOW + 2 * PATIENCE)

@@ -1,0 +1,63 @@
+"""What follows for the CAs and certificates of a cluster, and which members have to be started again."""
+
+from dataclasses import replace
+
+from etcd_operator.controllers.etcd_cluster.decide.certificates import facts
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Side, Situation
+from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import Restart, Step, next_step
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import unhealthy
+
+
+@fact
+def next_steps(state: ClusterState) -> tuple[tuple[Side, Situation, Step], ...]:
+    """Of each side for which something is to be done, or waited for."""
+    if not state.persisted.is_bootstrapped:
+        return ()
+    obstacle = _obstacle(state) if state.tls.sides else ""
+    found = ((side, replace(each, obstacle=obstacle)) for side, each in state.tls.sides)
+    return tuple((side, each, step) for side, each in found if (step := next_step(each)) is not None)
+
+
+def _obstacle(state: ClusterState) -> str:
+    """Why no voter may be away."""
+    if state.persisted.is_recovering:
+        return "the end of the recovery"
+    if state.persisted.is_adopting:
+        return "the end of the adoption"
+    if state.upgrading_member is not None:
+        return f"{state.upgrading_member.name}, which is being restarted"
+    if state.persisted.upgrade is None and not state.has_quorum:
+        return "a quorum"
+    return unhealthy(state)
+
+
+@fact
+def restarts(state: ClusterState) -> frozenset[str]:
+    """The members that are to be started again now, one at a time, so that they load the CAs again."""
+    steps = (step.action for _, _, step in next_steps(state))
+    return frozenset(
+        name
+        for action in steps
+        if isinstance(action, Restart) and not action.is_forced
+        for name in action.members
+    )
+
+
+@fact
+def awaited_restarts(state: ClusterState) -> str:
+    """What restarts wait for that have still to come; empty if none have, or none waits."""
+    rolling = [step for _, each, step in next_steps(state) if facts.outdated(each)]
+    waiting = [step for step in rolling if step.action is None]
+    return waiting[0].message if waiting and not restarts(state) else ""
+
+
+def rotating(state: ClusterState) -> tuple[bool, str, str]:
+    """Whether a CA is being replaced, or loaded again; reason and message."""
+    phases = [(side, each.record.phase) for side, each in state.tls.sides]
+    reason = next((f"{side.title()}{phase}" for side, phase in phases if phase is not Phase.STABLE), "")
+    upgrade = state.persisted.upgrade
+    if not reason and (upgrade is None or not upgrade.restart):
+        return False, "AsExpected", "no CA is being replaced"
+    steps = [f"{side} CA: {step.message}" for side, _, step in next_steps(state)]
+    return True, reason or "Restarting", "; ".join(steps) or "members load the CAs again"

@@ -1,0 +1,49 @@
+"""When the certificates of a cluster end, by kind: what metrics and a condition report."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side, Situation
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.pki.description import Description
+from etcd_operator.pki.lifetimes import renewal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expiry:
+    """The certificate of a kind that ends first."""
+
+    kind: str  # a side for its leafs, or that and `-ca`
+    renewal: datetime  # when it is due
+    end: datetime
+
+    def is_near(self, now: datetime) -> bool:
+        """Whether half of the time is over in which it should have been renewed."""
+        return now - self.renewal > (self.end - self.renewal) / 2
+
+
+@fact
+def expiries(state: ClusterState) -> tuple[Expiry, ...]:
+    """Of each kind that there is."""
+    return tuple(found for side, each in state.tls.sides for found in _of(side, each))
+
+
+def _of(side: Side, found: Situation) -> Iterator[Expiry]:
+    leafs = [member.files.leaf for member in found.members if member.files is not None]
+    leafs += [client.leaf for client in found.clients if client.leaf is not None]
+    if leafs:
+        yield _first(side, leafs)
+    yield _first(f"{side}-ca", list(found.record.trusted))
+
+
+def _first(kind: str, certificates: list[Description]) -> Expiry:
+    first = min(certificates, key=lambda each: each.not_after)
+    return Expiry(kind=kind, renewal=renewal(first), end=first.not_after)
+
+
+@fact
+def near_end(state: ClusterState) -> tuple[Expiry, ...]:
+    """Those that should have been renewed, and were not."""
+    now = next((each.now for _, each in state.tls.sides), None)
+    return tuple(each for each in expiries(state) if now is not None and each.is_near(now))

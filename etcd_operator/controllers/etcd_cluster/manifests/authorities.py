@@ -1,0 +1,211 @@
+"""The Secret with the CAs of a cluster, in the namespace of the operator.
+
+For each side (`peer`, `client`) it has SIDE.json, which says how far a rotation is, and SIDE-ROLE.crt with
+SIDE-ROLE.key for each CA: `old` (only during a rotation), `issuer`, which signs, and `next`.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+
+import msgspec
+
+from etcd_operator.api.cluster_spec import PeerTls
+from etcd_operator.api.meta import RawObject, Value
+from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change, changed, makes_ca
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Record, Side
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.shared.decide.tls_spec import ca_duration
+from etcd_operator.pki.authority import KeyPair, new_ca, renewed_ca
+from etcd_operator.pki.description import Description, describe
+from etcd_operator.pki.errors import BadCertificate
+
+DAY = timedelta(days=1)
+
+CA_LABEL = "etcd.improbable.io/authorities-of"
+"""On the Secret with the CAs of a cluster: its UID. A label, so that `kubectl` finds it."""
+
+CLUSTER_ANNOTATION = "etcd.improbable.io/cluster"
+"""On the same Secret: API version, namespace and name of the cluster."""
+
+OLD, ISSUER, NEXT = ROLES = ("old", "issuer", "next")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Authority:
+    """The CAs of one side, with their keys in the order of the record."""
+
+    record: Record
+    pairs: tuple[KeyPair, ...] = field(repr=False)
+
+    @cached_property
+    def issuer(self) -> KeyPair:
+        """The CA that signs."""
+        by_id = zip(self.record.trusted, self.pairs, strict=True)
+        return next(pair for ca, pair in by_id if ca.key_id == self.record.issuer)
+
+    @cached_property
+    def bundle(self) -> bytes:
+        """What members and clients trust."""
+        return b"".join(pair.certificate for pair in self.pairs)
+
+    def is_after(self, key_id: str) -> bool:
+        """Whether the CA of that key is the issuer, or the one that it replaces.
+
+        Not the next one: a cluster whose members have that for an issuer has left this state behind.
+        """
+        ids = [ca.key_id for ca in self.record.trusted]
+        return key_id in ids[: ids.index(self.record.issuer) + 1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorities:
+    """The CAs of a cluster: two sides, because each leaf of one may do what the other must not."""
+
+    peer: Authority
+    client: Authority
+    version: str = ""  # resourceVersion of the Secret that they were read from
+
+    def of(self, side: Side) -> Authority:
+        """Those of a side."""
+        return self.peer if side == "peer" else self.client
+
+
+class _Stored(Value, frozen=True, kw_only=True):
+    phase: Phase
+    since: datetime | None = None
+    request: str = ""
+
+
+def authorities_name(uid: str) -> str:
+    """The name of the Secret with the CAs of a cluster."""
+    return f"etcd-authorities-{uid}"
+
+
+def new_authorities(cluster: DesiredCluster, now: datetime) -> Authorities:
+    """The CAs of a cluster. The next ones are there from the beginning: no roll is needed to trust them."""
+
+    def made(side: Side) -> Authority:
+        pairs = tuple(_new(cluster, side, now) for _ in range(2))
+        issuer, following = (describe(pair.certificate) for pair in pairs)
+        request = requested(cluster, side)
+        record = Record(trusted=(issuer, following), issuer=issuer.key_id, since=now, request=request)
+        return Authority(record=record, pairs=pairs)
+
+    return Authorities(peer=made("peer"), client=made("client"))
+
+
+def requested(cluster: DesiredCluster, side: Side) -> str:
+    """The last rotation that its user requests."""
+    return cluster.rotate_peer_ca if side == "peer" else cluster.rotate_client_ca
+
+
+def _settings(cluster: DesiredCluster, side: Side) -> PeerTls:
+    tls = cluster.tls
+    found = None if tls is None else tls.peer if side == "peer" else tls.client
+    return found or PeerTls()
+
+
+def _lasts(cluster: DesiredCluster, side: Side) -> timedelta:
+    return ca_duration(_settings(cluster, side))
+
+
+def _new(cluster: DesiredCluster, side: Side, now: datetime) -> KeyPair:
+    name = f"etcd {side}s {cluster.namespace}/{cluster.name}"[:64]
+    return new_ca(name, now=now, duration=_lasts(cluster, side))
+
+
+def altered(
+    cluster: DesiredCluster, side: Side, found: Authority, change: Change, now: datetime, request: str
+) -> Authority:
+    """The CAs of a side after a change of their record."""
+    if change is Change.RENEW:
+        lasts = _lasts(cluster, side)
+        pairs = tuple(renewed_ca(pair, now=now, duration=lasts) for pair in found.pairs)
+        record = changed(found.record, change, now=now, made=_described(pairs))
+        return Authority(record=record, pairs=pairs)
+    new = (_new(cluster, side, now),) if makes_ca(found.record, change) else ()
+    record = changed(found.record, change, now=now, request=request, made=_described(new))
+    known = {describe(pair.certificate).key_id: pair for pair in (*found.pairs, *new)}
+    return Authority(record=record, pairs=tuple(known[ca.key_id] for ca in record.trusted))
+
+
+def _described(pairs: tuple[KeyPair, ...]) -> tuple[Description, ...]:
+    return tuple(describe(pair.certificate) for pair in pairs)
+
+
+def authorities_secret(cluster: DesiredCluster, namespace: str, made: Authorities) -> RawObject:
+    """Their Secret. It has no owner: owners are in the same namespace."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": authorities_name(cluster.uid),
+            "namespace": namespace,
+            "labels": {CA_LABEL: cluster.uid},
+            "annotations": {CLUSTER_ANNOTATION: f"{cluster.api_version} {cluster.namespace}/{cluster.name}"},
+        },
+        "type": "Opaque",
+        "data": encoded({**_files("peer", made.peer), **_files("client", made.client)}),
+    }
+
+
+def side_change(side: Side, made: Authority, version: str) -> RawObject:
+    """The patch of the Secret that puts one side in the place of another, if nobody has changed it."""
+    gone = {f"{side}-{role}.{end}": None for role in ROLES for end in ("crt", "key")}
+    return {"metadata": {"resourceVersion": version}, "data": {**gone, **encoded(_files(side, made))}}
+
+
+def _files(side: Side, made: Authority) -> dict[str, bytes]:
+    record = made.record
+    stored = _Stored(phase=record.phase, since=record.since, request=record.request)
+    files = {f"{side}.json": msgspec.json.encode(stored)}
+    roles = {record.issuer: ISSUER, **({record.next.key_id: NEXT} if record.next is not None else {})}
+    for ca, pair in zip(record.trusted, made.pairs, strict=True):
+        role = roles.get(ca.key_id, OLD)
+        files |= {f"{side}-{role}.crt": pair.certificate, f"{side}-{role}.key": pair.key}
+    return files
+
+
+def authorities_of(data: Mapping[str, str], version: str = "") -> Authorities:
+    """The CAs in such a Secret. Raises BadCertificate if it lacks one."""
+    files = decoded(data)
+    return Authorities(peer=_read(files, "peer"), client=_read(files, "client"), version=version)
+
+
+def _read(files: Mapping[str, bytes], side: Side) -> Authority:
+    try:
+        stored = msgspec.json.decode(files[f"{side}.json"], type=_Stored)
+        there = [role for role in ROLES if role == ISSUER or f"{side}-{role}.crt" in files]
+        pairs = {role: KeyPair(files[f"{side}-{role}.crt"], files[f"{side}-{role}.key"]) for role in there}
+    except KeyError as error:
+        raise BadCertificate(f"it has no {error}") from None
+    except msgspec.DecodeError:
+        raise BadCertificate(f"{side}.json cannot be read") from None
+    found = {role: describe(pair.certificate) for role, pair in pairs.items()}
+    if not all(ca.is_ca for ca in found.values()):
+        raise BadCertificate("it has a certificate that is not that of a CA")
+    record = Record(
+        phase=stored.phase,
+        trusted=tuple(found.values()),
+        issuer=found[ISSUER].key_id,
+        since=stored.since,
+        request=stored.request,
+    )
+    return Authority(record=record, pairs=tuple(pairs.values()))
+
+
+def encoded(data: Mapping[str, bytes]) -> dict[str, str]:
+    """The data of a Secret."""
+    return {name: base64.b64encode(content).decode() for name, content in data.items()}
+
+
+def decoded(data: Mapping[str, str]) -> dict[str, bytes]:
+    """The files in the data of a Secret. Raises BadCertificate."""
+    try:
+        return {name: base64.b64decode(text, validate=True) for name, text in data.items()}
+    except binascii.Error:
+        raise BadCertificate("it has an entry that is not base64") from None

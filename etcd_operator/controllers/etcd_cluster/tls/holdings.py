@@ -1,0 +1,119 @@
+"""What the Secrets with certificates have, and the bundle for clients: read now and then, not watched."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.manifests import tls
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities
+from etcd_operator.controllers.etcd_cluster.manifests.tls import Held, Named, secret_name
+from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS
+from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.views import ConfigMap, Secret
+from etcd_operator.pki import bundles
+from etcd_operator.pki.description import Description
+from etcd_operator.pki.errors import BadCertificate
+
+SILENT_SECONDS = 5.0
+"""After so long the Secret of a member that does not answer is read again: its pod does not start without."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Current:
+    """A Secret as it was read."""
+
+    leafs: tuple[Named, ...]  # that it was compared with
+    held: Mapping[Side, Held]
+    until: datetime  # when it is read again
+
+
+@dataclass(eq=False, kw_only=True)
+class Holdings:
+    """Of the clusters of one API group."""
+
+    dialect: Dialect[Any]
+    clock: Clock
+    zone: str  # of the names of Services
+    # by holder of a Secret, and of each ConfigMap the bundle, and until when it is believed
+    _current: dict[Key, dict[str, _Current]] = field(default_factory=dict)
+    _bundles: dict[Key, tuple[tuple[Description, ...], datetime]] = field(default_factory=dict)
+
+    def of(
+        self, desired: DesiredCluster, made: Authorities, holder: str, objects: Objects, *, is_silent: bool
+    ) -> Mapping[Side, Held]:
+        """What the Secret of a member has, or that of clients, which is read now and then."""
+        known = self._current.get(desired.key, {}).get(holder)
+        early = timedelta(seconds=KEPT_SECONDS - SILENT_SECONDS if is_silent else 0.0)
+        is_recent = known is not None and self.clock.now() < known.until - early
+        leafs = self.leafs(desired, made, holder)
+        if is_recent and known is not None and known.leafs == leafs:
+            return known.held
+        found = objects.find(resources.SECRETS, secret_name(holder), Secret)
+        return self.note(desired, holder, leafs, found)
+
+    def note(
+        self, desired: DesiredCluster, holder: str, leafs: tuple[Named, ...], found: Secret | None
+    ) -> Mapping[Side, Held]:
+        """What a Secret has that was read just now."""
+        is_ours = found is not None and found.metadata.controller_uid == desired.uid
+        data = found.data if found is not None and is_ours else {}
+        now = self.clock.now()
+        held = {side: tls.held(data, leafs, side, now) for side in sides_of(desired) if _has(leafs, side)}
+        is_whole = all(each.files is not None for each in held.values())
+        until = now + timedelta(seconds=KEPT_SECONDS) if is_whole else now
+        self._current.setdefault(desired.key, {})[holder] = _Current(leafs, held, until)
+        return held
+
+    def published(self, desired: DesiredCluster, objects: Objects) -> tuple[Description, ...]:
+        """The bundle in the ConfigMap; none if it is not there, or somebody else's."""
+        known, now = self._bundles.get(desired.key), self.clock.now()
+        if known is not None and now < known[1]:
+            return known[0]
+        found = objects.find(resources.CONFIG_MAPS, tls.ca_config_map_name(desired.name), ConfigMap)
+        if found is None or found.metadata.controller_uid != desired.uid:
+            return ()
+        try:
+            bundle = bundles.members(found.data.get("ca.crt", "").encode())
+        except BadCertificate:
+            return ()
+        self._bundles[desired.key] = bundle, now + timedelta(seconds=KEPT_SECONDS)
+        return bundle
+
+    def leafs(self, desired: DesiredCluster, made: Authorities, member: str) -> tuple[Named, ...]:
+        """What the Secret of a member is to have, or that of clients."""
+        if member == tls.clients_of(desired):
+            return tls.client_leafs(desired, made)
+        host = self.dialect.member_host(desired, member).removesuffix(f".{desired.namespace}.svc")
+        return tls.leafs(desired, made, member, tls.member_names(desired, (host, member), self.zone))
+
+    def outdate(self, key: Key, holder: str = "") -> None:
+        """The Secret of a holder is written, or the ConfigMap: it is read again."""
+        if holder:
+            self._current.get(key, {}).pop(holder, None)
+        else:
+            self._bundles.pop(key, None)
+
+    def forget(self, key: Key) -> tuple[str, ...]:
+        """The cluster is deleted; who had Secrets."""
+        self._bundles.pop(key, None)
+        return tuple(self._current.pop(key, ()))
+
+
+def sides_of(desired: DesiredCluster) -> tuple[Side, ...]:
+    """Those that are in use."""
+    found: tuple[tuple[Side, bool], ...] = (
+        ("client", desired.secured.client),
+        ("peer", desired.secured.peer),
+    )
+    return tuple(side for side, is_used in found if is_used)
+
+
+def _has(leafs: tuple[Named, ...], side: Side) -> bool:
+    return any(each.side == side for each in leafs)
