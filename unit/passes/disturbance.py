@@ -3,7 +3,7 @@
 import itertools
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import grpc
@@ -17,9 +17,29 @@ STEP = int(os.environ.get("ETCD_OPERATOR_WRITE_STEP", "1"))
 """Of a scenario's writes, disturb each one, or every n-th: all of them take an hour (docs/development.md)."""
 
 
-def first_write() -> int:
-    """The first write that the current test disturbs, from 1 to `STEP`: not the same one in all tests."""
-    return 1 + zlib.crc32(os.environ["PYTEST_CURRENT_TEST"].encode()) % STEP
+class EachWrite:
+    """The numbers of the writes to disturb, a run for each, until `goes_on` is false.
+
+    The last run has no such write. With a `STEP`, similar tests begin at different writes, and the runs
+    before the last one are made as well, so that the number of writes is known.
+    """
+
+    def __init__(self) -> None:
+        self.goes_on = True  # whether the last run had such a write
+        self.runs = 0  # in the end the number of the first one that had none
+
+    def __iter__(self) -> Iterator[int]:
+        first = 1 + zlib.crc32(os.environ["PYTEST_CURRENT_TEST"].encode()) % STEP
+        for self.runs in itertools.count(first, STEP):
+            yield self.runs
+            if not self.goes_on:
+                break
+        end = self.runs
+        for self.runs in range(max(1, end - STEP + 1), end):
+            yield self.runs
+            if not self.goes_on:
+                return
+        self.runs = end
 
 
 class OnNthWrite:

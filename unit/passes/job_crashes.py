@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from unit.passes.bench import Bench, bench
-from unit.passes.disturbance import STEP, Disturbance, first_write, run_or_die, survives_lag
+from unit.passes.disturbance import Disturbance, EachWrite, run_or_die, survives_lag
 from unit.passes.jobs import Jobs
 
 
@@ -26,13 +26,12 @@ class Errand:
         self._at_each_write(lambda made, write: self._lagging(made, write, skips=skips))
 
     def _at_each_write(self, survives: Callable[[Bench, int], bool]) -> None:
-        write, goes_on = first_write(), True
-        while goes_on:
+        writes = EachWrite()
+        for write in writes:
             with bench() as made:
-                goes_on = survives(made, write)
+                writes.goes_on = survives(made, write)
                 self.check(made)
-                write += STEP
-        assert write > self.writes
+        assert writes.runs >= self.writes
 
     def _disturbed(self, made: Bench, disturbance: Disturbance, write: int) -> bool:
         jobs = Jobs(made)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from unit.passes.bench import Bench, bench
-from unit.passes.disturbance import STEP, AtNthWrite, first_write
+from unit.passes.disturbance import AtNthWrite, EachWrite
 from unit.passes.harness import Operator
 from unit.passes.jobs import Jobs
 
@@ -42,8 +42,8 @@ def let_both_run(
 
 def at_each_write(begin: Callable[[Bench], None], end: Callable[[Bench], None]) -> int:
     """After each write of the first operator the second one does all that it would; how many writes."""
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with bench() as made:
             made.start()
             with second_operator(made) as second:
@@ -55,9 +55,8 @@ def at_each_write(begin: Callable[[Bench], None], end: Callable[[Bench], None]) 
                 hook.install(made, after=True)
                 begin(made)
                 end(made)
-                goes_on = hook.has_fired
-            write += STEP
-    return write - 1
+                writes.goes_on = hook.has_fired
+    return writes.runs
 
 
 def applied(made: Bench, plural: str) -> list[str]:

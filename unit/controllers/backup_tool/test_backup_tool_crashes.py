@@ -8,7 +8,7 @@ from unit.controllers.backup_tool.test_backup_tool import BACKUP, CLAIM, TOOL, a
 from unit.fakes.apiserver.kinds import CLAIMS, REPLICA_SETS, SECRETS, SERVICES
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import COREOS, ephemeral
-from unit.passes.disturbance import DISTURBANCES, STEP, Disturbance, first_write, run_or_die, survives_lag
+from unit.passes.disturbance import DISTURBANCES, Disturbance, EachWrite, run_or_die, survives_lag
 
 GROUPS = (COREOS.group, "backup-tools")
 
@@ -39,13 +39,12 @@ def assert_as_wanted(made: Bench) -> None:
 
 def at_each_write(survives: Callable[[Bench, int], bool], more_than: int) -> None:
     """A cluster that is about to be backed up, for each write; survives: false if there is no such write."""
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with bench(only=GROUPS) as made:
             begun(made)
-            goes_on = survives(made, write)
-            write += STEP
-    assert write > more_than
+            writes.goes_on = survives(made, write)
+    assert writes.runs >= more_than
 
 
 @pytest.mark.exhaustive

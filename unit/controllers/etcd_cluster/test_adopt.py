@@ -10,7 +10,7 @@ from unit.fakes.apiserver import Json, Kind
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import COREOS, MAKERS, ephemeral, persistent
-from unit.passes.disturbance import DISTURBANCES, STEP, Disturbance, first_write, survives, survives_lag
+from unit.passes.disturbance import DISTURBANCES, Disturbance, EachWrite, survives, survives_lag
 from unit.passes.expected import assert_finished
 from unit.passes.externals import Externals, externals, is_external
 
@@ -270,17 +270,16 @@ def watch(etcd: FakeEtcdCluster) -> list[str]:
 def test_an_adoption_ends_the_same_whatever_happens_at_any_write(
     make: Make, disturbance: Disturbance
 ) -> None:
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with bench() as made:
             theirs = externals(made, 1)
             early = watch(theirs.etcd) if disturbance.kills and disturbance.after is None else []
             kind, body = make(size=1, adopt=adopt(theirs), version="3.6.16")
-            goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
+            writes.goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
             assert not early
             assert_adopted(made, kind, theirs, 1)
-            write += STEP
-    assert write > 8
+    assert writes.runs >= 8
 
 
 @pytest.mark.exhaustive
@@ -289,17 +288,16 @@ def test_an_adoption_ends_the_same_whatever_happens_at_any_write(
 )
 @MAKERS
 def test_an_adoption_on_views_that_lag_ends_the_same(make: Make, skips: bool) -> None:
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with bench() as made:
             theirs = externals(made, 1)
             kind, body = make(size=1, adopt=adopt(theirs), version="3.6.16")
             made.create(kind, body)
             done = partial(made.is_settled, kind, "c")
-            goes_on = survives_lag(made, write, done, skips=skips)
+            writes.goes_on = survives_lag(made, write, done, skips=skips)
             assert_adopted(made, kind, theirs, 1)
-            write += STEP
-    assert write > 8
+    assert writes.runs >= 8
 
 
 @pytest.mark.parametrize("write", [1, 4, 9])

@@ -12,7 +12,7 @@ from unit.fakes.apiserver import Cut, Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
 from unit.passes.bench import Bench, bench, bootstrapped
 from unit.passes.bodies import COREOS, IMPROBABLE, MAKERS, PEERS, ephemeral, persistent
-from unit.passes.disturbance import DISTURBANCES, STEP, Disturbance, first_write, run_or_die, survives
+from unit.passes.disturbance import DISTURBANCES, Disturbance, EachWrite, run_or_die, survives
 from unit.passes.expected import assert_finished
 
 SUBSETS = [s for n in (1, 2, 3) for s in itertools.combinations(range(3), n)]
@@ -359,13 +359,12 @@ def test_a_cluster_is_created_once_whatever_happens_at_any_write(
     kind, body = make(size=size)
     if kind is COREOS and disturbance.world_goes_on:
         disturbance = replace(disturbance, world_goes_on=False)  # see the test after this one
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with bench(only=(kind.group,)) as made:
-            goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
+            writes.goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
             assert_finished(made, kind, size)
-            write += STEP
-    assert write > 2 * size
+    assert writes.runs >= 2 * size
 
 
 def test_initial_members_that_meet_while_the_operator_is_dead_get_a_third_for_the_one_never_made() -> None:
@@ -382,16 +381,15 @@ def test_a_persistent_cluster_resumes_on_its_claims_whatever_happens_at_any_writ
     size: int, disturbance: Disturbance
 ) -> None:
     kind, body = persistent(size=size)
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with bench(only=(kind.group,)) as made:
             claims = deleted_with_data(made, size)
-            goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
+            writes.goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
             assert {c["metadata"]["uid"] for c in made.api.objects.select(CLAIMS)} == claims
             assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
             assert_finished(made, kind, size)
-            write += STEP
-    assert write > 2 * size
+    assert writes.runs >= 2 * size
 
 
 def deleted_with_data(made: Bench, size: int) -> set[str]:

@@ -8,7 +8,7 @@ from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
 from unit.passes.bench import Bench, bootstrapped
 from unit.passes.bodies import COREOS, IMPROBABLE, ephemeral, persistent
-from unit.passes.disturbance import STEP, AtNthWrite, first_write
+from unit.passes.disturbance import AtNthWrite, EachWrite
 from unit.passes.expected import assert_finished
 
 KINDS = pytest.mark.parametrize("kind", [COREOS, IMPROBABLE], ids=lambda kind: kind.group)
@@ -72,15 +72,14 @@ def assert_sound(made: Bench, kind: Kind, size: int, before: dict[str, str]) -> 
 @KINDS
 @pytest.mark.exhaustive
 def test_three_one_three_edited_at_any_write(kind: Kind) -> None:
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with bootstrapped(*grown(kind, 3)) as made:
             before = owners(made) if kind is IMPROBABLE else {}
             asked = edit_in_flight(made, kind, [1, 3], [write])
             assert_sound(made, kind, asked[-1], before)
-            goes_on = len(asked) > 1
-            write += STEP
-    assert write > 5
+            writes.goes_on = len(asked) > 1
+    assert writes.runs >= 5
 
 
 @pytest.mark.parametrize(
@@ -94,15 +93,14 @@ def test_three_one_three_edited_at_any_write(kind: Kind) -> None:
 )
 @pytest.mark.exhaustive
 def test_three_five_three_five_edited_at_any_write(kind: Kind, pause: int) -> None:
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with bootstrapped(*grown(kind, 3)) as made:
             before = owners(made) if kind is IMPROBABLE else {}
             asked = edit_in_flight(made, kind, [5, 3, 5], [write, pause])
             assert_sound(made, kind, asked[-1], before)
-            goes_on = len(asked) > 1
-            write += STEP
-    assert write > 5
+            writes.goes_on = len(asked) > 1
+    assert writes.runs >= 5
 
 
 def test_persistent_members_are_compared_by_number_from_nine_to_eleven_and_back() -> None:

@@ -15,7 +15,7 @@ from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS
 from unit.passes.bench import PEER_LABEL, Bench, bootstrapped
 from unit.passes.bodies import COREOS, IMPROBABLE, MAKERS, ephemeral, persistent
-from unit.passes.disturbance import DISTURBANCES, STEP, first_write, run_or_die, survives
+from unit.passes.disturbance import DISTURBANCES, EachWrite, run_or_die, survives
 from unit.passes.expected import assert_finished
 from unit.passes.upgrades import BOTH, of, set_version
 
@@ -201,17 +201,16 @@ HEALED = [
 def test_a_member_whose_volume_is_emptied_under_it_is_replaced_whatever_happens_at_any_write(
     make: Make, kind: Kind, numbers: tuple[int, ...], disturbance: str
 ) -> None:
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with bootstrapped(*make()) as made:
             made.wait(6.0)
             made.kill()
             lose(made, made.etcd.running[1])
-            goes_on = survives(made, DISTURBANCES[disturbance], write, lambda: None)
+            writes.goes_on = survives(made, DISTURBANCES[disturbance], write, lambda: None)
             assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
             assert_finished(made, kind, 3, numbers)
-            write += STEP
-    assert write > 5
+    assert writes.runs >= 5
 
 
 def missing_in(made: Bench, member: str) -> str:

@@ -14,15 +14,7 @@ from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import PODS
 from unit.passes.bench import Bench, bootstrapped
 from unit.passes.bodies import COREOS, IMPROBABLE, ephemeral, persistent
-from unit.passes.disturbance import (
-    DISTURBANCES,
-    STEP,
-    Disturbance,
-    first_write,
-    run_or_die,
-    survives,
-    survives_lag,
-)
+from unit.passes.disturbance import DISTURBANCES, Disturbance, EachWrite, run_or_die, survives, survives_lag
 from unit.passes.expected import assert_finished, expected_objects, member_names
 
 DIES, UNKNOWN, LIVES = (
@@ -164,15 +156,14 @@ CASES = [
 
 def assert_made_once(change: Change, meets: Callable[[Bench, int], bool]) -> None:
     """Make the change on a new cluster for each write, until `meets` (bench, write) finds none left."""
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with bootstrapped(*change.body()) as made:
             made.kill()
             change.begin(made)
-            goes_on = meets(made, write)
+            writes.goes_on = meets(made, write)
             assert_changed(made, change)
-            write += STEP
-    assert write > 5
+    assert writes.runs >= 5
 
 
 @pytest.mark.exhaustive

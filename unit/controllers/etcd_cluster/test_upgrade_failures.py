@@ -7,7 +7,7 @@ from unit.fakes.apiserver.faults import Request, no_fault
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.passes.bench import Bench, bootstrapped
 from unit.passes.bodies import COREOS, IMPROBABLE, PEERS
-from unit.passes.disturbance import DISTURBANCES, STEP, Disturbance, first_write, survives
+from unit.passes.disturbance import DISTURBANCES, Disturbance, EachWrite, survives
 from unit.passes.expected import assert_finished
 from unit.passes.upgrades import (
     BOTH,
@@ -300,19 +300,18 @@ CASES = [
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "disturbance"), CASES)
 def test_an_upgrade_is_made_once_whatever_happens_at_any_write(kind: Kind, disturbance: Disturbance) -> None:
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with bootstrapped(*of(kind, "3.5.34")) as made:
             made.kill()
             before = members(made), claims(made)
             set_version(made, kind, "3.5.35")
             with never_two_away(made):
-                goes_on = survives(made, disturbance, write, lambda: None)
+                writes.goes_on = survives(made, disturbance, write, lambda: None)
             assert (members(made), claims(made)) == before
             assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
             assert_finished(made, kind, 3, version="3.5.35")
-            write += STEP
-    assert write > 9
+    assert writes.runs >= 9
 
 
 @pytest.mark.exhaustive

@@ -4,7 +4,7 @@ import pytest
 
 from unit.fakes.apiserver import Json
 from unit.passes.bench import Bench, bench
-from unit.passes.disturbance import DISTURBANCES, STEP, Disturbance, first_write, run_or_die
+from unit.passes.disturbance import DISTURBANCES, Disturbance, EachWrite, run_or_die
 from unit.passes.restoring import SNAPSHOT, TEMPLATE, Restoring, restore
 
 ONE = {**TEMPLATE, "replicas": 1}
@@ -38,12 +38,11 @@ def carried_out(made: Bench, disturbance: Disturbance, write: int, *, fails: boo
 
 
 def at_each_write(disturbance: Disturbance, *, fails: bool) -> None:
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with bench() as made:
-            goes_on = carried_out(made, disturbance, write, fails=fails) and write < 25
-            write += STEP
-    assert write > 10
+            writes.goes_on = carried_out(made, disturbance, write, fails=fails) and write < 25
+    assert writes.runs >= 10
 
 
 @pytest.mark.exhaustive

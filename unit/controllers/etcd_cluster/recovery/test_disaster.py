@@ -8,7 +8,7 @@ from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import PODS, REPLICA_SETS
 from unit.passes.bodies import COREOS
 from unit.passes.disasters import assert_restored, backed_up, members, recovery, silent_last_member, store
-from unit.passes.disturbance import DISTURBANCES, STEP, Disturbance, first_write, survives
+from unit.passes.disturbance import DISTURBANCES, Disturbance, EachWrite, survives
 from unit.passes.quorum_losses import is_reason, lose
 from unit.passes.tools import backup, holding, stored
 
@@ -215,14 +215,13 @@ def test_the_tool_is_not_asked_what_it_has_while_a_quorum_serves() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("disturbance", [DISTURBANCES[lost] for lost in LOST], ids=LOST)
 def test_a_backup_is_restored_once_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with backed_up() as made:
             name = store(made)
             made.kill()
             lose(made, 0, 1, 2)
             made.edit(COREOS, "c", {"spec": {"size": 1}})
-            goes_on = survives(made, disturbance, write, lambda: None)
+            writes.goes_on = survives(made, disturbance, write, lambda: None)
             assert_restored(made, name, 3)
-            write += STEP
-    assert write > 10
+    assert writes.runs >= 10

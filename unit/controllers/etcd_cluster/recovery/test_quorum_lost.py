@@ -10,7 +10,7 @@ from unit.fakes.apiserver.store import copied
 from unit.fakes.containers import rendered
 from unit.passes.bench import bootstrapped
 from unit.passes.bodies import COREOS, ephemeral
-from unit.passes.disturbance import DISTURBANCES, STEP, Disturbance, first_write, survives
+from unit.passes.disturbance import DISTURBANCES, Disturbance, EachWrite, survives
 from unit.passes.expected import assert_finished
 from unit.passes.quorum_losses import assert_recovered, is_reason, let_go, lose, lose_and_hold
 from unit.passes.tools import OWN_IMAGE
@@ -43,16 +43,15 @@ def test_a_majority_that_is_gone_is_recovered_from_who_is_left(
 @pytest.mark.parametrize("disturbance", [DISTURBANCES[lost] for lost in LOST], ids=LOST)
 def test_a_recovery_is_made_once_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
     """Up to the last write of the recovery itself; what comes then is growth (test_resize.py)."""
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with bootstrapped(*ephemeral(size=3)) as made:
             made.kill()
             lose(made, 0, 1)
             made.edit(COREOS, "c", {"spec": {"size": 1}})
-            goes_on = survives(made, disturbance, write, lambda: None)
+            writes.goes_on = survives(made, disturbance, write, lambda: None)
             assert_recovered(made, 3)
-            write += STEP
-    assert write > 12
+    assert writes.runs >= 12
 
 
 def test_members_that_are_only_silent_are_waited_for() -> None:

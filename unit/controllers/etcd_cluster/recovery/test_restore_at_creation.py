@@ -10,7 +10,7 @@ from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.fakes.etcd.launcher import Saved
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import COREOS, ephemeral
-from unit.passes.disturbance import DISTURBANCES, STEP, Disturbance, first_write, survives
+from unit.passes.disturbance import DISTURBANCES, Disturbance, EachWrite, survives
 from unit.passes.expected import assert_finished
 
 ON_VOLUME = {"backupIntervalInSecond": 600, "maxBackups": 3, "volumeSizeInMB": 1024}
@@ -143,12 +143,11 @@ def test_a_seed_that_is_lost_is_followed_by_another(made: Bench) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("disturbance", [DISTURBANCES[lost] for lost in LOST], ids=LOST)
 def test_a_backup_is_restored_once_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
-    write, goes_on = first_write(), True
-    while goes_on:
+    writes = EachWrite()
+    for write in writes:
         with world() as made:
             made.kill()
             made.create(*ephemeral(size=1, restore=FROM_OLD))
-            goes_on = survives(made, disturbance, write, lambda: None)
+            writes.goes_on = survives(made, disturbance, write, lambda: None)
             assert_restored(made, 0)
-            write += STEP
-    assert write > 6
+    assert writes.runs >= 6
