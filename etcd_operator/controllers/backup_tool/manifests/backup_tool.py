@@ -155,6 +155,7 @@ def _arguments(tool: ToolSettings) -> list[str]:
         f"--interval={policy.backup_interval_in_second}",
         f"--max-backups={policy.max_backups}",
         f"--token-file={tokens.FILE}",
+        *([f"--encryption-keys={command.ENCRYPTION_KEYS}"] if policy.encryption is not None else []),
         f"--scratch-dir={command.SCRATCH}",
     ]
 
@@ -180,6 +181,8 @@ def _options(target: S3Target) -> Iterator[str]:
 def _volumes(tool: ToolSettings) -> Iterator[command.PodVolume]:
     yield command.scratch_volume(_LARGEST_SNAPSHOT)
     yield tokens.volume(tool_name(tool.cluster.name))
+    if tool.policy.encryption is not None:
+        yield command.encryption_volume(tool.policy.encryption.secret_name)
     target = tool.policy.s3
     if target is None:
         source = {"persistentVolumeClaim": {"claimName": claim_name(tool.cluster.name)}}

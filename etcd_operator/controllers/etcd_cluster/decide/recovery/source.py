@@ -9,7 +9,8 @@ itself. A backup is newer than a survivor if it is of the same etcd cluster and 
 survivor has more than any backup of an earlier etcd cluster.
 
 Whoever can write to the store can put any backup there. So one is restored only if the tool has stored it
-itself, as its report or, from that time, the status of the cluster shows. Others are named to a person.
+itself, as its report or, from that time, the status of the cluster shows. Others are named to a person; with
+keys, so is each one that is not encrypted with one of them.
 
 Of EtcdBackups, the newest one is offered; a person may name an older one, because only reading it shows
 whether a backup is whole.
@@ -109,12 +110,17 @@ def _without(state: ClusterState, survivor: Member) -> str:
 
 
 def _unknown(backup: BackupReport, loss: str) -> Plan:
-    """A backup that is listed, and that the tool has not stored as far as is known."""
+    """A backup that is listed, and that the tool has not stored as far as is known, or does not read."""
+    what = f"{loss}; the backup {backup.name} at revision {backup.revision}"
+    if backup.refusal:
+        return held(
+            "UnknownBackup",
+            f"{what} is not restored: {backup.refusal}; to go on without it, move it away with its manifest",
+        )
     return held(
         "UnknownBackup",
-        f"{loss}; the backup {backup.name} at revision {backup.revision} {UNKNOWN_BACKUP}: move it away with "
-        "its manifest to go on without it; to begin with its data, delete the cluster and create it again "
-        "with spec.restore",
+        f"{what} {UNKNOWN_BACKUP}: move it away with its manifest to go on without it; to begin with its "
+        "data, delete the cluster and create it again with spec.restore",
     )
 
 
@@ -271,9 +277,12 @@ def known_backups(
 
 
 def _with_recorded(report: RestorableBackups, recorded: RecordedToolBackup) -> RestorableBackups:
-    """With the newest backup as an authentic one, if it is on record: that was written when it was stored."""
+    """With the newest backup as an authentic one, if it is on record: that was written when it was stored.
+
+    Not against the keys that are given now.
+    """
     newest = report.newest
-    if newest is None or not newest.is_known(recorded.name, recorded.sha256):
+    if newest is None or newest.refusal or not newest.is_known(recorded.name, recorded.sha256):
         return report
     return msgspec.structs.replace(report, newest=msgspec.structs.replace(newest, is_authentic=True))
 

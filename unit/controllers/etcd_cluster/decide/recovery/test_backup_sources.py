@@ -187,6 +187,35 @@ def test_a_backup_of_which_nobody_knows_who_stored_it_is_named_to_a_person() -> 
         )
 
 
+REFUSED = msgspec.structs.replace(planted(8), refusal="it is not encrypted")
+
+
+def test_a_backup_that_the_keys_refuse_is_named_to_a_person_with_the_reason() -> None:
+    for state, loss in (
+        (beside(having(REFUSED)), "no quorum can return; remove spec.backup to recover from db-0002"),
+        (alone(having(REFUSED)), "the data of all members is lost"),
+    ):
+        made = plan(state)
+        assert (made.stage, made.reason, made.actions) == (Stage.HELD, "UnknownBackup", ())
+        assert made.message == (
+            f"{loss}; the backup r8 at revision 8 is not restored: it is not encrypted; to go on without it, "
+            "move it away with its manifest"
+        )
+
+
+def test_a_record_of_a_plain_backup_does_not_count_against_the_keys() -> None:
+    known = known_backups(
+        Inquiry(),
+        beside(None),
+        having(REFUSED),
+        is_answered=True,
+        problem="",
+        waited=0.0,
+        recorded=RecordedToolBackup(name="r8", sha256="ab"),
+    )
+    assert source_of(replace(beside(None), tool_backups=known)) == "UnknownBackup"
+
+
 @pytest.mark.parametrize(
     ("recorded", "is_authentic"),
     [
