@@ -30,8 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of a slow test with many cases, run the first and the last; where controllers run, one of these two.
 
     The other one is exhaustive: half of these tests take ephemeral members then, half persistent. The cases
-    between are run on request only. Coverage is measured in the first test that is left of each slow file, and
-    in no random test: what is traced takes twice the time.
+    between are run on request only. Coverage is measured in the first test that is left of each slow file,
+    and in no random test: what is traced takes twice the time.
     """
     here = Path(__file__).parent
     slow = [item for item in items if here in item.path.parents and _is_slow(item.path.relative_to(here))]
