@@ -11,6 +11,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import (
     count_served,
     missed,
 )
+from etcd_operator.controllers.etcd_cluster.decide.recovery.inquiry import Inquiry, inquire, known_backups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     NO_TOOL_BACKUPS,
     ReaderFacts,
@@ -18,7 +19,6 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     ToolBackups,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proven import LONGEST_PAUSE
-from etcd_operator.controllers.etcd_cluster.decide.recovery.source import Inquiry, inquire, known_backups
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, extended
 from etcd_operator.etcd.values import EtcdMember
 from unit.simulation.model import Peer, Resource

@@ -14,14 +14,14 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmNothingLeft,
     DropUnassigned,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import RecordedToolBackup, ToolBackups
-from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source
-from etcd_operator.controllers.etcd_cluster.decide.recovery.source import (
-    TOOL_GRACE,
+from etcd_operator.controllers.etcd_cluster.decide.recovery.inquiry import (
     Inquiry,
     known_backups,
     revision_named,
 )
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import RecordedToolBackup, ToolBackups
+from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source
+from etcd_operator.controllers.etcd_cluster.decide.recovery.source import TOOL_GRACE
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.formats import duration_text
 from etcd_operator.pods.reports import BackupReport, RestorableBackups
