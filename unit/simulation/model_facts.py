@@ -15,7 +15,6 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.inquiry import Inqui
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     NO_TOOL_BACKUPS,
     ReaderFacts,
-    RecordedToolBackup,
     ToolBackups,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proven import LONGEST_PAUSE
@@ -155,9 +154,7 @@ class Memory:
             is_answered=not self.questions.problem,
             problem=self.questions.problem,
             waited=self.questions.waited,
-            recorded=RecordedToolBackup(
-                cluster_id=state.persisted.cluster_id, revision=resource.backup_revision
-            ),
+            recorded=resource.backup,
         )
         self.questions.wait()
         return found

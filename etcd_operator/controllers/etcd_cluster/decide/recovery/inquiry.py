@@ -62,7 +62,22 @@ def known_backups(
         waited=waited,
         problem=problem,
         known_revision=max(recorded.revision if is_own else 0, *named),
+        missing=recorded if _is_newer(recorded, report, is_own=is_own) else None,
     )
+
+
+def _is_newer(recorded: RecordedToolBackup, report: RestorableBackups | None, *, is_own: bool) -> bool:
+    """Whether the backup on record is newer than all that the tool takes for its own.
+
+    The tool has an earlier token or key, with which it has stored older backups, and lists this one last. If
+    it is gone, the status follows.
+    """
+    first = report.candidate if report is not None else None
+    if first is None:
+        return False
+    if first.cluster_id != recorded.cluster_id:
+        return is_own  # all others are of former clusters
+    return first.revision < recorded.revision
 
 
 def _with_recorded(report: RestorableBackups, recorded: RecordedToolBackup) -> RestorableBackups:

@@ -10,7 +10,8 @@ survivor has more than any backup of an earlier etcd cluster.
 
 Whoever can write to the store can put any backup there. So one is restored only if the tool has stored it
 itself, as its report or, from that time, the status of the cluster shows. Others are named to a person; with
-keys, so is each one that is not encrypted with one of them.
+keys, so is each one that is not encrypted with one of them. And none is restored while the status has a newer
+one that the tool does not know.
 
 Of EtcdBackups, the newest one is offered; a person may name an older one, because only reading it shows
 whether a backup is whole.
@@ -19,7 +20,10 @@ whether a backup is whole.
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
+    CompletedBackup,
+    RecordedToolBackup,
+)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
     is_corrupt,
     keeps_running,
@@ -78,15 +82,18 @@ def newer_than(state: ClusterState, survivor: Member) -> BackupReport | Plan | N
             "no quorum can return; waiting for the backup tool, which lists the stored backups or still "
             f"stores a backup that was begun before the loss{_without(state, survivor)}",
         )
+    missing, listed = tool_backups.missing, report.candidate
+    is_own = missing is not None and missing.cluster_id == state.persisted.cluster_id
+    if missing is not None and listed is not None and is_own and missing.revision > least:
+        return _missing(missing, listed, f"no quorum can return{_without(state, survivor)}")
     if not _has_more(state, report.candidate, least):
         return None  # so has no other: there is no need to wait until it is read
     if not report.is_checked:
         return _wait_beside(state, survivor, least)
     if report.newest is None or not _has_more(state, report.newest, least):
         return None
-    if not report.newest.is_authentic:
-        return _unknown(report.newest, f"no quorum can return{_without(state, survivor)}")
-    return report.newest
+    loss = f"no quorum can return{_without(state, survivor)}"
+    return report.newest if report.newest.is_authentic else _unknown(report.newest, loss)
 
 
 def _without(state: ClusterState, survivor: Member) -> str:
@@ -108,6 +115,19 @@ def _unknown(backup: BackupReport, loss: str) -> Plan:
         "UnknownBackup",
         f"{what} {UNKNOWN_BACKUP}: move it away with its manifest to go on without it; to begin with its "
         "data, delete the cluster and create it again with spec.restore",
+    )
+
+
+def _missing(recorded: RecordedToolBackup, listed: BackupReport, loss: str) -> Plan:
+    """The newest backup on record is not known to the tool any more: no older one is restored instead."""
+    return held(
+        "UnknownBackup",
+        f"{loss}; {recorded.name} at revision {recorded.revision}, the newest backup in status.backup, is "
+        f"none of those that the backup tool knows, the newest of which is {listed.name} at revision "
+        f"{listed.revision}: if the token in its Secret or a key of spec.backup.encryption is an earlier "
+        f"one, put the later one back; to begin with the data of {recorded.name}, delete the cluster and "
+        f"create it again with spec.restore; to go on without that data, move {recorded.name} away with its "
+        "manifest",
     )
 
 
@@ -163,6 +183,8 @@ def _newest_backup(state: ClusterState) -> BackupReport | Plan:
             f"{ALL_LOST}, and {what}: {EMPTY}; delete the cluster and create it again to begin with an empty "
             "one",
         )
+    if tool_backups.missing is not None:
+        return _missing(tool_backups.missing, newest, ALL_LOST)
     if not _is_own(state, newest):
         return held(
             "NoBackup",
