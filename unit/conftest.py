@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from e2e.support import failures
 
@@ -30,8 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of a slow test with many cases, run the first and the last; where controllers run, one of these two.
 
     The other one is exhaustive: half of these tests take ephemeral members then, half persistent. The cases
-    between are run on request only. Coverage is measured in the first test that is left of each slow file: a
-    pass takes twice the time if traced.
+    between are run on request only. Coverage is measured in the first test that is left of each slow file,
+    and in no random test: what is traced takes twice the time.
     """
     here = Path(__file__).parent
     slow = [item for item in items if here in item.path.parents and _is_slow(item.path.relative_to(here))]
@@ -44,6 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for _, tests in groupby(slow, lambda item: item.path):
         left = [test for test in tests if test.get_closest_marker("exhaustive") is None]
         _mark(left[1:], "no_cover")
+    _mark([item for item in items if is_hypothesis_test(getattr(item, "obj", None))], "no_cover")
 
 
 def _is_slow(path: Path) -> bool:

@@ -17,6 +17,7 @@ import pytest
 import structlog
 
 from etcd_operator import cli
+from etcd_operator.archive.keys import EncryptionKey
 from etcd_operator.observability.logs import configure
 from unit.commands.conftest import Run, endpoint, etcd, run
 from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
@@ -146,8 +147,12 @@ def test_the_backup_tool_answers_and_logs_no_secret(
     secrets = (*CREDENTIALS, TOKEN)
     to = url(bucket, "etcd/")
     answers = []
-    name = "3.6.16_0000000000000006_etcd.backup"
-    with tool(tmp_path / "unused", endpoint, interval=0.2, to=to) as (worker, server):
+    name = f"3.6.16_0000000000000006_{EncryptionKey(AES_FILE).id}_etcd.backup"
+    (tmp_path / "key").write_bytes(AES_FILE)
+    with tool(tmp_path / "unused", endpoint, interval=0.2, to=to, encryption_keys=tmp_path / "key") as (
+        worker,
+        server,
+    ):
         for fault in ([], [answers_with(403)]):
             bucket.faults = fault
             etcd.revision = 7 if fault else 6

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from etcd_operator.api.cluster_spec import Encryption
 from etcd_operator.api.improbable import GROUP, VERSION
 from etcd_operator.api.meta import Condition, Stored, Value
 
@@ -100,14 +101,6 @@ class BackupDestination(Value, frozen=True, kw_only=True, forbid_unknown_fields=
     credentials: Credentials = Credentials()
     #: For file://: the volume that the file is written to.
     persistent_volume_claim: ClaimTarget | None = None
-
-
-class Encryption(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The keys of an encrypted backup (`archive.keys`)."""
-
-    #: A Secret with one key of 32 bytes, raw or in base64, in each entry. docs/backup.md describes which of
-    #: these keys encrypts a backup.
-    secret_name: str
 
 
 class BackupSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

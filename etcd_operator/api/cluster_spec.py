@@ -165,3 +165,11 @@ class S3Target(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     aws_secret: str = ""  #: A Secret with the files credentials and config as keys, as in ~/.aws.
     region: str = ""  #: The region of the bucket, if the file config does not have it.
     endpoint: str = ""  #: The URL of a service that is compatible with S3.
+
+
+class Encryption(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys of an encrypted backup (`archive.keys`)."""
+
+    #: A Secret with one key of 32 bytes, raw or in base64, in each entry. docs/backup.md describes which of
+    #: these keys encrypts a backup.
+    secret_name: str

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import S3Target
+from etcd_operator.api.cluster_spec import Encryption, S3Target
 from etcd_operator.api.meta import Value
 
 TOOL_APP = "etcd_backup_tool"
@@ -42,6 +42,8 @@ class BackupPolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True)
         default=None, name="volumeSizeInMB"
     )
     s3: S3Target | None = None  #: For S3: where backups are stored.
+    #: Encrypts backups with AES-256-GCM. Only backups that are encrypted with one of these keys are restored.
+    encryption: Encryption | None = None
     #: While true, all backups are deleted with the cluster. By default they are kept.
     cleanup_backups_on_cluster_delete: bool = False
 
@@ -52,7 +54,8 @@ class RestorePolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True
     #: The EtcdCluster in the same namespace whose newest backup is restored. It need not exist any more.
     backup_cluster_name: str
     #: Where the backups are. PersistentVolume (the default): on the claim `NAME-pvc` of that cluster. S3: in
-    #: the bucket that spec.backup.s3 of the new cluster names.
+    #: the bucket that spec.backup.s3 of the new cluster names. If the backups are encrypted, the new
+    #: cluster names the keys in spec.backup.encryption.
     storage_type: Literal["PersistentVolume", "S3"] = "PersistentVolume"
 
 
@@ -65,7 +68,7 @@ class ClusterBackupStatus(Value, frozen=True, kw_only=True):
     time: str = ""  #: When the newest backup was begun.
     name: str = ""  #: The name of the newest backup.
     revision: int = 0  #: etcd's revision in the newest backup.
-    sha256: str = ""  #: The SHA-256 of the stored object of the newest backup.
+    sha256: str = ""  #: The SHA-256 of the snapshot in the newest backup.
     size: int = 0  #: The size of the newest backup in bytes.
     etcd_version: str = ""  #: The version of etcd that sent the newest backup.
     #: etcd's ID of the cluster in the newest backup, in hexadecimal.

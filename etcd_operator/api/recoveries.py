@@ -33,8 +33,7 @@ class Backup(Value, frozen=True, kw_only=True, tag_field="type"):
     cluster: str  #: The name of the EtcdCluster that was backed up.
     # Empty until the seed has fetched the newest backup.
     name: str = ""  #: The name of the member, of the backup, or of the EtcdBackup.
-    #: The SHA-256 of the stored backup; for an EtcdBackup, of the snapshot in it; for an OfflineSurvivor, of
-    #: its database.
+    #: The SHA-256 of the snapshot in the backup; for an OfflineSurvivor, of its database.
     sha256: str = ""
     time: str = ""  #: When the backup was taken.
     age: int = 0  #: How many seconds old the backup was when it was chosen.

@@ -10,11 +10,10 @@ import msgspec
 from etcd_operator.api.backups import (
     ClaimTarget,
     Credentials,
-    Encryption,
     FileCredentials,
     SecretKey,
 )
-from etcd_operator.api.cluster_spec import MOST_MEMBERS, Auth, PodTemplate, Tls
+from etcd_operator.api.cluster_spec import MOST_MEMBERS, Auth, Encryption, PodTemplate, Tls
 from etcd_operator.api.improbable import GROUP, VERSION, Storage
 from etcd_operator.api.meta import Affinity, Condition, RecordedSpec, Stored, Value
 

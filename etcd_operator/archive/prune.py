@@ -3,6 +3,8 @@
 Promises:
 - only complete backups are removed, which their own manifest names, and only those of the given series; also
   what is left of one whose removal was interrupted: a manifest without its object;
+- with keys, what was not stored with one of them is neither counted nor removed: whoever can write to the
+  store could name the series in a manifest, and so displace real backups;
 - the object goes first. If the removal ends in between, the manifest names what remains to be done; in the
   other order, an object would remain that nothing names;
 - right before its removal, the manifest is read once more: nothing is removed that was stored meanwhile;
@@ -14,8 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+from etcd_operator.archive.authenticity import is_authentic
 from etcd_operator.archive.catalog import Entry, State, entries, load
 from etcd_operator.archive.errors import BackupError
+from etcd_operator.archive.keys import KeyRing
 from etcd_operator.archive.manifest import Manifest, manifest_name
 from etcd_operator.archive.retention import Policy, StoredBackup, surplus
 from etcd_operator.storage.errors import BucketMissing, Stalled, StoreError, Unreachable
@@ -29,15 +33,17 @@ class Found:
     surplus: tuple[StoredBackup, ...]  # complete backups to be removed, the oldest first
     kept: int  # how many complete backups remain
     bare: tuple[tuple[str, Manifest], ...] = ()  # manifests without objects, by the names of these
+    unknown: int = 0  # how many names of the series were left out: who stored them is not known
 
 
-def find(
+def find(  # noqa: PLR0913 -- where, of which backups, what is kept, by whose keys
     store: Store,
     prefix: str,
     policy: Policy,
     *,
     series: str,
     keep: Collection[str],
+    keys: KeyRing,
     now: datetime,
     is_wanted: Callable[[str], bool] = lambda _name: True,
 ) -> Found:
@@ -45,18 +51,27 @@ def find(
 
     keep, is_wanted: by names in the store.
     """
-    found = [
+    named = [
         (entry, entry.manifest)
         for entry in entries(store, prefix, is_wanted)
         if entry.manifest is not None and entry.manifest.series == series
     ]
+    found = [(entry, manifest) for entry, manifest in named if _is_known(entry.name, manifest, keys)]
     backups = [backup for entry, manifest in found if (backup := _complete(entry, manifest)) is not None]
     old = surplus(backups, policy, keep=keep, now=now)
     return Found(
         surplus=old,
         kept=len(backups) - len(old),
         bare=tuple((entry.name, each) for entry, each in found if entry.state is State.OBJECT_MISSING),
+        unknown=len(named) - len(found),
     )
+
+
+def _is_known(name: str, manifest: Manifest, keys: KeyRing) -> bool:
+    """Whether it is known who stored it, or nothing is: without keys."""
+    if keys.newest is None:
+        return True
+    return manifest.key_id in keys.ids and is_authentic(name, manifest, keys.find(manifest.key_id))
 
 
 def carry_out(

@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-file", required=True, type=Path, metavar="FILE", help="file with the token that clients send"
     )
+    flags.add_keys(parser)
     parser.add_argument(
         "--tls-dir",
         type=Path,
@@ -106,6 +107,7 @@ def _config(options: argparse.Namespace) -> Any:
         interval=options.interval,
         max_backups=options.max_backups,
         token_file=options.token_file,
+        encryption_keys=options.encryption_keys,
         tls_dir=options.tls_dir,
         scratch=options.scratch_dir,
         port=options.port,

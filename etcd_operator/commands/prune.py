@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from etcd_operator.commands import outcome, progress
+from etcd_operator.commands import flags, outcome, progress
 from etcd_operator.commands.flags import PLACES, open_place
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.formats import DURATION_HELP, bytes_text, counted, seconds_of
@@ -62,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="never remove this backup, named as in the list; may be repeated, and need not exist",
     )
+    flags.add_keys(parser, "count and remove only backups that are encrypted with these keys")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be removed")
     outcome.add_arguments(parser, with_report=True)
 
@@ -81,6 +82,7 @@ def run(options: argparse.Namespace) -> Outcome:
         policy,
         series=options.series,
         keep={below + name for name in options.keep},
+        keys=flags.keys(options),
         now=datetime.now(UTC),
         is_wanted=lambda name: fnmatch.fnmatchcase(name.removeprefix(below), pattern),
     )
@@ -115,7 +117,9 @@ def _outcome(found: "Found", removed: "Sequence[StoredBackup]", below: str, *, i
     lines = [f"{verb} {name}" for name in names]
     backups = counted(len(names), "backup")
     lines.append(f"{verb} {backups} of {bytes_text(size)}, kept {found.kept}" if names else _nothing(found))
-    document = {**counts, "dryRun": is_dry, "names": names}
+    if found.unknown:
+        lines.append(f"left out {counted(found.unknown, 'backup')} that somebody without these keys stored")
+    document = {**counts, "unknown": found.unknown, "dryRun": is_dry, "names": names}
     return Outcome(text="\n".join(lines), document=document, report=counts)
 
 

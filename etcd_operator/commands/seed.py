@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from etcd_operator.commands import outcome
+from etcd_operator.commands import flags, outcome
 from etcd_operator.commands.outcome import Outcome
 from etcd_operator.pods.contract import SEED_COMMAND_SKIP, SEED_COMMAND_VARIABLE
 
@@ -52,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--folder", default="", help="the folder of the cluster, below --from")
     parser.add_argument("--name", default="", help="the backup (default: the newest intact one)")
-    parser.add_argument("--sha256", default="", help="SHA-256 of the stored backup")
+    parser.add_argument("--sha256", default="", help="SHA-256 of the snapshot in the backup")
+    flags.add_keys(parser)
     parser.add_argument("--etcd-version", required=True, help="version of etcd that is to start on the data")
     parser.add_argument("--file", required=True, type=Path, help="the file to be written")
     outcome.add_arguments(parser, with_report=True)
@@ -89,7 +90,7 @@ def _from_tool(options: argparse.Namespace) -> "Fetched":
     if options.cacert is not None:
         trust = Trust(ca=_read(options.cacert), name=options.tls_server_name or host)
     server = Server(address=(host, int(port)), token=token, trust=trust)
-    tool = FromTool(server=server, clock=Clock(), wait=time.sleep)
+    tool = FromTool(server=server, keys=flags.keys(options), clock=Clock(), wait=time.sleep)
     wanted = {"etcd_version": options.etcd_version, "name": options.name, "sha256": options.sha256}
     return tool.fetch(options.file, **wanted)
 
@@ -110,6 +111,6 @@ def _from_store(options: argparse.Namespace) -> "Fetched":
     if not options.source.partition("?")[0].endswith("/") or not options.folder:
         raise outcome.UsageError("either --tool, or --from with / at its end and --folder")
     opened, folder = place(options.source, options.folder)
-    store = opened()
-    found = load(store, folder, now=Clock().now())
-    return from_store(store, found, options.file, etcd_version=options.etcd_version)
+    store, keys = opened(), flags.keys(options)
+    found = load(store, folder, now=Clock().now(), keys=keys)
+    return from_store(store, found, options.file, keys, etcd_version=options.etcd_version)

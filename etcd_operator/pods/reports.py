@@ -22,8 +22,10 @@ class BackupReport(Value, frozen=True, kw_only=True, omit_defaults=False):
     etcd_version: str
     cluster_id: str = ""  # of etcd; empty if an earlier version of the tool reports
     size: int = 0  # of the snapshot in bytes
-    sha256: str = ""  # of the stored object
+    sha256: str = ""  # of the snapshot in it, which the tool serves
     is_authentic: bool = False  # stored by this tool, or where nobody else can write; else only listed
+    key_id: str = ""  # of the key that encrypted it, else empty
+    refusal: str = ""  # why the tool does not read it with its keys, and what to do; empty if it does
     corrupt_alarm: bool = False  # taken while an alarm CORRUPT was raised
     age: float = 0.0  # seconds since `time` by the clock of the tool
     took: float = 0.0  # seconds that storing it took, 0 if not known
@@ -64,7 +66,8 @@ class RestorableBackups(Value, frozen=True, kw_only=True, omit_defaults=False):
     is_listed: bool = False  # false while the tool stores a backup, or lists what is stored
     candidate: BackupReport | None = None  # the newest backup by its manifest
     is_checked: bool = False  # false while the tool still reads
-    newest: BackupReport | None = None  # the newest backup of which every byte was read and checked
+    # The newest backup of which every byte was read and checked; if there is none, one that was refused.
+    newest: BackupReport | None = None
     damaged: tuple[str, ...] = ()  # names of newer backups that are not whole
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from etcd_operator.archive.catalog import State, entries
 from etcd_operator.archive.create import Options, create
-from etcd_operator.archive.keys import KeyRing
+from etcd_operator.archive.keys import EncryptionKey, KeyRing
 from etcd_operator.archive.manifest import Manifest
 from etcd_operator.archive.source import Source
 from etcd_operator.etcd.values import Status
@@ -67,7 +67,14 @@ def stored(store: Store, name: str, data: bytes | None = None, options: Options 
 
 
 def counted(
-    store: Store, name: str, revision: int, *, series: str = "", minutes: float = 0.0, cluster: int = 0xC0FFEE
+    store: Store,
+    name: str,
+    revision: int,
+    *,
+    series: str = "",
+    minutes: float = 0.0,
+    cluster: int = 0xC0FFEE,
+    key: EncryptionKey | None = None,
 ) -> Manifest:
     """A backup whose snapshot has this revision, taken `minutes` after `NOW`."""
     return create(
@@ -76,7 +83,7 @@ def counted(
         chunks(snapshot(1, begin=revision)),
         source(cluster_id=hex_id(cluster)),
         time=NOW + timedelta(minutes=minutes),
-        options=Options(series=series),
+        options=Options(series=series, key=key),
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.api.backup_schedules import Retention
+from etcd_operator.archive.keys import EncryptionKey
 from etcd_operator.archive.manifest import SUFFIX
 from etcd_operator.controllers.shared.decide.backup_spec import CLAIM_FOLDER
 from etcd_operator.controllers.shared.decide.job_report import JobReport, read
@@ -55,6 +56,25 @@ def test_a_dry_run_changes_nothing(run: Run, five: Path) -> None:
     assert document["names"] == ["b-8.db", "b-9.db", "b-10.db"]
     assert (document["removed"], document["kept"], document["dryRun"]) == (3, 2, True)
     assert len(names(five)) == 5
+
+
+def test_with_keys_a_backup_of_somebody_without_them_displaces_none_and_stays(
+    run: Run, backups: Path, tmp_path: Path
+) -> None:
+    mine, others = EncryptionKey(bytes(range(32))), EncryptionKey(bytes(32))
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "key-1").write_bytes(mine.secret)
+    store = Directory(backups)
+    for revision in range(8, 11):
+        counted(store, f"b-{revision}.db", revision, key=mine, minutes=revision + LONG_AGO)
+    counted(store, "plain.db", 98, minutes=98 + LONG_AGO)
+    counted(store, "theirs.db", 99, key=others, minutes=99 + LONG_AGO)
+    for name, copy in (("b-10.db", "copy.db"), (f"b-10.db{SUFFIX}", f"copy.db{SUFFIX}")):
+        store.put(copy, store.read(name))
+    ran = run("prune", backups, "--max-count", 2, "--encryption-keys", tmp_path / "keys")
+    assert ran.code == 0
+    assert ran.out.endswith("kept 2\nleft out 3 backups that somebody without these keys stored\n")
+    assert names(backups) == ["b-10.db", "b-9.db", "copy.db", "plain.db", "theirs.db"]
 
 
 def test_only_one_series_and_only_names_that_match(run: Run, five: Path) -> None:

@@ -176,6 +176,7 @@ def test_a_key_that_fails_reaches_the_cap_though_its_passes_wake_it(running: Wor
     assert len([when for when in running.times() if when > 60]) <= 2 * 540 / 31 + 1
 
 
+@pytest.mark.exhaustive
 def test_a_thousand_keys_that_fail_neither_delay_another_nor_each_other(world: World) -> None:
     bad = [Key("bad", f"{n}") for n in range(1000)]
     entered, release = threading.Event(), threading.Event()

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 import urllib3
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.exhaustive
 @given(steps=STEPS, skews=st.lists(st.integers(-86400, 86400), min_size=2, max_size=2))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_there_are_never_two_leaders(steps: list[Step], skews: list[int]) -> None:

@@ -8,16 +8,18 @@ from unit.fakes.apiserver.kinds import PODS
 from unit.passes.bench import Bench, bootstrapped
 from unit.passes.bodies import COREOS, ephemeral
 from unit.passes.quorum_losses import lose
-from unit.passes.tools import backup, holding
+from unit.passes.tools import backup, holding, stored
 
 BACKUP = {"backupIntervalInSecond": 600, "maxBackups": 3, "volumeSizeInMB": 1024}
 
 
 @contextmanager
 def backed_up(size: int = 3) -> Iterator[Bench]:
-    """A cluster with an acknowledged key, and a tool at work."""
+    """A cluster with an acknowledged key, and a tool at work, which has stored that."""
     with bootstrapped(*ephemeral(size=size, backup=BACKUP), alone=False) as made:
         made.run_until(lambda: made.condition(COREOS, "BackupHealthy").get("status") == "True")
+        made.tools.report = stored(made.etcd.etcd.revision, cluster_id=made.status(COREOS)["clusterID"])
+        made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == made.etcd.etcd.revision)
         made.settle()
         yield made
 

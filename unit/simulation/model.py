@@ -11,6 +11,7 @@ from typing import Any
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping, Start
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import RecordedToolBackup
 from unit.simulation.model_disks import Process
 from unit.simulation.model_pods import Claim, Pods
 
@@ -23,7 +24,7 @@ class Refused(Exception):
 class Resource:
     """The stored cluster resource; `writes` counts those to it. recover: the annotation of that name.
 
-    keeps_backups: spec.backup; backup_revision: of the newest one that status has. restores: spec.restore.
+    keeps_backups: spec.backup; backup: the newest one that status has. restores: spec.restore.
     recovers_after: spec.recovery, None for Manual. restore_in_place: the annotation of that name.
     """
 
@@ -34,7 +35,7 @@ class Resource:
     persisted: PersistedState = field(default_factory=PersistedState)
     recover: str = ""
     keeps_backups: bool = False
-    backup_revision: int = 0
+    backup: RecordedToolBackup = field(default_factory=RecordedToolBackup)
     restores: bool = False
     recovers_after: float | None = None
     restore_in_place: str = ""
@@ -84,9 +85,9 @@ class World(Pods):
         if self.resource is None or self.tool.is_silent:
             return
         newest = self.tool.newest_first(self.resource.persisted.cluster_id)
-        revision = newest[0].content.revision if newest else 0
-        if revision != self.resource.backup_revision:
-            self.edit(backup_revision=revision)
+        recorded = newest[0].recorded if newest else RecordedToolBackup()
+        if recorded != self.resource.backup:
+            self.edit(backup=recorded)
 
     def delete_cluster(self) -> None:
         """Delete the resource: Kubernetes deletes what it owns, claims are kept."""

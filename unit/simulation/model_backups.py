@@ -16,6 +16,7 @@ from itertools import count
 from etcd_operator.api.recoveries import OfflineSurvivor, Source, Survivor, ToolBackup
 from etcd_operator.archive.retention import Stamp, newest_first
 from etcd_operator.controllers.etcd_cluster.decide.members import FetchedBackup, PodProblem
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import RecordedToolBackup
 from etcd_operator.formats import timestamp
 from etcd_operator.pods.reports import BackupReport, RestorableBackups
 from unit.simulation.model_disks import Disk, Process
@@ -55,6 +56,16 @@ class Backup:
             cluster_id=self.content.cluster_id,
             sha256=self.sha256,
             is_authentic=True,
+        )
+
+    @property
+    def recorded(self) -> RecordedToolBackup:
+        """As the status has it."""
+        return RecordedToolBackup(
+            name=self.name,
+            sha256=self.sha256,
+            cluster_id=self.content.cluster_id,
+            revision=self.content.revision,
         )
 
     @property

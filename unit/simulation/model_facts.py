@@ -11,14 +11,13 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import (
     count_served,
     missed,
 )
+from etcd_operator.controllers.etcd_cluster.decide.recovery.inquiry import Inquiry, inquire, known_backups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     NO_TOOL_BACKUPS,
     ReaderFacts,
-    RecordedToolBackup,
     ToolBackups,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proven import LONGEST_PAUSE
-from etcd_operator.controllers.etcd_cluster.decide.recovery.source import Inquiry, inquire, known_backups
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, extended
 from etcd_operator.etcd.values import EtcdMember
 from unit.simulation.model import Peer, Resource
@@ -155,9 +154,7 @@ class Memory:
             is_answered=not self.questions.problem,
             problem=self.questions.problem,
             waited=self.questions.waited,
-            recorded=RecordedToolBackup(
-                cluster_id=state.persisted.cluster_id, revision=resource.backup_revision
-            ),
+            recorded=resource.backup,
         )
         self.questions.wait()
         return found

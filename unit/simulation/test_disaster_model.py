@@ -191,6 +191,7 @@ class Disasters(Recoveries):
         super()._faults_stop()
         self.world.tool.is_silent = False
         self.world.finish_backup()
+        self.world.report_backups()
         for process in self.world.processes.values():
             process.unapplied = 0
 

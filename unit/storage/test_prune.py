@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from etcd_operator.archive.catalog import State
+from etcd_operator.archive.keys import KeyRing
 from etcd_operator.archive.manifest import SUFFIX, manifest_name
 from etcd_operator.archive.prune import carry_out, find
 from etcd_operator.archive.retention import Policy
@@ -15,6 +16,8 @@ from unit.storage.cases import KINDS, Case, Cases
 from unit.storage.real import REAL
 
 OURS = "team/nightly/uid-1"
+ONE = Policy(max_count=1)
+NO_KEYS = KeyRing()
 
 
 @pytest.fixture(params=[*KINDS, *(pytest.param(kind, marks=pytest.mark.stores) for kind in REAL)])
@@ -28,7 +31,8 @@ def whole(*names: str) -> dict[str, State]:
 
 def pruned(store: Store, count: int = 2, *, prefix: str = "a", keep: tuple[str, ...] = ()) -> list[str]:
     """The names that were removed."""
-    found = find(store, prefix, Policy(max_count=count), series=OURS, keep=keep, now=datetime.now(UTC))
+    policy, now = Policy(max_count=count), datetime.now(UTC)
+    found = find(store, prefix, policy, series=OURS, keep=keep, keys=NO_KEYS, now=now)
     return [backup.name for backup in carry_out(store, found)]
 
 
@@ -133,7 +137,7 @@ def test_a_store_that_is_gone_is_not_asked_again_and_again(case: Case, error: St
 def test_what_somebody_else_removed_or_stored_meanwhile_is_left_alone(case: Case) -> None:
     store = case.store
     several(store)
-    found = find(store, "a", Policy(max_count=1), series=OURS, keep=(), now=datetime.now(UTC))
+    found = find(store, "a", ONE, series=OURS, keep=(), keys=NO_KEYS, now=datetime.now(UTC))
     for name in ("a/b-9.db", "a/b-10.db"):
         store.delete(name)
         store.delete(manifest_name(name))
@@ -147,7 +151,7 @@ def test_a_manifest_whose_object_is_there_again_is_kept(case: Case) -> None:
     counted(store, "a/b-9.db", 9, series=OURS)
     data = b"".join(store.read("a/b-9.db"))
     store.delete("a/b-9.db")
-    found = find(store, "a", Policy(max_count=1), series=OURS, keep=(), now=datetime.now(UTC))
+    found = find(store, "a", ONE, series=OURS, keep=(), keys=NO_KEYS, now=datetime.now(UTC))
     assert [name for name, _ in found.bare] == ["a/b-9.db"]
     store.put("a/b-9.db", [data])
     carry_out(store, found)

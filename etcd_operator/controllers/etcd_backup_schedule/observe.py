@@ -35,7 +35,7 @@ class ScheduleObserver:
         state, spec = self._observe(schedule)
         if spec is None:
             return state
-        return replace(state, prune=observe_prune(self.jobs, schedule, spec, objects))
+        return replace(state, prune=observe_prune(self.jobs, schedule, spec, state.backups, objects))
 
     def observe_backups(self, schedule: EtcdBackupSchedule) -> ScheduleState:
         """The same without the Job that removes old backups: from the caches alone."""

@@ -3,13 +3,13 @@
 Whatever fails here is reported in the condition Pruned, and delays no backup.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from etcd_operator.api.backup_schedules import EtcdBackupSchedule, ScheduleSpec, ScheduleStatus
-from etcd_operator.api.backups import COMPLETED
+from etcd_operator.api.backups import COMPLETED, EtcdBackup
 from etcd_operator.api.meta import condition_of
 from etcd_operator.controllers.etcd_backup_schedule.decide import prune
 from etcd_operator.controllers.etcd_backup_schedule.decide.prune import PruneAct, PrunePlan, PruneState
@@ -31,9 +31,16 @@ log = structlog.get_logger()
 
 
 def observe_prune(
-    jobs: JobReader, schedule: EtcdBackupSchedule, spec: ScheduleSpec, objects: Objects
+    jobs: JobReader,
+    schedule: EtcdBackupSchedule,
+    spec: ScheduleSpec,
+    backups: Sequence[EtcdBackup],
+    objects: Objects,
 ) -> PruneState:
-    """What is known of one schedule, whose spec is valid. Raises the errors of `Client`."""
+    """What is known of one schedule, whose spec is valid. Raises the errors of `Client`.
+
+    backups: its own EtcdBackups.
+    """
     status = schedule.status
     pruned = condition_of(status.conditions, PRUNED)
     done = status.last_prune.request if status.last_prune is not None else ""
@@ -51,6 +58,7 @@ def observe_prune(
     return PruneState(
         retention=described_retention(spec.retention) if spec.retention is not None else "",
         newest=_newest(status),
+        recorded=_recorded(backups, spec),
         done=done,
         pending=pruned.message if pruned is not None and pruned.reason == prune.PENDING else "",
         job=job,
@@ -96,7 +104,9 @@ class Pruner:
         if spec.retention is None:
             raise TypeError("a schedule without a retention has no such Job")
         read = urls_of(being_read(objects), objects)
-        urls = dict.fromkeys((status.last_verified_url, state.newest, status.last_successful_url, *read))
+        urls = dict.fromkeys(
+            (status.last_verified_url, state.newest, status.last_successful_url, *state.recorded, *read)
+        )
         body = render.job(
             schedule.metadata,
             spec.backup_template,
@@ -125,6 +135,17 @@ class Pruner:
         if not message:
             return prune.UNCHANGED
         return PrunePlan(verdict="False", reason=reason_of(error), message=message)
+
+
+def _recorded(backups: Sequence[EtcdBackup], spec: ScheduleSpec) -> tuple[str, ...]:
+    """Where as many of the newest EtcdBackups as are kept have stored their backups.
+
+    Whoever can write to the store can put backups of this series there. They do not displace these.
+    """
+    most = spec.retention.max_count if spec.retention is not None else None
+    stored = [each for each in backups if each.status.phase == COMPLETED and each.status.url]
+    stored.sort(key=lambda each: each.metadata.name, reverse=True)  # the name contains the time
+    return tuple(each.status.url for each in stored[: most or 0])
 
 
 def _is_current(schedule: EtcdBackupSchedule, objects: Objects) -> bool:

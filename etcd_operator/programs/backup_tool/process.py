@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import structlog
 
-from etcd_operator.archive.keys import EncryptionKey
+from etcd_operator.archive.keys import EncryptionKey, KeyRing
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.credentials import read_folder
@@ -32,6 +32,7 @@ class Config:
 
     owner, is_exclusive: see `Runner`. tls_dir: the folder with the certificates to reach etcd and to serve
     (`pods.contract`); None without TLS.
+    owner, is_exclusive: see `Runner`. encryption_keys: see `KeyRing.read`; None for plain backups.
     """
 
     endpoint: str
@@ -42,6 +43,7 @@ class Config:
     interval: float
     max_backups: int
     token_file: Path
+    encryption_keys: Path | None = None
     tls_dir: Path | None = None
     scratch: Path
     port: int = 0
@@ -78,12 +80,18 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     clock = clock or Clock()
     opened, folder = place(config.to, config.folder)
     stopping, storing = threading.Event(), Storing()
+
+    def keys() -> KeyRing:
+        """Read at each use, because a key is added to the Secret to rotate them."""
+        return KeyRing() if config.encryption_keys is None else KeyRing.read(config.encryption_keys)
+
     runner = Runner(
         open_store=opened,
         folder=folder,
         owner=config.owner,
         is_exclusive=config.is_exclusive,
         manifest_key=lambda: _manifest_key(config.token_file),
+        keys=keys,
         endpoint=config.endpoint,
         credentials=lambda: read_folder(config.tls_dir) if config.tls_dir is not None else None,
         keep=config.max_backups,
@@ -98,12 +106,13 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     def listed(cluster_id: str) -> Inventory:
         return runner.load(cluster_id or worker.cluster_id)
 
-    checker = BackupChecker(load=listed, open_store=opened, storing=storing, clock=clock)
+    checker = BackupChecker(load=listed, open_store=opened, keys=keys, storing=storing, clock=clock)
     api = Api(
         worker=worker,
         checker=checker,
         find=lambda name: find(opened(), folder, name, owner=runner.counted_owner),
         open_store=opened,
+        keys=keys,
         token_file=config.token_file,
     )
     probes = _listening(lambda port: ProbeServer(thread.is_alive, port=port), config.probe_port)

@@ -98,11 +98,13 @@ class BackupChecker:
         *,
         load: Callable[[str], Inventory],
         open_store: Callable[[], Store],
+        keys: Callable[[], KeyRing],
         storing: Storing,
         clock: Clock,
     ) -> None:
         self._load = load
         self._open_store = open_store
+        self._keys = keys
         self._storing = storing
         self._clock = clock
         self._lock = threading.Lock()
@@ -171,10 +173,12 @@ class BackupChecker:
         )
 
     def _first_whole(self, found: Inventory, damaged: list[str]) -> ToolBackup | None:
-        store = self._open_store()
+        store, keys = self._open_store(), self._keys()
         for backup in found.backups:
+            if backup.refusal:
+                return backup  # nothing that is authentic is whole: a person has to know what there is
             try:
-                verify(store, backup.path, KeyRing())
+                verify(store, backup.path, keys)
             except (Damaged, NotABackup):
                 damaged.append(str(backup.name))
             else:

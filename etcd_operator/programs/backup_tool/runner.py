@@ -1,7 +1,8 @@
 """One turn of the backup tool: store a backup if there is something new, then remove what is too much.
 
 Promises:
-- nothing is stored if etcd's revision has not grown since the newest backup of this etcd cluster;
+- nothing is stored if etcd's revision has not grown since the newest backup of this etcd cluster, and the key
+  is the same: so a cluster without new writes also gets a backup when its keys change;
 - a backup with a revision that its etcd cluster has not reached is reported: what is stored then would count
   as older, and a recovery would restore that one;
 - every manifest is authenticated with a key that nobody has who can only write to the store: what anybody
@@ -28,7 +29,7 @@ import structlog
 from etcd_operator.archive import source
 from etcd_operator.archive.create import Options, create
 from etcd_operator.archive.errors import NotReachable
-from etcd_operator.archive.keys import EncryptionKey
+from etcd_operator.archive.keys import EncryptionKey, KeyRing
 from etcd_operator.archive.manifest import manifest_name
 from etcd_operator.archive.prune import remove, remove_bare
 from etcd_operator.clock import Clock
@@ -78,6 +79,7 @@ class Runner:
     owner: str  # the UID of the EtcdCluster
     is_exclusive: bool  # nobody else can write there: all that is there counts, whoever stored it
     manifest_key: Callable[[], EncryptionKey]  # of this cluster's tool; may raise
+    keys: Callable[[], KeyRing]  # the newest of which encrypts; empty for plain backups; may raise
     endpoint: str  # where etcd is found (`host:port`)
     credentials: Callable[[], TlsCredentials | None]  # to reach it, as they are now; may raise
     keep: int  # how many backups
@@ -111,11 +113,13 @@ class Runner:
             newest = before.newest_of(running)
             if newest is not None and newest.name.revision > chosen.status.revision:
                 raise RevisionBehind(_behind(newest, chosen.status.revision))
-            if newest is not None and newest.name.revision == chosen.status.revision:
+            key = self.keys().newest
+            is_same = newest is not None and newest.name.revision == chosen.status.revision
+            if newest is not None and is_same and newest.manifest.key_id == _id(key):
                 return Turn(inventory=before, is_new=False)
             # Where nothing is written, this is the next name: found to be taken before the snapshot is read.
-            self._is_stored(Name(chosen.status.version, chosen.status.revision), running, before)
-            is_new = self._store(store, channels, chosen, before)
+            self._is_stored(Name(chosen.status.version, chosen.status.revision, _id(key)), running, before)
+            is_new = self._store(store, channels, chosen, before, key)
             after = self._listed(store, running)
             if is_new:
                 after = self._purged(store, after, running)
@@ -144,6 +148,7 @@ class Runner:
             running=running,
             owner=self.counted_owner,
             key=None if self.is_exclusive else self.manifest_key(),
+            keys=self.keys(),
         )
 
     @property
@@ -162,16 +167,23 @@ class Runner:
                 log.info("members_not_reachable", error=str(error))
         return source.choose(channels, [self.endpoint])
 
-    def _store(self, store: Store, channels: Channels, chosen: source.Source, before: Inventory) -> bool:
+    def _store(
+        self,
+        store: Store,
+        channels: Channels,
+        chosen: source.Source,
+        before: Inventory,
+        key: EncryptionKey | None,
+    ) -> bool:
         """Store a backup; false if there is one of the same revision already."""
         now, status = self.clock.now(), chosen.status
         snapshot = self._stoppable(source.read(channels, chosen, stall=STALL_SECONDS))
         with spooled(snapshot, self.scratch) as spool:
-            name = Name(status.version, spool.summary.etcd_revision)
+            name = Name(status.version, spool.summary.etcd_revision, _id(key))
             if self._is_stored(name, status.cluster_id, before):
                 return False
             chunks = self._stoppable(spool.chunks())
-            options = Options(owner=self.owner, manifest_key=self.manifest_key())
+            options = Options(owner=self.owner, key=key, manifest_key=self.manifest_key())
             create(store, f"{self.folder}/{name}", chunks, chosen, time=now, options=options)
         log.info("backup_stored", name=str(name), source=chosen.endpoint, size=spool.summary.size)
         return True
@@ -224,6 +236,10 @@ class Runner:
                 self._seen[path] = since
             elif _is_removed(store, path):
                 log.warning("leftover_removed", name=path)
+
+
+def _id(key: EncryptionKey | None) -> str:
+    return key.id if key is not None else ""
 
 
 def _behind(newest: ToolBackup, revision: int) -> str:

@@ -24,7 +24,7 @@ from etcd_operator.pods import client
 from etcd_operator.pods.client import NoReport, TokenRefused
 from etcd_operator.pods.http_client import Download, Server
 from etcd_operator.pods.reports import BackupReport
-from etcd_operator.programs.backup_tool.inventory import Inventory
+from etcd_operator.programs.backup_tool.inventory import Inventory, refusal
 from etcd_operator.storage.protocol import Store
 from etcd_operator.storage.urls import STALL_SECONDS
 from etcd_operator.versions import minors_that_start_on, parse_version, starts_on
@@ -55,9 +55,13 @@ class Fetched(Value, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromTool:
-    """A backup tool, or a reader of a survivor. wait: for a number of seconds."""
+    """A backup tool, or a reader of a survivor. wait: for a number of seconds.
+
+    keys: of the new cluster; if there are any, the newest backup has to be encrypted with one of them.
+    """
 
     server: Server
+    keys: KeyRing
     clock: Clock
     wait: Callable[[float], None]
 
@@ -82,6 +86,9 @@ class FromTool:
         newest = found.newest
         if newest is None:
             raise _none(found.damaged)
+        why = newest.refusal or (refusal(newest.key_id, self.keys) if self.keys.ids else "")
+        if why:
+            raise _refused(newest.name, why)
         _check_version(newest.etcd_version, etcd_version)
         return _fetched(newest, found.damaged)
 
@@ -145,14 +152,21 @@ def _copied(response: http.client.HTTPResponse, target: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def from_store(store: Store, found: Inventory, file: Path, *, etcd_version: str) -> Fetched:
-    """The newest backup that is whole. Raises `SeedError`, the errors of `fetch` and of the store."""
+def from_store(store: Store, found: Inventory, file: Path, keys: KeyRing, *, etcd_version: str) -> Fetched:
+    """The newest backup that is whole. Raises `SeedError`, the errors of `fetch` and of the store.
+
+    found: listed with the same keys. What they refuse is never passed over for an older one.
+    """
     damaged: list[str] = []
+    if found.refused is not None:
+        raise _refused(str(found.refused.name), found.refused.refusal)
     for backup in found.backups:
+        if backup.refusal:
+            raise _refused(str(backup.name), backup.refusal)
         _check_version(backup.manifest.etcd_version, etcd_version)
         file.unlink(missing_ok=True)
         try:
-            fetch(store, backup.path, file, KeyRing())
+            fetch(store, backup.path, file, keys)
         except (Damaged, NotABackup):
             damaged.append(str(backup.name))
         else:
@@ -169,6 +183,10 @@ def _fetched(backup: BackupReport, damaged: tuple[str, ...]) -> Fetched:
         sha256=backup.sha256,
         damaged=damaged,
     )
+
+
+def _refused(name: str, why: str) -> SeedError:
+    return SeedError(f"the backup {name} is not restored: {why}, or move it away with its manifest")
 
 
 def _none(damaged: tuple[str, ...]) -> SeedError:

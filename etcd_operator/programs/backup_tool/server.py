@@ -2,7 +2,7 @@
 
     GET     /v1/status                    what is stored, and how the last try went
     GET     /v1/restorable?clusterID=ID   the newest backup that is whole, for a recovery
-    GET     /v1/backup?name=NAME          this backup
+    GET     /v1/backup?name=NAME          the snapshot in this backup
     DELETE  /v1/backups                   remove all backups of this cluster, and take no more
 
 All require `Authorization: Bearer TOKEN`: a backup has all keys of the cluster. The token is read at each
@@ -12,6 +12,7 @@ request, so that it can be changed in the Secret. With TLS for clients of etcd, 
 Promises:
 - a download streams; unless it has the bytes that its manifest names, the connection ends before the last of
   them, so that no client takes it for a whole one;
+- a backup that the keys refuse is answered with 403;
 - a client may take as long as it wants for a download, if it takes something again and again;
 - at most `MOST_DOWNLOADS` downloads, more are answered with 503; for connections see `pods.http_server`;
 - `stop` disconnects all clients and joins their threads.
@@ -29,10 +30,11 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import structlog
 
-from etcd_operator.archive.verify import require, stored
+from etcd_operator.archive.keys import KeyRing
+from etcd_operator.archive.verify import same
 from etcd_operator.errors import OperatorError
 from etcd_operator.pods.http_server import BYTES, JSON, Handler, ListeningServer, listening_socket
-from etcd_operator.programs.backup_tool.inventory import ToolBackup
+from etcd_operator.programs.backup_tool.inventory import ToolBackup, refusal
 from etcd_operator.programs.backup_tool.restorable_backups import BackupChecker
 from etcd_operator.programs.backup_tool.worker import Worker
 from etcd_operator.storage.protocol import Store
@@ -42,13 +44,14 @@ _BEARER = re.compile(r"[Bb]earer +(\S+) *")
 
 @dataclass(frozen=True, kw_only=True)
 class Api:
-    """What the server serves; find and open_store are safe from any thread."""
+    """What the server serves; find, open_store and keys are safe from any thread."""
 
     worker: Worker
     checker: BackupChecker
     find: Callable[[str], ToolBackup | None]
     """The complete backup of a name, looked up in the store."""
     open_store: Callable[[], Store]
+    keys: Callable[[], KeyRing]
     token_file: Path
 
     def allows(self, authorization: str) -> bool:
@@ -154,12 +157,14 @@ class _Handler(Handler):
             self.server.downloads.release()
 
     def _send(self, backup: ToolBackup) -> None:
-        """Send the object. The last block waits until all bytes are checked."""
-        store = self.server.api.open_store()
-        require(store, backup.path, backup.manifest)
-        checked = stored(store.read(backup.path), backup.manifest)
+        """Send the snapshot. The last block waits until all bytes are checked."""
+        api = self.server.api
+        keys = api.keys()
+        if why := refusal(backup.manifest.key_id, keys):
+            raise RequestRefused(HTTPStatus.FORBIDDEN, f"{backup.name}: {why}")
+        checked = same(api.open_store(), backup.path, backup.manifest, keys)
         held = next(checked, b"")  # the store is known to answer before the first header is sent
-        self.head(HTTPStatus.OK, BYTES, backup.manifest.stored_size)
+        self.head(HTTPStatus.OK, BYTES, backup.manifest.size)
         try:
             for chunk in checked:
                 self._write(held)

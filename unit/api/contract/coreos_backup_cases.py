@@ -66,6 +66,11 @@ COREOS_BACKUP_CASES = (
         changes={f"{BACKUP}/s3": {}},
         sees="spec.backup.s3.s3Bucket: Required value",
     ),
+    _whole(
+        "a backup with encryption without a Secret",
+        {f"{BACKUP}/encryption": {}},
+        sees="spec.backup.encryption.secretName: Required value",
+    ),
     _s3("s3Bucket", "my/bucket", "must be the name of a bucket: letters, digits, '-', '.' and '_'"),
     _s3("prefix", "/etcd", _PREFIX),
     _s3("prefix", "etcd/../other", _PREFIX),

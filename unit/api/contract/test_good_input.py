@@ -100,6 +100,7 @@ GOOD: dict[str, tuple[Manifest, Changes]] = {
                 "maxBackups": 3,
                 "storageType": "PersistentVolume",
                 "volumeSizeInMB": 1024,
+                "encryption": {"secretName": "backup-keys"},
                 "cleanupBackupsOnClusterDelete": True,
             }
         },

@@ -108,6 +108,7 @@ def test_a_report_from_before_the_last_member_was_given_up_does_not_choose_the_s
         assert recovery(made)["source"]["name"] == newer
 
 
+@pytest.mark.exhaustive
 def test_a_backup_that_was_named_to_a_person_is_not_forgotten_for_a_survivor_that_has_less() -> None:
     with backed_up() as made:
         made.tools.report = stored(revision=2)
@@ -124,6 +125,7 @@ def test_a_backup_that_was_named_to_a_person_is_not_forgotten_for_a_survivor_tha
         assert recovery(made)["source"]["name"] == named
 
 
+@pytest.mark.exhaustive
 def test_a_report_of_a_former_loss_does_not_choose_the_source_of_a_later_recovery() -> None:
     with backed_up() as made:
         store(made)

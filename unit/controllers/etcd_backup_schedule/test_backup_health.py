@@ -144,6 +144,7 @@ def test_the_condition_goes_with_the_last_schedule_that_names_the_cluster(made: 
     world.rest()
 
 
+@pytest.mark.exhaustive
 def test_a_suspended_schedule_is_reported_and_not_overdue(made: Made) -> None:
     world, _ = made
     add(world)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_operator.api.backups import UID_LABEL
+from etcd_operator.api.backups import COMPLETED, UID_LABEL
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import JOBS, PODS
 from unit.passes.bodies import BACKUPS, SCHEDULES
@@ -40,6 +40,22 @@ def test_old_backups_are_removed_after_each_backup_that_was_completed(made: Made
     world.rest()
     let_run(made, 300.0)
     assert status(world)["lastPrune"]["request"].endswith(f"{SECOND}.db")
+
+
+def test_what_somebody_else_puts_there_does_not_displace_what_is_on_record(made: Made) -> None:
+    """The Job cannot know who has stored what the manifests name; the newest EtcdBackups are known here."""
+    world, jobs = made
+    jobs.run(stored(made), PRUNED)
+    world.drain()
+    let_run(made, 750.0)
+    *_, last = prunes(made)
+    done = sorted(
+        each for each in world.names(BACKUPS) if world.get(BACKUPS, each)["status"]["phase"] == COMPLETED
+    )
+    assert len(done) > 2
+    kept = {each for each in arguments(last) if each.startswith("--keep=")}
+    assert kept == {f"--keep={each}.db" for each in done[-2:]}
+    world.rest()
 
 
 def test_nothing_is_removed_before_the_first_backup_or_after_a_failure(made: Made) -> None:
@@ -107,7 +123,7 @@ def test_the_newest_verified_backup_is_kept(made: Made) -> None:
     let_run(made, 300.0)
     (job,) = prunes(made)
     kept = [each for each in arguments(job) if each.startswith("--keep")]
-    assert kept == ["--keep=s-20251231-0005.db", f"--keep={SECOND}.db"]
+    assert kept == ["--keep=s-20251231-0005.db", f"--keep={SECOND}.db", f"--keep={FIRST}.db"]
 
 
 def test_a_schedule_is_deleted_while_a_job_hangs(made: Made) -> None:

@@ -96,6 +96,7 @@ def test_the_leadership_moves_to_a_member_of_ours_before_any_external_one_is_rem
         assert_adopted(made, kind, theirs)
 
 
+@pytest.mark.exhaustive
 @MAKERS
 def test_before_the_first_removal_an_adoption_can_be_turned_back_and_begun_again(make: Make) -> None:
     with joined(make) as (made, theirs, kind):

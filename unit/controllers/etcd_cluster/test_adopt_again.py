@@ -258,6 +258,7 @@ CASES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("drains", [True, False])
 @CASES
 @MAKERS

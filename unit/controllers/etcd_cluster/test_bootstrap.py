@@ -247,6 +247,7 @@ def test_an_operator_that_dies_at_every_second_write_gets_there_in_the_end() -> 
         assert_finished(made, IMPROBABLE, 3)
 
 
+@pytest.mark.exhaustive
 @MAKERS
 def test_an_operator_that_starts_on_an_older_view_makes_nothing_twice(make: type) -> None:
     with bench() as first:

@@ -185,6 +185,7 @@ def test_a_member_that_serves_and_refuses_writes_gets_an_entry(make: Any) -> Non
         assert made.etcd.etcd.raft_index == index, "nothing is appended at rest"
 
 
+@pytest.mark.exhaustive
 @MAKERS
 def test_an_entry_that_fails_changes_no_report_and_delays_nothing(make: Any) -> None:
     kind, body = make()

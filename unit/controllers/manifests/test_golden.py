@@ -115,6 +115,12 @@ MANIFESTS = {
         )
         for via, source in SOURCES.items()
     },
+    "ephemeral-seed-from-bucket-encrypted": seed.pod(
+        replace(PLAIN_EPHEMERAL, restore=RestoreFrom(cluster="old", s3=TARGET, key_secret="backup-keys")),
+        "db-0003",
+        Seeding(token="t", source=BucketBackup(cluster="old")),
+        image=lambda: "localhost/etcd-operator:test",
+    ),
     "backup-of-schedule": backup_of_schedule(
         source={"clusterName": "db"},
         destination={"objectURLTemplate": "s3://my-bucket/{{ .Name }}.db"},
@@ -125,6 +131,9 @@ MANIFESTS = {
     "backup-tool-claim": backup_tool.claim(PLAIN_EPHEMERAL, tool_of(ON_VOLUME).policy, "fast"),
     "backup-tool-replica-set": backup_tool.replica_set(tool_of(ON_VOLUME)),
     "backup-tool-replica-set-tls": backup_tool.replica_set(tool_of(ON_VOLUME, SECURED_EPHEMERAL)),
+    "backup-tool-replica-set-encrypted": backup_tool.replica_set(
+        tool_of({**ON_VOLUME, "encryption": {"secretName": "backup-keys"}})
+    ),
     "backup-tool-replica-set-s3": backup_tool.replica_set(tool_of(IN_S3, FULL_EPHEMERAL)),
     "storage-class": storage_class("kubernetes.io/gce-pd"),
     "ephemeral-client-service": ephemeral.services(PLAIN_EPHEMERAL)[-1],

@@ -36,7 +36,12 @@ def test_the_command_understands_its_arguments() -> None:
     assert options.keep == ["-verified.db", "-newest.db"]
     assert options.series == "team/nightly/uid-schedule"
     assert fnmatch.fnmatchcase("-nightly-20261122-0330.db", options.match)
-    assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/tmp", "/backups"}
+    assert {mount["mountPath"] for mount in container["volumeMounts"]} == {
+        "/tmp",
+        "/backups",
+        "/var/run/secrets/etcd-backup/encryption",
+    }
+    assert str(options.encryption_keys) == "/var/run/secrets/etcd-backup/encryption"
 
 
 def test_a_url_does_not_expand_variables_of_the_pod() -> None:

@@ -177,6 +177,7 @@ def test_quorum_checks_that_hang_pile_up_no_others() -> None:
         assert calls == ["Range"] * len(settled)
 
 
+@pytest.mark.exhaustive
 def test_a_change_is_acted_on_as_soon_beside_three_hundred_dead_clusters(
     operators: tuple[Operator, Operator], etcd: FakeEtcdCluster
 ) -> None:

@@ -38,13 +38,15 @@ def put(
     data: bytes | None = None,
     owner: str = OWNER,
     key: EncryptionKey | None = KEY,
+    encryption: EncryptionKey | None = None,
 ) -> str:
     """A backup under the name that its revision gives it, taken `minutes` after `NOW`; its path."""
-    path = f"{folder}/{Name(version, revision)}"
+    path = f"{folder}/{Name(version, revision, encryption.id if encryption is not None else '')}"
     member = source(version, cluster_id=hex_id(cluster))
     time = NOW + timedelta(minutes=minutes)
     content = chunks(snapshot() if data is None else data)
-    create(store, path, content, member, time=time, options=Options(owner=owner, manifest_key=key))
+    options = Options(owner=owner, manifest_key=key, key=encryption)
+    create(store, path, content, member, time=time, options=options)
     return path
 
 
@@ -97,6 +99,7 @@ def tool(
     interval: float = 3600.0,
     keep: int = 3,
     to: str = "",
+    encryption_keys: Path | None = None,
     tls: Path | None = None,
 ) -> Iterator[tuple[Worker, ApiServer]]:
     """A whole tool in this process, with its real clock."""
@@ -111,6 +114,7 @@ def tool(
         interval=interval,
         max_backups=keep,
         token_file=token,
+        encryption_keys=encryption_keys,
         tls_dir=tls,
         scratch=root.parent,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from etcd_operator.archive.keys import KeyRing
 from etcd_operator.archive.source import Source
 from etcd_operator.formats import hex_id
 from etcd_operator.pods import client
@@ -27,6 +28,7 @@ from unit.waiting import eventually
 
 OLD, NEW = 0xAAAA, 0xBBBB
 VERSION = "3.6.16"
+NO_KEYS = KeyRing()
 SOURCE = Source(endpoint="m0", status=STATUS, has_quorum=True)
 
 
@@ -44,16 +46,22 @@ def damage(store: Directory, path: str) -> None:
 class Checker(BackupChecker):
     """On a folder."""
 
-    def __init__(self, store: Directory) -> None:
+    def __init__(self, store: Directory, keys: KeyRing = NO_KEYS) -> None:
         self.clock, self.storing = FakeClock(), Storing()
         self.listing = threading.Event()
         self.listing.set()
 
         def listed(running: str) -> Inventory:
             assert self.listing.wait(20)
-            return load(store, FOLDER, now=NOW, running=running)
+            return load(store, FOLDER, now=NOW, running=running, keys=keys)
 
-        super().__init__(load=listed, open_store=lambda: store, storing=self.storing, clock=self.clock)
+        super().__init__(
+            load=listed,
+            open_store=lambda: store,
+            keys=lambda: keys,
+            storing=self.storing,
+            clock=self.clock,
+        )
 
     def checked(self, running: str = "") -> RestorableBackups:
         """The report once everything is read."""
@@ -211,9 +219,11 @@ def port(parts: tuple[Worker, ApiServer]) -> int:
     return parts[1].port
 
 
-def fetching(port: int, token: str = TOKEN, clock: FakeClock | None = None) -> FromTool:
+def fetching(
+    port: int, token: str = TOKEN, clock: FakeClock | None = None, keys: KeyRing = NO_KEYS
+) -> FromTool:
     clock = clock or FakeClock()
-    return FromTool(server=at(port, token), clock=clock, wait=clock.advance)
+    return FromTool(server=at(port, token), keys=keys, clock=clock, wait=clock.advance)
 
 
 def test_a_seed_fetches_the_newest_and_one_by_name(port: int, tmp_path: Path) -> None:
@@ -286,17 +296,17 @@ def test_the_newest_whole_backup_is_fetched_from_a_folder(store: Directory, tmp_
     damage(store, put(store, 6, minutes=1))
     target = tmp_path / "one.db"
     target.write_bytes(b"of an earlier try")
-    fetched = from_store(store, load(store, FOLDER, now=NOW), target, etcd_version=VERSION)
+    fetched = from_store(store, load(store, FOLDER, now=NOW), target, NO_KEYS, etcd_version=VERSION)
     assert (fetched.revision, fetched.damaged) == (5, ("3.6.16_0000000000000006_etcd.backup",))
     assert target.read_bytes() == snapshot()
 
 
 def test_where_nothing_is_whole_that_is_the_reason(store: Directory, tmp_path: Path) -> None:
     with pytest.raises(SeedError, match="there is no backup"):
-        from_store(store, load(store, FOLDER, now=NOW), tmp_path / "one.db", etcd_version=VERSION)
+        from_store(store, load(store, FOLDER, now=NOW), tmp_path / "one.db", NO_KEYS, etcd_version=VERSION)
     damage(store, put(store, 6))
     with pytest.raises(SeedError, match="no backup is intact"):
-        from_store(store, load(store, FOLDER, now=NOW), tmp_path / "one.db", etcd_version=VERSION)
+        from_store(store, load(store, FOLDER, now=NOW), tmp_path / "one.db", NO_KEYS, etcd_version=VERSION)
 
 
 def test_a_backup_of_a_later_etcd_is_not_passed_over_for_an_older_one(
@@ -305,4 +315,4 @@ def test_a_backup_of_a_later_etcd_is_not_passed_over_for_an_older_one(
     put(store, 5)
     put(store, 6, minutes=1, version="3.7.3")
     with pytest.raises(SeedError, match=r"set spec\.version"):
-        from_store(store, load(store, FOLDER, now=NOW), tmp_path / "one.db", etcd_version=VERSION)
+        from_store(store, load(store, FOLDER, now=NOW), tmp_path / "one.db", NO_KEYS, etcd_version=VERSION)

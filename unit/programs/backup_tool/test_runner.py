@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.archive.errors import NoQuorum, NotReachable, SnapshotDamaged
+from etcd_operator.archive.keys import KeyRing
 from etcd_operator.archive.manifest import manifest_name
 from etcd_operator.archive.prune import remove
 from etcd_operator.formats import hex_id
@@ -36,6 +37,7 @@ class Bed:
         self.is_stopping = False
         self.endpoint = endpoint
         self.key = KEY
+        self.keys = KeyRing()
 
     def runner(self, keep: int = 3, *, is_exclusive: bool = False) -> Runner:
         def opened() -> Store:
@@ -47,6 +49,7 @@ class Bed:
             owner=OWNER,
             is_exclusive=is_exclusive,
             manifest_key=lambda: self.key,
+            keys=lambda: self.keys,
             endpoint=self.endpoint,
             credentials=lambda: None,
             keep=keep,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from e2e.support.keys import KeyClient
+from etcd_operator.archive.keys import KeyRing
 from etcd_operator.cli import main
 from etcd_operator.clock import Clock
 from etcd_operator.etcd.channel import Channels
@@ -140,4 +141,4 @@ def test_what_it_serves_is_fetched_by_who_trusts_it(made: Secured, tmp_path: Pat
 
 
 def fetched(server: Server) -> FromTool:
-    return FromTool(server=server, clock=Clock(), wait=lambda _: None)
+    return FromTool(server=server, keys=KeyRing(), clock=Clock(), wait=lambda _: None)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from etcd_operator.archive.keys import KeyRing
 from etcd_operator.clock import Clock
 from etcd_operator.pods import client
 from etcd_operator.pods.client import NoReport, TokenRefused
@@ -177,7 +178,7 @@ class Served:
         def give_up(_seconds: float) -> None:
             raise NoReport("it would be asked again")
 
-        tool = FromTool(server=self.at, clock=Clock(), wait=give_up)
+        tool = FromTool(server=self.at, keys=KeyRing(), clock=Clock(), wait=give_up)
         tool.fetch(file, etcd_version="3.6.16", name=SURVIVOR, sha256=sha256)
 
 

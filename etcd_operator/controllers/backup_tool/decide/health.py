@@ -149,6 +149,9 @@ def _foreign(owner: str) -> Problem:
 
 
 def _unknown(backup: BackupReport) -> Problem:
+    if backup.refusal:
+        what = f"no recovery uses the newest backup that is listed, {backup.name}: {backup.refusal}"
+        return Problem(reason="UnknownBackup", message=f"{what}, or move it away with its manifest")
     return Problem(
         reason="UnknownBackup",
         message=f"the newest backup that is listed, {backup.name}, {UNKNOWN_BACKUP}: no recovery uses it by "
@@ -202,8 +205,9 @@ def _not_running(state: ToolState) -> Problem:
 
 def _events_of(pod: ToolPodState, policy: BackupPolicy | None) -> str:
     """Kubernetes reports in Events only that a volume or a Secret cannot be mounted."""
-    secret = policy.s3.aws_secret if policy is not None and policy.s3 is not None else ""
-    missing = f"volume or the Secret {secret}" if secret else "volume"
+    aws = policy.s3.aws_secret if policy is not None and policy.s3 is not None else ""
+    keys = policy.encryption.secret_name if policy is not None and policy.encryption is not None else ""
+    missing = " or ".join(["volume", *(f"the Secret {name}" for name in (aws, keys) if name)])
     return f"see `kubectl describe pod {pod.name}`: it also shows whether a {missing} is missing"
 
 

@@ -11,6 +11,7 @@ from etcd_operator.api.coreos_backup import BackupPolicy
 from etcd_operator.api.definitions import coreos_backup_validations as rules
 from etcd_operator.api.meta import RawObject
 from etcd_operator.decoding import convert
+from etcd_operator.errors import InvalidSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,20 @@ def wanted(raw: RawObject | None) -> Wanted:
         return NO_BACKUPS
     problem = next(_problems(policy), "")
     return Wanted(problem=problem) if problem else Wanted(policy=policy)
+
+
+def key_secret(raw: RawObject | None) -> str:
+    """The Secret with the keys that `spec.backup` names, also where no backups are taken; empty for none.
+
+    Raises `InvalidSpec` for what cannot be read: whether there are keys is not known.
+    """
+    if raw is None:
+        return ""
+    try:
+        found = convert(raw, BackupPolicy).encryption
+    except msgspec.ValidationError as error:
+        raise InvalidSpec(f"spec.backup: {error}") from error
+    return found.secret_name if found is not None else ""
 
 
 def _problems(policy: BackupPolicy) -> Iterator[str]:

@@ -156,6 +156,7 @@ def _arguments(tool: ToolSettings) -> list[str]:
         f"--interval={policy.backup_interval_in_second}",
         f"--max-backups={policy.max_backups}",
         f"--token-file={tokens.FILE}",
+        *([f"--encryption-keys={command.ENCRYPTION_KEYS}"] if policy.encryption is not None else []),
         f"--scratch-dir={command.SCRATCH}",
         *([etcd_access.FLAG] if cluster.secured.client else []),
     ]
@@ -182,6 +183,8 @@ def _options(target: S3Target) -> Iterator[str]:
 def _volumes(tool: ToolSettings) -> Iterator[command.PodVolume]:
     yield command.scratch_volume(_LARGEST_SNAPSHOT)
     yield tokens.volume(tool_name(tool.cluster.name))
+    if tool.policy.encryption is not None:
+        yield command.encryption_volume(tool.policy.encryption.secret_name)
     if tool.cluster.secured.client:
         yield etcd_access.volume(secret_name(tool_name(tool.cluster.name)))
     target = tool.policy.s3

@@ -23,6 +23,7 @@ class PruneState:
     """What was observed. All texts may be empty."""
 
     retention: str = ""  # of the spec, in one text
+    recorded: tuple[str, ...] = ()  # URLs of the newest backups that the status of an EtcdBackup has
     newest: str = ""  # the URL of the newest backup that is completed
     done: str = ""  # the request that was carried out last, as in the status
     pending: str = ""  # what the pod of the Job waits for, as in the status

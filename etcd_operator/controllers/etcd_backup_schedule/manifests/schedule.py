@@ -7,8 +7,6 @@ what takes too long: a store that is gone must not leave it behind for ever.
 from collections.abc import Sequence
 from datetime import datetime
 
-import msgspec
-
 from etcd_operator.api.backup_schedules import (
     KIND,
     PRUNE_ANNOTATION,
@@ -22,7 +20,14 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.controllers.etcd_backup_schedule.decide.spec import backup_name, place, series
 from etcd_operator.controllers.shared.decide.backup_spec import url_in_pod
 from etcd_operator.controllers.shared.manifests import job as job_of
-from etcd_operator.controllers.shared.manifests.job_pod import CONTAINER, REPORT, UNDISTURBED, container, pod
+from etcd_operator.controllers.shared.manifests.job_pod import (
+    CONTAINER,
+    REPORT,
+    UNDISTURBED,
+    container,
+    keys_flag,
+    pod,
+)
 from etcd_operator.controllers.shared.manifests.owner import owned_by
 from etcd_operator.formats import timestamp
 
@@ -64,15 +69,13 @@ def job(
 
     request: what the Job is made for, see `PruneState`.
     """
-    # Names, sizes and manifests are not encrypted.
-    plain = msgspec.structs.replace(spec, encryption=None)
     arguments = _arguments(schedule, spec, retention, keep)
     body = job_of.job(
         schedule,
         kind=KIND,
         name=job_name(schedule),
         labels={job_of.APP_LABEL: job_of.PRUNE_APP, UID_LABEL: schedule.uid},
-        pod=pod(plain, container(plain, CONTAINER, image, arguments)),
+        pod=pod(spec, container(spec, CONTAINER, image, arguments)),
         retries=RETRIES,
         annotations=UNDISTURBED,
     )
@@ -91,5 +94,6 @@ def _arguments(
         arguments.append(f"--max-count={retention.max_count}")
     if retention.max_age:
         arguments.append(f"--max-age={retention.max_age}")
+    arguments += keys_flag(spec)
     arguments += [f"--keep={name}" for name in where.names(keep)]
     return [*arguments, *REPORT]

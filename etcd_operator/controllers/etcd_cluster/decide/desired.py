@@ -80,6 +80,7 @@ class RestoreFrom:
 
     cluster: str
     s3: S3Target | None = None
+    key_secret: str = ""  # the Secret with the keys of encrypted backups; empty for plain ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

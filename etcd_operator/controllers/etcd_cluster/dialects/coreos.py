@@ -1,6 +1,7 @@
 """`coreos.com/v1`: ephemeral members, each a pod with its own Service."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from etcd_operator.api.definitions.adoption_validations import ALTERNATIVES
 from etcd_operator.api.definitions.coreos_backup_validations import CLUSTER, RESTORE_S3
 from etcd_operator.api.definitions.tls_validations import NO_SELF_HOSTED
 from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
-from etcd_operator.controllers.backup_tool.decide.policy import wanted
+from etcd_operator.controllers.backup_tool.decide.policy import key_secret, wanted
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Resuming, Seeding, Stage, Start
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, RestoreFrom
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
@@ -183,12 +184,13 @@ def _restore(spec: ClusterSpec) -> RestoreFrom | None:
         return None
     if not CLUSTER.fits(spec.restore.backup_cluster_name):
         raise InvalidSpec(f"spec.restore.backupClusterName: {CLUSTER.message}")
+    source = RestoreFrom(cluster=spec.restore.backup_cluster_name, key_secret=key_secret(spec.backup))
     if spec.restore.storage_type != S3:
-        return RestoreFrom(cluster=spec.restore.backup_cluster_name)
+        return source
     policy = wanted(spec.backup).policy
     if policy is None or policy.s3 is None:
         raise InvalidSpec(f"spec.restore: {RESTORE_S3}")
-    return RestoreFrom(cluster=spec.restore.backup_cluster_name, s3=policy.s3)
+    return replace(source, s3=policy.s3)
 
 
 def _pods(state: ClusterState) -> int:

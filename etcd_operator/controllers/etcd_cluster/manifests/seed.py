@@ -29,7 +29,13 @@ from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, survivor
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR
 from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS, add_steps, fetch_step
 from etcd_operator.controllers.shared.manifests import token
-from etcd_operator.controllers.shared.manifests.command import SECRETS, PodVolume, store_env
+from etcd_operator.controllers.shared.manifests.command import (
+    ENCRYPTION_KEYS,
+    SECRETS,
+    PodVolume,
+    encryption_volume,
+    store_env,
+)
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT, CA_FILE
 
@@ -98,25 +104,28 @@ class _Source:
 
 def _source(cluster: DesiredCluster, backup: Backup) -> _Source:
     folder = folder_of(cluster.namespace, backup.cluster)
+    key_secret = cluster.restore.key_secret if cluster.restore is not None else ""
+    keys = [encryption_volume(key_secret)] if key_secret else []
+    flags = [f"--encryption-keys={ENCRYPTION_KEYS}"] if keys else []
     if isinstance(backup, ClaimBackup):
         claim = {"persistentVolumeClaim": {"claimName": claim_name(backup.cluster)}}
         return _Source(
-            arguments=[f"--from=file://{FOLDER}/", f"--folder={folder}"],
-            volumes=[("backups", claim, {"mountPath": FOLDER, "readOnly": True})],
+            arguments=[f"--from=file://{FOLDER}/", f"--folder={folder}", *flags],
+            volumes=[("backups", claim, {"mountPath": FOLDER, "readOnly": True}), *keys],
         )
     if isinstance(backup, BucketBackup):
         target = cluster.restore.s3 if cluster.restore is not None else None
         if target is None:
             raise InvalidSpec(f"spec.restore: {RESTORE_S3}")
         return _Source(
-            arguments=[f"--from={s3_url(target)}", f"--folder={folder}"],
-            volumes=list(s3_volumes(target)),
+            arguments=[f"--from={s3_url(target)}", f"--folder={folder}", *flags],
+            volumes=[*s3_volumes(target), *keys],
             env=store_env(),
         )
     name = tool_name(backup.cluster)
     found = _Source(
-        arguments=[f"--tool={name}:{BACKUP_TOOL_PORT}", f"--token-file={token.FILE}"],
-        volumes=[token.volume(name)],
+        arguments=[f"--tool={name}:{BACKUP_TOOL_PORT}", f"--token-file={token.FILE}", *flags],
+        volumes=[token.volume(name), *keys],
     )
     if isinstance(backup, ToolBackup) and backup.has_tls:
         flag, volume = _trust(cluster, backup)

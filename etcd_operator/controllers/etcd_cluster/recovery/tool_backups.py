@@ -1,6 +1,6 @@
 """What the backup tool of a cluster has, asked when a recovery chooses its source, or a person may.
 
-When it is asked, and what counts of its reports, is decided in `recovery.source`. A tool is asked on
+When it is asked, and what counts of its reports, is decided in `recovery.inquiry`. A tool is asked on
 threads of its own; no pass waits for it.
 """
 
@@ -12,17 +12,13 @@ from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.controllers.backup_tool.caches import is_of_tool
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.recovery.inquiry import Inquiry, inquire, known_backups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     NO_TOOL_BACKUPS,
     RecordedToolBackup,
     ToolBackups,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.source import (
-    ASK_AGAIN,
-    Inquiry,
-    inquire,
-    known_backups,
-)
+from etcd_operator.controllers.etcd_cluster.decide.recovery.source import ASK_AGAIN
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.caches import Caches
 from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer

@@ -82,6 +82,14 @@ def store_env() -> list[RawObject]:
     return [{"name": name, "value": value} for name, value in values.items()]
 
 
+ENCRYPTION_KEYS = f"{SECRETS}/encryption"
+
+
+def encryption_volume(secret: str) -> PodVolume:
+    """The keys that encrypt backups, for `--encryption-keys`."""
+    return "encryption", secret_volume(secret), {"mountPath": ENCRYPTION_KEYS, "readOnly": True}
+
+
 def secret_volume(name: str) -> RawObject:
     """The source of a volume with a Secret."""
     return {"secret": {"secretName": name, "defaultMode": READ_ONLY_BY_OWNER}}

@@ -58,7 +58,7 @@ def programs(image: str) -> RawObject:
 
 def keys_flag(spec: BackupSpec) -> list[str]:
     """The flag with the keys of an encrypted backup, if it is one."""
-    return [f"--encryption-keys={command.SECRETS}/encryption"] if spec.encryption is not None else []
+    return [f"--encryption-keys={command.ENCRYPTION_KEYS}"] if spec.encryption is not None else []
 
 
 def container(
@@ -119,8 +119,7 @@ def _volumes(
     if destination.credentials.google_cloud is not None:
         yield _file("google", "credentials.json", destination.credentials.google_cloud.secret_key_ref)
     if spec.encryption is not None:
-        source = command.secret_volume(spec.encryption.secret_name)
-        yield "encryption", source, {"mountPath": f"{command.SECRETS}/encryption", "readOnly": True}
+        yield command.encryption_volume(spec.encryption.secret_name)
     if destination.persistent_volume_claim is not None:
         claim = {"claimName": destination.persistent_volume_claim.claim_name}
         mount = {"mountPath": CLAIM_FOLDER} | ({"readOnly": True} if reads_only else {})

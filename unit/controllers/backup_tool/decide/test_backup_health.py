@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import S3Target
+from etcd_operator.api.cluster_spec import Encryption, S3Target
 from etcd_operator.api.coreos_backup import ClusterBackupStatus
 from etcd_operator.api.meta import Condition
 from etcd_operator.controllers.backup_tool.decide.health import (
@@ -35,6 +35,7 @@ NEWEST = BackupReport(
 )
 REPORT = ToolReport(newest=NEWEST, count=2, total_size=41024, since_success=5.0)
 WITH_SECRET = msgspec.structs.replace(IN_S3, s3=S3Target(s3_bucket="b", aws_secret="aws"))
+WITH_KEYS = msgspec.structs.replace(WITH_SECRET, encryption=Encryption(secret_name="keys"))
 FAILED = LastFailure(time=NOW, reason="BucketMissing", message="The bucket b does not exist.")
 LIMIT = 3600.0
 
@@ -136,6 +137,12 @@ def test_the_reason_of_an_old_success_is_reported() -> None:
             "ToolNotRunning",
             "it also shows whether a volume or the Secret aws is missing",
         ),
+        (
+            replace(SETTLED, pods=(replace(POD, is_ready=False),), wanted=Wanted(policy=WITH_KEYS)),
+            ToolFacts(),
+            "ToolNotRunning",
+            "it also shows whether a volume or the Secret aws or the Secret keys is missing",
+        ),
         (SETTLED, ToolFacts(), "FirstBackupPending", "the first backup has not been taken yet"),
     ],
 )
@@ -227,6 +234,15 @@ def test_what_is_only_listed_is_named_unless_it_is_on_record() -> None:
     assert reason(PLANTED) == "UnknownBackup"
     assert reason(msgspec.structs.replace(NEWEST, is_authentic=False)) == "BackedUp"
     assert reason(msgspec.structs.replace(NEWEST, is_authentic=False, sha256="cd" * 32)) == "UnknownBackup"
+
+
+def test_a_listed_backup_that_the_keys_refuse_is_named_with_the_reason() -> None:
+    plain = msgspec.structs.replace(PLANTED, refusal="it is not encrypted")
+    report = msgspec.structs.replace(REPORT, unknown=plain)
+    status, reason, message = judged(SETTLED, ToolFacts(report=report, since_success=5.0))
+    assert (status, reason) == ("False", "UnknownBackup")
+    assert message.startswith("no recovery uses the newest backup that is listed, ")
+    assert message.endswith(f"{PLANTED.name}: it is not encrypted, or move it away with its manifest")
 
 
 def test_a_tool_that_was_restarted_does_not_know_how_long_the_backup_took() -> None:

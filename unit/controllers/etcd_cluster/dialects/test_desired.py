@@ -9,7 +9,12 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.restores import RESTORED_FROM_LABEL, UID_ANNOTATION
 from etcd_operator.api.shared_keys import RECOVER_ANNOTATION
-from etcd_operator.controllers.etcd_cluster.decide.desired import Adopt, DesiredCluster, PersistedState
+from etcd_operator.controllers.etcd_cluster.decide.desired import (
+    Adopt,
+    DesiredCluster,
+    PersistedState,
+    RestoreFrom,
+)
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
@@ -222,6 +227,26 @@ def test_a_deletion_in_progress_is_read() -> None:
     assert not COREOS.desired(coreos_cluster()).is_deleting
 
 
+@pytest.mark.parametrize(
+    ("backup", "secret"),
+    [
+        (None, ""),
+        ({"maxBackups": 1, "volumeSizeInMB": 1}, ""),
+        ({"maxBackups": 0, "encryption": {"secretName": "keys"}}, "keys"),
+        ({"maxBackups": 1, "volumeSizeInMB": 1, "encryption": {"secretName": "keys"}}, "keys"),
+    ],
+)
+def test_a_new_cluster_reads_backups_with_the_keys_of_its_spec(
+    backup: dict[str, Any] | None, secret: str
+) -> None:
+    """Also if it takes none: keys that are given and not used would let it begin with a plain backup."""
+    made = COREOS.desired(
+        coreos_cluster({"size": 3, "restore": {"backupClusterName": "other"}, "backup": backup})
+    )
+    assert made.problem == ""
+    assert made.restore == RestoreFrom(cluster="other", key_secret=secret)
+
+
 VERSIONS = ["latest", "4.0.0", "2.3.8", "3.6", "3.3.27"]
 
 BAD_EPHEMERAL = [
@@ -244,6 +269,11 @@ BAD_EPHEMERAL = [
         {"size": 3, "restore": {"backupClusterName": "other", "storageType": "S3"}},
         "spec.restore: storageType S3 needs spec.backup",
         id="restore from no bucket",
+    ),
+    pytest.param(
+        {"size": 3, "restore": {"backupClusterName": "other"}, "backup": {"encryption": {}}},
+        "spec.backup: Object missing required field",
+        id="restore with keys that cannot be read",
     ),
     *(pytest.param({"size": 3, "version": text}, repr(text), id=f"version {text}") for text in VERSIONS),
 ]

@@ -38,6 +38,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "spec", "name", "numbers"), CHANGES)
 def test_a_member_is_touched_when_its_endpoint_has_been_gone_for_a_while(
     kind: Kind, spec: Json, name: str, numbers: tuple[int, ...]

@@ -87,6 +87,7 @@ def test_members_that_require_a_user_are_asked_for_the_quorum_and_missed_when_si
     assert cluster.calls.count("Status") == 2 * len(NAMES)
 
 
+@pytest.mark.exhaustive
 def test_it_is_remembered_how_long_a_member_has_been_silent(cluster: ProbedCluster) -> None:
     silent = cluster.etcd.member("m1").endpoint
     cluster.etcd.freeze("m1")

@@ -110,6 +110,7 @@ def test_members_whose_claims_are_gone_are_waited_for_as_long() -> None:
         assert_recovered(made)
 
 
+@pytest.mark.exhaustive
 def test_a_person_need_not_wait_and_what_is_left_of_the_request_changes_nothing() -> None:
     with bootstrapped(*persistent(**AUTOMATIC)) as made:
         freeze(made, 0, 1)
@@ -150,6 +151,7 @@ def lose_again(made: Bench) -> None:
     made.wait(AFTER + 5.0)
 
 
+@pytest.mark.exhaustive
 def test_a_second_loss_soon_after_waits_for_a_person() -> None:
     with bootstrapped(*persistent(**AUTOMATIC)) as made:
         recovered(made)

@@ -73,6 +73,34 @@ def test_what_the_status_recorded_is_restored_after_the_token_was_replaced() -> 
         assert made.condition(COREOS, "BackupHealthy")["status"] == "True"
 
 
+@pytest.mark.parametrize("is_put_back", [True, False])
+def test_an_older_backup_is_restored_only_if_the_newest_one_is_moved_away(is_put_back: bool) -> None:
+    """The Secret of the tool has an earlier token, with which it has stored only the older one."""
+    with backed_up() as made:
+        newer = store(made, ahead=1)
+        latest = made.tools.restorable.newest
+        older = store(made)
+        known = made.tools.restorable.newest
+        assert latest is not None
+        assert known is not None
+        made.tools.report = stored(latest.revision, cluster_id=latest.cluster_id)
+        made.run_until(lambda: made.status(COREOS)["backup"]["name"] == newer)
+        unknown = msgspec.structs.replace(latest, is_authentic=False)
+        made.tools.report = msgspec.structs.replace(made.tools.report, newest=known, unknown=unknown)
+        lose(made, 0, 1, 2)
+        made.run_until(is_reason(made, "UnknownBackup"))
+        made.wait(120.0)
+        assert members(made) == []
+        assert newer in made.condition(COREOS, "Degraded")["message"]
+        if is_put_back:
+            made.tools.report = stored(latest.revision, cluster_id=latest.cluster_id)
+            made.tools.restorable = holding(latest)
+        else:
+            made.tools.report = msgspec.structs.replace(made.tools.report, unknown=None)
+        made.settle()
+        assert_restored(made, newer if is_put_back else older, 3, 4, 5)
+
+
 @pytest.mark.parametrize(("damaged", "text"), [((), "there is no backup"), (("x",), "(damaged: x)")])
 def test_without_a_whole_backup_nothing_is_made_and_that_is_reported(
     damaged: tuple[str, ...], text: str
@@ -116,8 +144,9 @@ def test_a_survivor_is_not_held_for_a_backup_of_a_deleted_cluster_of_its_name() 
 
 def test_a_tool_that_had_more_than_the_survivor_is_waited_for_until_a_person_decides() -> None:
     with backed_up() as made:
+        made.tools.report = stored(revision=7)
+        made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 7)
         made.tools.problem = "no route to host"
-        assert made.status(COREOS)["backup"]["revision"] == 7
         lose(made, 0, 1)
         made.run_until(is_reason(made, "BackupPending"))
         made.wait(60.0)  # twice as long as beside a survivor that has all

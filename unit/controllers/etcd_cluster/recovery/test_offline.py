@@ -120,6 +120,7 @@ def test_only_a_secret_has_the_token_of_a_reader(kind: Kind) -> None:
         assert not any(token in body for body in stored)
 
 
+@pytest.mark.exhaustive
 def test_a_secret_that_is_deleted_is_made_again() -> None:
     """The reader that runs refuses the new token, and ends; the next one requires it."""
     with bootstrapped(*persistent(size=3)) as made:
@@ -190,6 +191,7 @@ def unreachable(made: Bench, code: int, minutes: int) -> list[list[str]]:
     return [readers(made, name) for name in pods]
 
 
+@pytest.mark.exhaustive
 def test_members_that_follow_a_leader_are_read_once() -> None:
     """The operator does not reach them, their clients do: a NetworkPolicy, for example."""
     with bootstrapped(*ephemeral(size=3)) as made:

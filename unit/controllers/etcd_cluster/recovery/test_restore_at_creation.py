@@ -86,6 +86,17 @@ def test_from_the_bucket_of_spec_backup(made: Bench) -> None:
     made.run_until(lambda: len(members(made)) == 3)
 
 
+@pytest.mark.parametrize("restore", [FROM_OLD, {"backupClusterName": "c"}])
+def test_with_keys_the_seed_reads_with_them(made: Bench, restore: Json) -> None:
+    """From the claim, and through a tool that uses it."""
+    made.create(*ephemeral(backup={**ON_VOLUME, "encryption": {"secretName": "keys"}}, restore=restore))
+    fetch = fetch_of(made)
+    assert "--encryption-keys=/var/run/secrets/etcd-backup/encryption" in fetch["args"]
+    volumes = [each for each in made.get(PODS, "c-0000")["spec"]["volumes"] if each["name"] == "encryption"]
+    assert volumes == [{"name": "encryption", "secret": {"secretName": "keys", "defaultMode": 0o440}}]
+    assert "encryption" in {mount["name"] for mount in fetch["volumeMounts"]}
+
+
 def test_its_repairs_go_on_when_spec_backup_names_no_bucket_any_more(made: Bench) -> None:
     made.create(*ephemeral(backup=IN_S3, restore={**FROM_OLD, "storageType": "S3"}))
     made.settle()

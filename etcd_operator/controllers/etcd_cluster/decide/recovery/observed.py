@@ -60,6 +60,8 @@ class ToolBackups:
     problem: str = ""  # why the report is missing; empty also while the first question is under way
     # the revision of the newest backup of the recorded cluster that was known before the loss, or named since
     known_revision: int = 0
+    # the backup on record, if the tool takes only older ones for its own; None if not, or if it has none
+    missing: RecordedToolBackup | None = None
     # whether the cluster from whose backups a new one is restored has a backup tool that uses its claim
     has_source_tool: bool = False
     is_source_secured: bool = False

@@ -9,19 +9,13 @@ itself. A backup is newer than a survivor if it is of the same etcd cluster and 
 survivor has more than any backup of an earlier etcd cluster.
 
 Whoever can write to the store can put any backup there. So one is restored only if the tool has stored it
-itself, as its report or, from that time, the status of the cluster shows. Others are named to a person.
+itself, as its report or, from that time, the status of the cluster shows. Others are named to a person; with
+keys, so is each one that is not encrypted with one of them. And none is restored while the status has a newer
+one that the tool does not know.
 
 Of EtcdBackups, the newest one is offered; a person may name an older one, because only reading it shows
 whether a backup is whole.
-
-The tool is asked while a source is chosen, or the status names a backup to a person. In the second case a
-quorum that the operator does not reach may go on, and newer backups may be stored: what was reported until a
-source is to be chosen does not count then, except that it is known.
 """
-
-from dataclasses import dataclass, replace
-
-import msgspec
 
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
@@ -29,9 +23,7 @@ from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     CompletedBackup,
     RecordedToolBackup,
-    ToolBackups,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source, names_backup
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
     is_corrupt,
     keeps_running,
@@ -40,7 +32,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import held
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.formats import UNKNOWN_BACKUP
-from etcd_operator.pods.reports import BackupReport, RestorableBackups
+from etcd_operator.pods.reports import BackupReport
 from etcd_operator.versions import can_restore
 
 TOOL_GRACE = 30.0
@@ -90,15 +82,18 @@ def newer_than(state: ClusterState, survivor: Member) -> BackupReport | Plan | N
             "no quorum can return; waiting for the backup tool, which lists the stored backups or still "
             f"stores a backup that was begun before the loss{_without(state, survivor)}",
         )
+    missing, listed = tool_backups.missing, report.candidate
+    is_own = missing is not None and missing.cluster_id == state.persisted.cluster_id
+    if missing is not None and listed is not None and is_own and missing.revision > least:
+        return _missing(missing, listed, f"no quorum can return{_without(state, survivor)}")
     if not _has_more(state, report.candidate, least):
         return None  # so has no other: there is no need to wait until it is read
     if not report.is_checked:
         return _wait_beside(state, survivor, least)
     if report.newest is None or not _has_more(state, report.newest, least):
         return None
-    if not report.newest.is_authentic:
-        return _unknown(report.newest, f"no quorum can return{_without(state, survivor)}")
-    return report.newest
+    loss = f"no quorum can return{_without(state, survivor)}"
+    return report.newest if report.newest.is_authentic else _unknown(report.newest, loss)
 
 
 def _without(state: ClusterState, survivor: Member) -> str:
@@ -109,12 +104,30 @@ def _without(state: ClusterState, survivor: Member) -> str:
 
 
 def _unknown(backup: BackupReport, loss: str) -> Plan:
-    """A backup that is listed, and that the tool has not stored as far as is known."""
+    """A backup that is listed, and that the tool has not stored as far as is known, or does not read."""
+    what = f"{loss}; the backup {backup.name} at revision {backup.revision}"
+    if backup.refusal:
+        return held(
+            "UnknownBackup",
+            f"{what} is not restored: {backup.refusal}; to go on without it, move it away with its manifest",
+        )
     return held(
         "UnknownBackup",
-        f"{loss}; the backup {backup.name} at revision {backup.revision} {UNKNOWN_BACKUP}: move it away with "
-        "its manifest to go on without it; to begin with its data, delete the cluster and create it again "
-        "with spec.restore",
+        f"{what} {UNKNOWN_BACKUP}: move it away with its manifest to go on without it; to begin with its "
+        "data, delete the cluster and create it again with spec.restore",
+    )
+
+
+def _missing(recorded: RecordedToolBackup, listed: BackupReport, loss: str) -> Plan:
+    """The newest backup on record is not known to the tool any more: no older one is restored instead."""
+    return held(
+        "UnknownBackup",
+        f"{loss}; {recorded.name} at revision {recorded.revision}, the newest backup in status.backup, is "
+        f"none of those that the backup tool knows, the newest of which is {listed.name} at revision "
+        f"{listed.revision}: if the token in its Secret or a key of spec.backup.encryption is an earlier "
+        f"one, put the later one back; to begin with the data of {recorded.name}, delete the cluster and "
+        f"create it again with spec.restore; to go on without that data, move {recorded.name} away with its "
+        "manifest",
     )
 
 
@@ -170,6 +183,8 @@ def _newest_backup(state: ClusterState) -> BackupReport | Plan:
             f"{ALL_LOST}, and {what}: {EMPTY}; delete the cluster and create it again to begin with an empty "
             "one",
         )
+    if tool_backups.missing is not None:
+        return _missing(tool_backups.missing, newest, ALL_LOST)
     if not _is_own(state, newest):
         return held(
             "NoBackup",
@@ -215,75 +230,3 @@ def _is_own(state: ClusterState, backup: BackupReport) -> bool:
     if source is not None and source.cluster == state.desired.name:
         return True  # it began with the newest backup of a cluster of this name
     return backup.cluster_id in (state.persisted.cluster_id, *recovery.given_up_ids)
-
-
-# What the tool is asked
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inquiry:
-    """What a process remembers of the questions in this loss."""
-
-    is_named: bool = False  # whether the tool was asked only for the name of a backup until now
-    outdated: RestorableBackups | None = None  # what it had reported until a source was to be chosen
-
-
-def inquire(
-    memory: Inquiry | None, state: ClusterState, report: RestorableBackups | None
-) -> tuple[Inquiry | None, bool]:
-    """The memory from now on, None where nothing is asked; and whether the tool has to be asked anew.
-
-    report: the last one of the tool.
-    """
-    if chooses_source(state):
-        if memory is not None and memory.is_named:
-            return Inquiry(outdated=report or memory.outdated), True
-        return memory or Inquiry(), False
-    if names_backup(state):
-        return replace(memory or Inquiry(), is_named=True), False
-    return None, True
-
-
-def known_backups(
-    memory: Inquiry,
-    state: ClusterState,
-    report: RestorableBackups | None,
-    *,
-    is_answered: bool,
-    problem: str,
-    waited: float,
-    recorded: RecordedToolBackup,
-) -> ToolBackups:
-    """What is known of the backups of a tool.
-
-    report: the last one since it was asked anew. is_answered: whether the last question was. problem, waited:
-    see `ToolBackups`. recorded: of a deleted cluster of this name, its revision does not count.
-    """
-    is_own = recorded.cluster_id == state.persisted.cluster_id
-    named = (revision_named(each, state.persisted.cluster_id) for each in (report, memory.outdated))
-    return ToolBackups(
-        has_tool=True,
-        report=_with_recorded(report, recorded) if is_answered and report is not None else None,
-        waited=waited,
-        problem=problem,
-        known_revision=max(recorded.revision if is_own else 0, *named),
-    )
-
-
-def _with_recorded(report: RestorableBackups, recorded: RecordedToolBackup) -> RestorableBackups:
-    """With the newest backup as an authentic one, if it is on record: that was written when it was stored."""
-    newest = report.newest
-    if newest is None or not newest.is_known(recorded.name, recorded.sha256):
-        return report
-    return msgspec.structs.replace(report, newest=msgspec.structs.replace(newest, is_authentic=True))
-
-
-def revision_named(report: RestorableBackups | None, cluster_id: str) -> int:
-    """The revision of the newest backup of this etcd cluster in a report of its tool; 0 if it names none.
-
-    As long as the tool has not read it, that of its manifest counts.
-    """
-    if report is None:
-        return 0
-    named = report.newest if report.is_checked else report.candidate
-    return named.revision if named is not None and named.cluster_id == cluster_id else 0

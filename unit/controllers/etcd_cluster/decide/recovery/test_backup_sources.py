@@ -14,14 +14,14 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmNothingLeft,
     DropUnassigned,
 )
-from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import RecordedToolBackup, ToolBackups
-from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source
-from etcd_operator.controllers.etcd_cluster.decide.recovery.source import (
-    TOOL_GRACE,
+from etcd_operator.controllers.etcd_cluster.decide.recovery.inquiry import (
     Inquiry,
     known_backups,
     revision_named,
 )
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import RecordedToolBackup, ToolBackups
+from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source
+from etcd_operator.controllers.etcd_cluster.decide.recovery.source import TOOL_GRACE
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.formats import duration_text
 from etcd_operator.pods.reports import BackupReport, RestorableBackups
@@ -71,6 +71,12 @@ def beside(report: RestorableBackups | None, **more: Any) -> ClusterState:
 def alone(report: RestorableBackups | None, **more: Any) -> ClusterState:
     """Nothing is left."""
     return replace(lost(3, 0, 1, 2), tool_backups=ToolBackups(has_tool=True, report=report, **more))
+
+
+def on_record(state: ClusterState, report: RestorableBackups, stored: RecordedToolBackup) -> ClusterState:
+    """With this report of the tool, and this backup in the status."""
+    known = known_backups(Inquiry(), state, report, is_answered=True, problem="", waited=0.0, recorded=stored)
+    return replace(state, tool_backups=known)
 
 
 OF_THIS, OF_OLD = (ClaimBackup(cluster=name, name="r1") for name in ("db", "old"))
@@ -187,6 +193,27 @@ def test_a_backup_of_which_nobody_knows_who_stored_it_is_named_to_a_person() -> 
         )
 
 
+REFUSED = msgspec.structs.replace(planted(8), refusal="it is not encrypted")
+
+
+def test_a_backup_that_the_keys_refuse_is_named_to_a_person_with_the_reason() -> None:
+    for state, loss in (
+        (beside(having(REFUSED)), "no quorum can return; remove spec.backup to recover from db-0002"),
+        (alone(having(REFUSED)), "the data of all members is lost"),
+    ):
+        made = plan(state)
+        assert (made.stage, made.reason, made.actions) == (Stage.HELD, "UnknownBackup", ())
+        assert made.message == (
+            f"{loss}; the backup r8 at revision 8 is not restored: it is not encrypted; to go on without it, "
+            "move it away with its manifest"
+        )
+
+
+def test_a_record_of_a_plain_backup_does_not_count_against_the_keys() -> None:
+    state = on_record(beside(None), having(REFUSED), RecordedToolBackup(name="r8", sha256="ab"))
+    assert source_of(state) == "UnknownBackup"
+
+
 @pytest.mark.parametrize(
     ("recorded", "is_authentic"),
     [
@@ -198,17 +225,88 @@ def test_a_backup_of_which_nobody_knows_who_stored_it_is_named_to_a_person() -> 
 )
 def test_the_status_knows_what_was_stored(recorded: RecordedToolBackup, is_authentic: bool) -> None:
     """The tool does not: its token was replaced."""
-    known = known_backups(
-        Inquiry(),
-        beside(None),
-        having(planted(8)),
-        is_answered=True,
-        problem="",
-        waited=0.0,
-        recorded=recorded,
-    )
-    state = replace(beside(None), tool_backups=known)
+    state = on_record(beside(None), having(planted(8)), recorded)
     assert source_of(state) == ("r8" if is_authentic else "UnknownBackup")
+
+
+def in_status(revision: int, cluster_id: str = CLUSTER_ID) -> RecordedToolBackup:
+    return RecordedToolBackup(name=f"r{revision}", sha256="cd", cluster_id=cluster_id, revision=revision)
+
+
+@pytest.mark.parametrize(
+    ("state", "report", "stored", "source"),
+    [
+        pytest.param(alone(None), having(backup(8)), in_status(9), "UnknownBackup", id="less"),
+        pytest.param(alone(None), having(backup(9)), in_status(9), "r9", id="as much"),
+        pytest.param(
+            alone(None),
+            having(backup(9), newest=backup(8), damaged=("r9",)),
+            in_status(9),
+            "r8",
+            id="damaged",
+        ),
+        pytest.param(alone(None), having(None), in_status(9), "NoBackup", id="nothing"),
+        pytest.param(
+            since(replaces=OTHER),
+            having(backup(3, OTHER)),
+            in_status(2),
+            "UnknownBackup",
+            id="only of the former",
+        ),
+        pytest.param(
+            since(replaces=OTHER),
+            having(backup(3, OTHER)),
+            in_status(9, OTHER),
+            "UnknownBackup",
+            id="less of the former",
+        ),
+        pytest.param(
+            since(replaces=OTHER),
+            having(backup(3, OTHER)),
+            in_status(3, OTHER),
+            "r3",
+            id="as much of the former",
+        ),
+        pytest.param(
+            since(replaces=OTHER), having(backup(8)), in_status(9, OTHER), "r8", id="more of the former"
+        ),
+        pytest.param(
+            beside(None), having(backup(8)), in_status(9), "UnknownBackup", id="less, with a survivor"
+        ),
+        pytest.param(
+            beside(None), having(backup(6)), in_status(9), "UnknownBackup", id="less than the survivor"
+        ),
+        pytest.param(beside(None), having(backup(6)), in_status(7), "db-0002", id="the survivor has as much"),
+        pytest.param(
+            beside(None),
+            having(backup(3, OTHER)),
+            in_status(9, OTHER),
+            "db-0002",
+            id="less of another cluster",
+        ),
+    ],
+)
+def test_a_tool_that_knows_only_older_backups_than_the_status_restores_none(
+    state: ClusterState, report: RestorableBackups, stored: RecordedToolBackup, source: str
+) -> None:
+    """Its token, or a key, is an earlier one again: what was stored with a later one is listed last."""
+    assert source_of(on_record(state, report, stored)) == source
+
+
+def test_the_backup_that_the_tool_does_not_know_is_named_with_what_a_person_can_do() -> None:
+    for state, loss in (
+        (beside(None), "no quorum can return; remove spec.backup to recover from db-0002"),
+        (alone(None), "the data of all members is lost"),
+    ):
+        made = plan(on_record(state, having(backup(8)), in_status(9)))
+        assert (made.stage, made.reason, made.actions) == (Stage.HELD, "UnknownBackup", ())
+        assert made.message == (
+            f"{loss}; r9 at revision 9, the newest backup in status.backup, is none of those that the backup "
+            "tool knows, the newest of which is r8 at revision 8: if the token in its Secret or a key of "
+            "spec.backup.encryption is an earlier one, put the later one back; to begin with the data of r9, "
+            "delete the cluster and create it again with spec.restore; to go on without that data, move r9 "
+            "away with its manifest"
+        )
 
 
 def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None:
