@@ -25,6 +25,12 @@ def is_due(found: Description, now: datetime) -> bool:
     return now >= renewal(found)
 
 
+def is_late(found: Description, now: datetime) -> bool:
+    """Whether half of the time is over in which it should have been renewed."""
+    due = renewal(found)
+    return now - due > (found.not_after - due) / 2
+
+
 def refusal(leaf: timedelta, ca: timedelta) -> str:
     """Why such durations are refused; empty if they are not."""
     if ca >= RATIO * leaf:

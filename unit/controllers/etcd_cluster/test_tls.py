@@ -20,6 +20,7 @@ from etcd_operator.errors import NotFound
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, Listing
 from etcd_operator.kube.views import Written
+from etcd_operator.pki.authority import KeyPair, renewed_ca
 from etcd_operator.pki.description import describe
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import CLAIMS, CONFIG_MAPS, PODS, SECRETS
@@ -214,6 +215,59 @@ def test_an_operator_that_dies_at_a_write_of_a_rotation_is_followed_by_one_that_
                 rotated(made, kind)
             assert made.etcd.etcd.keys[b"key"][0] == b"value"
             assert len(made.names(PODS)) == 1
+
+
+@MAKERS
+def test_a_ca_that_is_due_is_renewed_with_its_key_and_loaded_by_all_members(make: type) -> None:
+    kind, body = make(size=2, tls=BOTH)
+    with secured(kind, body) as made:
+        made.kill()
+        (stored,) = authorities(made)
+        before, old = files(stored), made.clock.now() - timedelta(days=2500)
+        pair = KeyPair(before["client-issuer.crt"], before["client-issuer.key"])
+        due = renewed_ca(pair, now=old, duration=timedelta(days=3650))
+        data = {"client-issuer.crt": base64.b64encode(due.certificate).decode()}
+        made.api.objects.patch(SECRETS, OWN_NAMESPACE, stored["metadata"]["name"], {"data": data}, "merge")
+        record = made.status(kind)["tls"]
+        made.start()
+        for _ in range(10):
+            made.wait(30.0)
+        made.settle()
+        (after,) = map(files, authorities(made))
+        renewed = describe(after["client-issuer.crt"])
+        assert renewed.not_after > describe(before["client-next.crt"]).not_after
+        assert renewed.key_id == describe(before["client-issuer.crt"]).key_id
+        assert after["peer-issuer.crt"] == before["peer-issuer.crt"]
+        assert made.status(kind)["tls"] == record
+        assert [event["reason"] for event in made.events()].count("MemberRestarted") == 2
+        made.rest()
+
+
+def test_cas_that_are_deleted_while_the_operator_knows_them_are_restored() -> None:
+    kind, body = ephemeral(size=1, tls=BOTH)
+    with secured(kind, body) as made:
+        (stored,) = authorities(made)
+        made.api.objects.delete(SECRETS, OWN_NAMESPACE, stored["metadata"]["name"])
+        made.wait(310.0)
+        (again,) = authorities(made)
+        assert files(again) == files(stored)
+        assert again["metadata"]["labels"] == stored["metadata"]["labels"]
+        made.settle()
+
+
+def test_certificates_are_renewed_while_the_cluster_is_paused() -> None:
+    sides = {side: {"auto": {}, "leafDuration": "60m"} for side in BOTH}
+    kind, body = ephemeral(size=1, tls=sides)
+    with secured(kind, body, ago=timedelta(minutes=45)) as made:
+        made.edit(kind, "c", {"spec": {"paused": True}})
+        before = secrets(made)
+        for _ in range(41):
+            made.wait(60.0)
+        after = secrets(made)
+        assert before.keys() == after.keys()
+        for name, found in after.items():
+            assert all(found[f] != before[name][f] for f in found if "ca.crt" not in f), name
+        assert made.condition(kind, "Progressing")["reason"] == "Paused"
 
 
 def test_more_names_are_certified_at_once() -> None:

@@ -11,7 +11,7 @@ A Secret is read when it is needed, not watched: a watch would be sent all Secre
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 import structlog
@@ -26,7 +26,6 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     CA_LABEL,
     CLUSTER_ANNOTATION,
     Authorities,
-    Authority,
     altered,
     authorities_name,
     authorities_of,
@@ -35,6 +34,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     side_change,
 )
 from etcd_operator.controllers.etcd_cluster.manifests.tls import USER
+from etcd_operator.controllers.etcd_cluster.tls.dialing import LASTS, dialing
 from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.errors import AlreadyExists, Conflict, NotFound, OperatorError, RetryableError, Unavailable
@@ -45,21 +45,12 @@ from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Secret, Written
 from etcd_operator.pki.authority import issue
-from etcd_operator.pki.description import describe
 from etcd_operator.pki.errors import BadCertificate
-from etcd_operator.pki.lifetimes import renewal
-from etcd_operator.pki.profiles import PEER_DIALING
 from etcd_operator.pki.profiles import client as client_leaf
 from etcd_operator.pods.http_client import Trust
 
 KEPT_SECONDS = 300.0
 """After so long it is checked whether the Secret still exists."""
-
-LASTS = timedelta(days=1)
-"""How long certificates of root are valid. Renewing that of the operator closes its connections."""
-
-AGAIN = timedelta(seconds=5)
-"""Until it is tried again to make credentials with a CA that has expired."""
 
 CLUSTERS: Mapping[str, Resource] = {
     each.api_version: each for each in (resources.COREOS_CLUSTERS, resources.IMPROBABLE_CLUSTERS)
@@ -97,6 +88,7 @@ class AuthorityStore:
     namespace: str  # of the operator
     _known: dict[str, _Known] = field(default_factory=dict, repr=False)
     _uids: dict[Key, str] = field(default_factory=dict)
+    _lost: dict[str, Authorities] = field(default_factory=dict, repr=False)  # deleted while they were known
     _is_swept: bool = False
 
     def get(self, cluster: Owner) -> Authorities | None:
@@ -107,7 +99,8 @@ class AuthorityStore:
         try:
             found = self.client.get(resources.SECRETS, self._key(cluster.uid), Secret)
         except NotFound:
-            self._known.pop(cluster.uid, None)
+            if known is not None:
+                self._lost[cluster.uid] = self._known.pop(cluster.uid).made
             return None
         except RetryableError:
             if known is None:
@@ -161,6 +154,21 @@ class AuthorityStore:
         with suppress(AlreadyExists):
             self.client.create(resources.SECRETS, self.namespace, body, Written)
 
+    def restore(self, cluster: DesiredCluster, objects: Objects) -> Authorities | None:
+        """Make the Secret again that somebody has deleted, while this process still knows what it had.
+
+        None if it does not, or knows only an earlier state. Raises the errors of `Client`.
+        """
+        made = self._lost.pop(cluster.uid, None)
+        if made is None or self.missing(cluster, made):
+            return None
+        objects.require_leadership()
+        body = authorities_secret(cluster, self.namespace, made)
+        with suppress(AlreadyExists):
+            self.client.create(resources.SECRETS, self.namespace, body, Written)
+            log.warning("authorities_restored", cluster=str(cluster.key))
+        return self.get(cluster)
+
     def alter(self, cluster: DesiredCluster, action: AlterAuthorities, objects: Objects) -> None:
         """Change one side, if the Secret is as it was when that was decided. Raises Conflict if not."""
         known = self._known.pop(cluster.uid, None)
@@ -192,7 +200,7 @@ class AuthorityStore:
             return None
         found = known.credentials.get(side)
         if found is None or now >= found[1]:
-            found = known.credentials[side] = _dialing(made.of(side), side, now)
+            found = known.credentials[side] = dialing(made.of(side), side, now)
         return found[0]
 
     def for_job(self, cluster: ObjectMeta, needs_certificate: bool) -> EtcdCredentials:  # noqa: FBT001 -- see `Issue`
@@ -228,6 +236,7 @@ class AuthorityStore:
         """The cluster is deleted: so are its CAs, if the API server confirms that."""
         uid = self._uids.pop(key, "")
         self._known.pop(uid, None)
+        self._lost.pop(uid, None)
         with suppress(OperatorError):
             if uid:
                 self._drop(self._key(uid), objects)
@@ -277,13 +286,3 @@ def facts(made: Authorities | None) -> TlsFacts:
     return TlsFacts(
         peer_ca=made.peer.record.issuer, client_ca=made.client.record.issuer, version=made.version
     )
-
-
-def _dialing(made: Authority, side: Side, now: datetime) -> tuple[TlsCredentials, datetime]:
-    """Credentials, and when they are renewed."""
-    leaf = client_leaf(USER) if side == "client" else PEER_DIALING
-    if not describe(made.issuer.certificate).is_valid(now):
-        return TlsCredentials(ca=made.bundle, by_name=True), now + AGAIN
-    pair = issue(made.issuer, leaf, now=now, duration=LASTS)
-    credentials = TlsCredentials(ca=made.bundle, certificate=pair.certificate, key=pair.key, by_name=True)
-    return credentials, renewal(describe(pair.certificate))

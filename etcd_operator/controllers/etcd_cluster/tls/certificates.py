@@ -113,6 +113,8 @@ class Certificates:
             return UNSECURED
         try:
             made = self.authorities.get(desired)
+            if made is None and desired.persisted.has_begun and not desired.is_deleting:
+                made = self.authorities.restore(desired, self.writes.of(desired.key))
             credentials = self.authorities.credentials(desired) if desired.secured.client else None
         except TerminalError as error:
             reason = "Forbidden" if isinstance(error, Forbidden) else INVALID

@@ -54,8 +54,13 @@ def lacks_leaf(found: Situation, client: ClientLeaf) -> bool:
 
 
 def is_urgent(found: Situation, member: MemberTls) -> bool:
-    """Whether it has nothing to lose by new files: what it has is refused anyhow."""
-    return member.files is None or not is_usable(found, member.files.leaf)
+    """Whether it has nothing to lose by new files: what it has is refused anyhow, or soon.
+
+    Where leafs are short, there is no time to prove each of many members before the next.
+    """
+    if member.files is None or not is_usable(found, member.files.leaf):
+        return True
+    return lifetimes.is_late(member.files.leaf, found.now)
 
 
 def unproven(found: Situation) -> list[MemberTls]:

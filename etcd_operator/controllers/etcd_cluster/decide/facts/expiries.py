@@ -6,8 +6,8 @@ from datetime import datetime
 
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.pki import lifetimes
 from etcd_operator.pki.description import Description
-from etcd_operator.pki.lifetimes import renewal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,10 +17,7 @@ class Expiry:
     kind: str  # a side for its leafs, or that and `-ca`
     renewal: datetime  # when it is due
     end: datetime
-
-    def is_near(self, now: datetime) -> bool:
-        """Whether half of the time is over in which it should have been renewed."""
-        return now - self.renewal > (self.end - self.renewal) / 2
+    is_late: bool  # it should have been renewed for long
 
 
 @fact
@@ -33,17 +30,17 @@ def _of(side: Side, found: Situation) -> Iterator[Expiry]:
     leafs = [member.files.leaf for member in found.members if member.files is not None]
     leafs += [client.leaf for client in found.clients if client.leaf is not None]
     if leafs:
-        yield _first(side, leafs)
-    yield _first(f"{side}-ca", list(found.record.trusted))
+        yield _first(side, leafs, found.now)
+    yield _first(f"{side}-ca", list(found.record.trusted), found.now)
 
 
-def _first(kind: str, certificates: list[Description]) -> Expiry:
+def _first(kind: str, certificates: list[Description], now: datetime) -> Expiry:
     first = min(certificates, key=lambda each: each.not_after)
-    return Expiry(kind=kind, renewal=renewal(first), end=first.not_after)
+    is_late = lifetimes.is_late(first, now)
+    return Expiry(kind=kind, renewal=lifetimes.renewal(first), end=first.not_after, is_late=is_late)
 
 
 @fact
 def near_end(state: ClusterState) -> tuple[Expiry, ...]:
     """Those that should have been renewed, and were not."""
-    now = next((each.now for _, each in state.tls.sides), None)
-    return tuple(each for each in expiries(state) if now is not None and each.is_near(now))
+    return tuple(each for each in expiries(state) if each.is_late)

@@ -147,6 +147,15 @@ def keep(state: ClusterState) -> Plan | None:
     return _quietly(*actions, message=f"writing the certificates of {', '.join(sorted(names))}")
 
 
+def renew(state: ClusterState) -> Plan | None:
+    """The certificates of members and clients, also while the cluster is paused; nothing else of TLS."""
+    if not state.desired.is_paused or not state.is_fresh:
+        return None
+    found = next((plan for plan in (keep(state), publish(state)) if plan is not None), None)
+    is_renewal = found is not None and all(isinstance(each, KeepCertificates) for each in found.actions)
+    return found if is_renewal else None
+
+
 def restart(state: ClusterState) -> Plan | None:
     """Start a member again whose etcd was ended for that, whatever else keeps the operator from acting."""
     stopped = [

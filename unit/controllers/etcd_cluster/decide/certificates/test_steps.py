@@ -106,6 +106,13 @@ def test_leafs_are_renewed_one_at_a_time_each_proven_before_the_next() -> None:
     )
 
 
+def test_leafs_that_end_soon_are_all_renewed_at_once() -> None:
+    """There may be more members than there is time to prove one by one: they live for nine days."""
+    unproven = member("m0", since=NOW + 6 * DAY, is_proven=False)
+    found = situation(unproven, *THREE[1:], now=NOW + 7.6 * DAY)
+    assert action(found) == Deliver(members=("m1", "m2"))
+
+
 def test_leafs_are_renewed_without_a_quorum() -> None:
     found = situation(*THREE, now=NOW + 6 * DAY, obstacle="m1 (silent)")
     assert action(found) == Deliver(members=("m0",))

@@ -1,0 +1,29 @@
+"""With what the operator dials members: certificates that are only in its memory, and as good as of root."""
+
+from datetime import datetime, timedelta
+
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authority
+from etcd_operator.controllers.etcd_cluster.manifests.tls import USER
+from etcd_operator.etcd.channel import TlsCredentials
+from etcd_operator.pki.authority import issue
+from etcd_operator.pki.description import describe
+from etcd_operator.pki.lifetimes import renewal
+from etcd_operator.pki.profiles import PEER_DIALING
+from etcd_operator.pki.profiles import client as client_leaf
+
+LASTS = timedelta(days=1)
+"""How long certificates of root are valid. Renewing that of the operator closes its connections."""
+
+AGAIN = timedelta(seconds=5)
+"""Until it is tried again to make credentials with a CA that has expired."""
+
+
+def dialing(made: Authority, side: Side, now: datetime) -> tuple[TlsCredentials, datetime]:
+    """Credentials for the ports of one side, and when they are renewed."""
+    leaf = client_leaf(USER) if side == "client" else PEER_DIALING
+    if not describe(made.issuer.certificate).is_valid(now):
+        return TlsCredentials(ca=made.bundle, by_name=True), now + AGAIN
+    pair = issue(made.issuer, leaf, now=now, duration=LASTS)
+    credentials = TlsCredentials(ca=made.bundle, certificate=pair.certificate, key=pair.key, by_name=True)
+    return credentials, renewal(describe(pair.certificate))
