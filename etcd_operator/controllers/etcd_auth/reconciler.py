@@ -145,7 +145,9 @@ class _Pass:
     def over(self, cluster: ClusterResource, kind: Resource, members: Mapping[str, str]) -> Result:
         """A cluster that has served. Raises the errors of `Client` and `AuthClient`."""
         requested = (_requested(each) for each in self._metadata())
-        inputs = (cluster.metadata.uid, cluster.status.tls, self._may_remove, self.record, *requested)
+        # Restored data may have the same revision, and authentication in another state.
+        data = cluster.metadata.uid, cluster.status.cluster_id
+        inputs = (*data, cluster.status.tls, self._may_remove, self.record, *requested)
         revision = etcd.revision(members)
         known = self.reconciler.memory.still_settled(self.key, inputs, revision, self.now)
         if known is not None:

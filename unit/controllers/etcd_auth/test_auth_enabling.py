@@ -14,7 +14,7 @@ from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import PODS, SECRETS
 from unit.fakes.clock import FakeClock
 from unit.passes.bench import Bench, bench
-from unit.passes.bodies import COREOS, MAKERS, USERS, ephemeral, persistent
+from unit.passes.bodies import COREOS, IMPROBABLE, MAKERS, USERS, ephemeral, persistent
 from unit.passes.disturbance import (
     DISTURBANCES,
     AtNthWrite,
@@ -23,6 +23,7 @@ from unit.passes.disturbance import (
     run_or_die,
 )
 from unit.passes.harness import OWN_NAMESPACE
+from unit.passes.restored_clusters import stored
 from unit.passes.users import auth, messages, ready, role, roles_of, secret, user
 
 TLS: dict[str, Any] = {"client": {"auto": {}}}
@@ -235,6 +236,33 @@ def test_a_lost_quorum_is_recovered_while_users_are_required() -> None:
         assert made.status(kind)["auth"] == {"enabled": True}
         made.wait(31.0)
         assert ready(made) == ("True", "Applied")
+
+
+@pytest.mark.parametrize("wanted", [ON, OFF], ids=["on", "off"])
+def test_data_that_is_restored_in_place_is_brought_in_line(wanted: dict[str, Any]) -> None:
+    """Although etcd has the same revision of its users as before: enabling does not change it."""
+    with stored(size=1, tls=TLS, **wanted) as (made, backups):
+        enabled = wanted["auth"]["enabled"]
+        made.create(*role())
+        made.create(*user())
+        wait_for(made, enabled=enabled)
+        made.settle()
+        with made.etcd.etcd.changed:
+            if enabled:
+                auth(made).is_enabled = False  # as it was when the backup was taken
+            else:
+                auth(made).add_user("root", None)
+                auth(made).grant_role("root", "root")
+                auth(made).is_enabled = True
+        backups.take("other")
+        auth(made).is_enabled = enabled
+        made.wait(31.0)
+        made.run_until(lambda: made.status(IMPROBABLE)["clusterID"] == "c0de")
+        backups.ask("c0de/other/1")
+        backups.until_restored()
+        made.wait(31.0)
+        assert is_enabled(made) is enabled
+        assert roles_of(made) == {"reader"}
 
 
 # At any moment
