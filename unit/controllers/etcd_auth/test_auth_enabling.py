@@ -40,7 +40,7 @@ def served(
     with bench(FakeClock(datetime.now(UTC) - ago)) as made:  # the time by which connections are verified
         made.api.add_namespace(OWN_NAMESPACE)
         made.start()
-        kind, body = make(size=size, tls=TLS, **spec)
+        kind, body = make(size=size, **{"tls": TLS, **spec})
         made.create(kind, body)
         made.settle()
         made.create(*role())
