@@ -1,5 +1,7 @@
 """What is planned for users and roles can be carried out by etcd, and is then all that is to be done."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -72,6 +74,39 @@ def test_users_are_required_and_then_no_more(secured: Subject, authority: Author
     repeated = (AuthStep.ADD_ROOT, AuthStep.ENABLE)
     again = (AuthStep.DISABLE, AuthStep.DISABLE, AuthStep.ENABLE, AuthStep.ENABLE)
     assert tuple(steps) == (*first, *repeated, *again)
+
+
+def test_a_user_who_is_declared_meets_no_refusal_while_users_become_required_and_no_more(
+    secured: Subject, authority: Authority
+) -> None:
+    """Writes one key after the other all the time; of three members, the others are asked for the change."""
+    secured.bootstrap("m0", "m1", "m2")
+    apply(secured, DECLARED)
+    app = type(secured.client("m1"))(authority.of("app"), secured.endpoint("m1"), deadline=10.0)
+    is_over, written = threading.Event(), list[int]()
+
+    def write() -> None:
+        while not is_over.is_set():
+            app.put(b"/app/%d" % len(written), b"1")
+            written.append(len(written))
+
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(write)
+        for wanted in (True, False, True, False):
+            found, before = read(secured), len(written)
+            state = AuthSwitch(
+                wanted=wanted,
+                is_enabled=found.status.is_enabled,
+                requires_certificates=True,
+                root_roles=found.store.users.get("root"),
+            )
+            switch(found.client, state, lambda _: None)
+            secured.until(lambda before=before: len(written) > before + 20 or writer.done())  # type: ignore[misc]
+        is_over.set()
+        writer.result(timeout=30.0)
+    found = read(secured)
+    assert not found.status.is_enabled
+    assert all(app.get(b"/app/%d" % number) is not None for number in written)
 
 
 def test_etcd_becomes_as_declared_and_users_may_what_their_roles_allow(
