@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 from unittest.mock import Mock
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -90,7 +91,14 @@ def test_a_cluster_is_made_with_tls_and_resized(make: type) -> None:
             made.edit(kind, "c", {"spec": {"size" if kind is COREOS else "replicas": size}})
             made.settle()
             pods = made.objects()["pods"]
-            assert secrets(made).keys() == {"c-client-tls", *(f"{pod}-tls" for pod in pods)}
+            held = secrets(made)
+            assert held.keys() == {"c-client-tls", *(f"{pod}-tls" for pod in pods)}
+            # The Jobs of backups dial what the status has, and verify its names.
+            hosts = {urlsplit(url).hostname for url in made.status(kind)["endpoints"]}
+            assert len(hosts) == size
+            assert hosts <= {
+                name for pod in pods for name in describe(held[f"{pod}-tls"]["server.crt"]).names
+            }
         made.rest()
 
 
