@@ -24,7 +24,7 @@ _OF_SOURCE: Mapping[str, str] = {
     "if it uses TLS, pass --cacert (and --cert, --key)": "if it uses TLS, write https:// and set "
     "spec.source.tlsSecret",
     "use http:// and no --cacert": "write http://, without spec.source.tlsSecret",
-    "check --cacert": "check ca.crt in spec.source.tlsSecret",
+    "check --cacert": "check the CA (of another etcd: ca.crt in spec.source.tlsSecret)",
     "pass --cert and --key": "put tls.crt and tls.key into spec.source.tlsSecret",
     "pass --tls-server-name": "use a name in it in spec.source.clusterURL",
     "--cacert, --cert or --key cannot be used": "spec.source.tlsSecret cannot be used",

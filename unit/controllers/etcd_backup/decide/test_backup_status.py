@@ -52,6 +52,7 @@ REPORTED = [
     ("NoQuorum", "x: add --without-quorum", "SourceWithoutQuorum", "majority"),
     ("NotReachable", "a: check --endpoints", "SourceUnreachable", "a: check spec.source"),
     ("NotReachable", TLS, "SourceUnreachable", "write https:// and set spec.source.tlsSecret"),
+    ("NotReachable", "c: not signed by the given CA: check --cacert", "SourceUnreachable", "check the CA"),
     ("AccessRefused", USER, "SourceRefusedAccess", "set spec.source.auth, or use the certificate of a user"),
     ("BadCredentials", f"no {ETCD_FOLDER}/ca.crt", "BadCredentials", "no spec.source.tlsSecret: ca.crt"),
     ("Interrupted", "interrupted by SIGTERM", "Interrupted", "stopped"),
