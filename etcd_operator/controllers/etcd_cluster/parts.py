@@ -85,7 +85,9 @@ class Parts(Generic[Cluster]):
             dialect=self.dialect,
             clock=wiring.clock,
             writes=self.writes,
-            holdings=Holdings(dialect=self.dialect, clock=wiring.clock, zone=wiring.zone),
+            holdings=Holdings(
+                dialect=self.dialect, clock=wiring.clock, zone=wiring.zone, reads=self.authorities.reads
+            ),
             handshakes=self.handshakes,
         )
         prober = Prober(

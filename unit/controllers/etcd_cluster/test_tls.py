@@ -23,7 +23,7 @@ from etcd_operator.kube.client import Client, Listing
 from etcd_operator.kube.views import Written
 from etcd_operator.pki.authority import KeyPair, renewed_ca
 from etcd_operator.pki.description import describe
-from unit.fakes.apiserver import Json, Kind
+from unit.fakes.apiserver import Answer, Fault, Json, Kind, Request, no_fault
 from unit.fakes.apiserver.kinds import CLAIMS, CONFIG_MAPS, PODS, SECRETS
 from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.launcher import Saved
@@ -142,6 +142,39 @@ def test_without_its_cas_nothing_is_changed_until_they_are_back() -> None:
         made.settle()
 
 
+@pytest.mark.parametrize("code", [500, 403])
+def test_a_lost_member_is_replaced_while_secrets_cannot_be_read(code: int) -> None:
+    """As without a KMS. Only the pod of the new member waits for it: it would not start anyhow."""
+    kind, body = ephemeral(tls=BOTH)
+    with secured(kind, body, ago=timedelta(minutes=10)) as made:
+        made.api.before = partial(unreadable, code)
+        made.wait(310.0)
+        lost = min(made.names(PODS))
+        made.delete(PODS, lost)
+        made.run_until(lambda: lost not in {member.name for member in made.etcd.etcd.members})
+        made.api.before = no_fault
+        made.settle()
+        assert len(made.names(PODS)) == 3
+        made.rest()
+
+
+def unreadable(code: int, request: Request) -> Fault | None:
+    """Secrets in the namespace of the cluster."""
+    is_read = request.plural == "secrets" and not request.is_write
+    return Answer(code=code) if is_read and "/default/" in request.path else None
+
+
+def test_secrets_that_cannot_be_read_from_the_beginning_are_reported() -> None:
+    kind, body = ephemeral(size=1, tls=BOTH)
+    with secured(kind, body) as made:
+        made.api.before = partial(unreadable, 500)
+        made.restart()
+        made.run_until(lambda: made.reason(kind) == "TLSUnreadable")
+        assert made.condition(kind, "Available")["status"] == "True"
+        made.api.before = no_fault
+        made.settle()
+
+
 @MAKERS
 def test_leafs_are_renewed_at_two_thirds_without_a_restart(make: type) -> None:
     sides = {side: {"auto": {}, "leafDuration": "60m"} for side in BOTH}
@@ -253,7 +286,7 @@ def test_a_ca_that_is_due_is_renewed_with_its_key_and_loaded_by_all_members(make
 
 def test_cas_that_are_deleted_while_the_operator_knows_them_are_restored() -> None:
     kind, body = ephemeral(size=1, tls=BOTH)
-    with secured(kind, body) as made:
+    with secured(kind, body, ago=timedelta(minutes=10)) as made:
         (stored,) = authorities(made)
         made.api.objects.delete(SECRETS, OWN_NAMESPACE, stored["metadata"]["name"])
         made.wait(310.0)

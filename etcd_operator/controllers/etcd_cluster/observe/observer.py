@@ -23,7 +23,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situation
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts, Unseen, extended
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen, extended
 from etcd_operator.controllers.etcd_cluster.decide.status import named
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints
 from etcd_operator.controllers.etcd_cluster.manifests.budget import is_as_desired
@@ -134,7 +134,7 @@ class Observer(Generic[Cluster]):
             age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
         )
-        state = self._with_certificates(secured.facts, state)
+        state = replace(state, tls=self.certificates.facts(secured.facts, desired, state.members))
         state = self.readings(key, replace(state, unconsented=self.consents.missing(state)))
         state = extended(
             state,
@@ -146,13 +146,6 @@ class Observer(Generic[Cluster]):
             is_departing_reached=self.departures.is_reached(key, state),
         )
         return self._with_backups(cluster, state)
-
-    def _with_certificates(self, known: TlsFacts, state: ClusterState) -> ClusterState:
-        """With what is missing of its certificates; a right that is missing to read them is reported."""
-        try:
-            return replace(state, tls=self.certificates.facts(known, state.desired, state.members))
-        except TerminalError as error:
-            return state if state.unseen is not None else replace(state, tls=known, unseen=_refused(error))
 
     def _with_backups(self, cluster: Cluster, state: ClusterState) -> ClusterState:
         """With what is known of its backups; a right that is missing to read them live is reported."""
@@ -167,7 +160,8 @@ class Observer(Generic[Cluster]):
         except TerminalError as error:
             if not state.is_fresh or state.unseen is not None:
                 return state
-            return replace(state, unseen=_refused(error))
+            reason = "Forbidden" if isinstance(error, Forbidden) else "Refused"
+            return replace(state, unseen=Unseen(reason=reason, message=str(error)))
 
     def _behind(self, key: Key) -> Unseen | None:
         late = self.expectations.late(key)
@@ -212,10 +206,6 @@ class Observer(Generic[Cluster]):
         if not isinstance(least, int) or not is_as_desired(budget.spec, self.dialect.budget(desired, least)):
             return None
         return least
-
-
-def _refused(error: TerminalError) -> Unseen:
-    return Unseen(reason="Forbidden" if isinstance(error, Forbidden) else "Refused", message=str(error))
 
 
 def _is_leaving(member: Member) -> bool:

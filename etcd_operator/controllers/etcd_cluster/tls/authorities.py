@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -35,6 +36,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
 )
 from etcd_operator.controllers.etcd_cluster.manifests.tls import USER
 from etcd_operator.controllers.etcd_cluster.tls.dialing import LASTS, dialing
+from etcd_operator.controllers.etcd_cluster.tls.reads import Reads
 from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.errors import AlreadyExists, Conflict, NotFound, OperatorError, RetryableError, Unavailable
@@ -90,6 +92,10 @@ class AuthorityStore:
     _uids: dict[Key, str] = field(default_factory=dict)
     _lost: dict[str, Authorities] = field(default_factory=dict, repr=False)  # deleted while they were known
     _is_swept: bool = False
+    reads: Reads = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reads = Reads(self.clock)
 
     def get(self, cluster: Owner) -> Authorities | None:
         """Its CAs; None if it has none yet. Raises BadCertificate, and the errors of `Client`."""
@@ -97,7 +103,9 @@ class AuthorityStore:
         if known is not None and now - known.at < KEPT_SECONDS:
             return known.made
         try:
-            found = self.client.get(resources.SECRETS, self._key(cluster.uid), Secret)
+            found = self.reads.read(
+                partial(self.client.get, resources.SECRETS, self._key(cluster.uid), Secret)
+            )
         except NotFound:
             if known is not None:
                 self._lost[cluster.uid] = self._known.pop(cluster.uid).made

@@ -40,14 +40,14 @@ from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.writes import Writes
-from etcd_operator.errors import Forbidden, TerminalError
+from etcd_operator.errors import Forbidden, RetryableError, TerminalError
 from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.etcd.handshake import Handshake
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ConfigMap, Secret
 
-INVALID = "TLSInvalid"
+INVALID, UNREAD = "TLSInvalid", "TLSUnreadable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,10 +127,17 @@ class Certificates:
         return Secured(facts=found, access=Access(credentials=credentials, names=names))
 
     def facts(self, known: TlsFacts, desired: DesiredCluster, members: Iterable[Member]) -> TlsFacts:
-        """With what each side has. Raises the errors of `Client`."""
+        """With what each side has, or why that is not known. Raises nothing of `Client`."""
         is_unknown = known == NO_TLS or desired.tls is None
         if is_unknown or desired.persisted.tls is None or not desired.persisted.has_begun:
             return known
+        try:
+            return self._followed(known, desired, members)
+        except (RetryableError, TerminalError) as error:
+            reason = "Forbidden" if isinstance(error, Forbidden) else UNREAD
+            return replace(known, unread=Unseen(reason=reason, message=str(error)))
+
+    def _followed(self, known: TlsFacts, desired: DesiredCluster, members: Iterable[Member]) -> TlsFacts:
         made, objects = self.authorities.recorded(desired), self.writes.of(desired.key)
         there = [member for member in members if (member.pod or member.peer) and not member.is_terminating]
         dial = self.authorities.credentials(desired, _main(desired))
@@ -151,8 +158,7 @@ class Certificates:
         objects: Objects,
         dial: TlsCredentials | None,
     ) -> _Seen:
-        is_silent = member.answer is None and member.refusal is None
-        held = self.holdings.of(desired, made, member.name, objects, is_silent=is_silent)
+        held = self.holdings.of(desired, made, member.name, objects, is_starting=not member.is_running)
         expected, found = held[_main(desired)].files, self.handshakes.last(desired, member)
         is_proven = (
             expected is not None and found.leaf is not None and found.leaf.serial == expected.leaf.serial
@@ -183,7 +189,7 @@ class Certificates:
         clients: tuple[ClientLeaf, ...] = ()
         holder = tls.clients_of(desired)
         if holder:
-            held = self.holdings.of(desired, made, holder, objects, is_silent=False)["client"]
+            held = self.holdings.of(desired, made, holder, objects, is_starting=False)["client"]
             is_usable = held.files is not None and not held.is_renamed
             leaf = held.files.leaf if held.files is not None and is_usable else None
             clients = (ClientLeaf(name=holder, leaf=leaf),)
@@ -221,8 +227,8 @@ class Certificates:
             return {}
         made = self.authorities.recorded(desired)
         annotation = {LOADED_ANNOTATION: loaded_text(made)}
-        name, leafs = secret_name(member), self.holdings.leafs(desired, made, member)
-        found = scope.objects.find(resources.SECRETS, name, Secret)
+        leafs = self.holdings.leafs(desired, made, member)
+        found = self.holdings.found(member, scope.objects)
         if tls.is_current(made, self.holdings.note(desired, member, leafs, found), self.clock.now()):
             return annotation
         self.holdings.outdate(desired.key, member)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from etcd_operator.clock import Clock
@@ -13,7 +14,9 @@ from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities
 from etcd_operator.controllers.etcd_cluster.manifests.tls import Held, Named, secret_name
 from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS
+from etcd_operator.controllers.etcd_cluster.tls.reads import Reads
 from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.errors import RetryableError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ConfigMap, Secret
@@ -21,8 +24,8 @@ from etcd_operator.pki import bundles
 from etcd_operator.pki.description import Description
 from etcd_operator.pki.errors import BadCertificate
 
-SILENT_SECONDS = 5.0
-"""After so long the Secret of a member that does not answer is read again: its pod does not start without."""
+STARTING_SECONDS = 5.0
+"""After so long the Secret of a member that does not run is read again: its pod does not start without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +44,35 @@ class Holdings:
     dialect: Dialect[Any]
     clock: Clock
     zone: str  # of the names of Services
+    reads: Reads
     # by holder of a Secret, and of each ConfigMap the bundle, and until when it is believed
     _current: dict[Key, dict[str, _Current]] = field(default_factory=dict)
     _bundles: dict[Key, tuple[tuple[Description, ...], datetime]] = field(default_factory=dict)
 
     def of(
-        self, desired: DesiredCluster, made: Authorities, holder: str, objects: Objects, *, is_silent: bool
+        self, desired: DesiredCluster, made: Authorities, holder: str, objects: Objects, *, is_starting: bool
     ) -> Mapping[Side, Held]:
-        """What the Secret of a member has, or that of clients, which is read now and then."""
-        known = self._current.get(desired.key, {}).get(holder)
-        early = timedelta(seconds=KEPT_SECONDS - SILENT_SECONDS if is_silent else 0.0)
-        is_recent = known is not None and self.clock.now() < known.until - early
+        """What the Secret of a member has, or that of clients, which is read now and then.
+
+        As it was known, while it cannot be read.
+        """
         leafs = self.leafs(desired, made, holder)
-        if is_recent and known is not None and known.leafs == leafs:
+        known = self._current.get(desired.key, {}).get(holder)
+        known = known if known is not None and known.leafs == leafs else None
+        early = timedelta(seconds=KEPT_SECONDS - STARTING_SECONDS if is_starting else 0.0)
+        if known is not None and self.clock.now() < known.until - early:
             return known.held
-        found = objects.find(resources.SECRETS, secret_name(holder), Secret)
+        try:
+            found = self.found(holder, objects)
+        except RetryableError:
+            if known is None:
+                raise
+            return known.held
         return self.note(desired, holder, leafs, found)
+
+    def found(self, holder: str, objects: Objects) -> Secret | None:
+        """The Secret of a holder as it is now. Raises the errors of `Client`."""
+        return self.reads.read(partial(objects.find, resources.SECRETS, secret_name(holder), Secret))
 
     def note(
         self, desired: DesiredCluster, holder: str, leafs: tuple[Named, ...], found: Secret | None

@@ -31,7 +31,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts, Unseen
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
 from unit.controllers.etcd_cluster.decide.builders import (
     VERSION,
@@ -264,6 +264,18 @@ def test_no_member_is_restarted_before_the_one_before_is_proven(cluster: Desired
     assert (made.actions, made.reason) == ((), "TLSRotating")
     done = plan(with_record(secured(cluster, at_rest(cluster)), upgrade=begun))
     assert done.actions == (Remember(persisted=with_record(state, upgrade=None).persisted),)
+
+
+@BOTH
+def test_restarts_are_not_over_while_certificates_cannot_be_read(cluster: DesiredCluster) -> None:
+    begun = Upgrade(origin=VERSION, target=VERSION, member=cluster.member_name(2), restart=True)
+    unread = Unseen(reason="TLSUnreadable", message="no KMS")
+    state = with_record(secured(cluster, unread=unread), upgrade=begun)
+    made = plan(replace(state, budget=3))
+    assert (made.actions, made.stage) == ((), Stage.WORKING)
+    assert "no KMS" in made.message
+    made = plan(with_record(state, upgrade=None))
+    assert (made.actions, made.reason, made.stage) == ((), "TLSUnreadable", Stage.HELD)
 
 
 @BOTH

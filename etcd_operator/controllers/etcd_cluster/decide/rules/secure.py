@@ -217,6 +217,12 @@ def rotate(state: ClusterState) -> Plan | None:
     return None
 
 
+def unread(state: ClusterState) -> Plan | None:
+    """Report that certificates cannot be read, and none is renewed: the cluster serves, and is repaired."""
+    found = state.tls.unread
+    return Plan.hold(found.reason, found.message, requeue_after=RETRY_HELD) if found is not None else None
+
+
 def _planned(state: ClusterState, side: Side, found: Situation, step: Step) -> Plan | None:
     """The plan that takes a step of one side."""
     message = f"{side} CA: {step.message}"
