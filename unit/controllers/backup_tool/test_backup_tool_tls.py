@@ -10,7 +10,15 @@ import pytest
 from etcd_operator.pki.description import describe
 from etcd_operator.pods.http_client import Trust
 from unit.controllers.backup_tool.test_backup_tool import BACKUP, TOOL, ask, health, runs, tool_pods
-from unit.controllers.etcd_cluster.test_tls import BOTH, authorities, files, secrets, world
+from unit.controllers.etcd_cluster.test_tls import (
+    BOTH,
+    authorities,
+    files,
+    request_rotation,
+    rotated,
+    secrets,
+    world,
+)
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CONFIG_MAPS, PODS, SECRETS
 from unit.fakes.etcd.launcher import Saved
@@ -19,6 +27,7 @@ from unit.passes.bodies import COREOS, ephemeral
 from unit.passes.disasters import members, store
 from unit.passes.disturbance import DISTURBANCES, Disturbance, EachWrite, survives
 from unit.passes.quorum_losses import lose
+from unit.passes.tools import stored
 
 SECRET = f"{TOOL}-tls"
 HOUR: dict[str, Any] = {side: {"auto": {}, "leafDuration": "60m"} for side in BOTH}
@@ -73,6 +82,18 @@ def test_its_certificates_are_renewed_without_a_restart() -> None:
         assert tool_pods(made)[0]["metadata"]["uid"] == pod["metadata"]["uid"]
 
 
+def test_its_certificates_follow_a_rotation_of_the_cas() -> None:
+    with backed_up(tls=HOUR, ago=timedelta(minutes=50)) as made:
+        before = secrets(made)[SECRET]
+        request_rotation(made, COREOS)
+        after, held = rotated(made, COREOS), secrets(made)[SECRET]
+        issuer = describe(after["client-issuer.crt"]).key_id
+        assert issuer != describe(before["tls.crt"]).issuer_key_id
+        assert {describe(held[file]).issuer_key_id for file in ("tls.crt", "server.crt")} == {issuer}
+        assert held["ca.crt"] == client_ca(made) != before["ca.crt"]
+        assert made.tools.trusts[-1] == Trust(ca=client_ca(made), name=TOOL)
+
+
 def test_a_secret_that_is_deleted_is_made_again() -> None:
     with backed_up() as made:
         made.delete(SECRETS, SECRET)
@@ -109,6 +130,9 @@ def test_a_secret_of_somebody_else_is_reported_and_stops_no_repair() -> None:
 def test_when_all_members_are_gone_the_seed_gets_the_backup_over_tls(size: int) -> None:
     with backed_up(size) as made:
         made.etcd.put(b"key", b"value")
+        revision = made.etcd.etcd.revision
+        made.tools.report = stored(revision, cluster_id=made.status(COREOS)["clusterID"])
+        made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == revision)
         store(made)
         made.etcds.holds_seeds = "restore"
         lose(made, *range(size))
