@@ -1,0 +1,137 @@
+"""When handshakes with members are made, and which of them count."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
+
+import pytest
+
+from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls
+from etcd_operator.api.shared_keys import LOADED_ANNOTATION
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import new_authorities
+from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of
+from etcd_operator.controllers.etcd_cluster.tls import handshakes
+from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
+from etcd_operator.controllers.etcd_cluster.tls.certificates import Certificates
+from etcd_operator.controllers.etcd_cluster.tls.handshakes import NOTHING, RARELY, SILENT, SOON, Handshakes
+from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
+from etcd_operator.errors import Unavailable
+from etcd_operator.etcd.channel import TlsCredentials
+from etcd_operator.etcd.handshake import Handshake
+from unit.controllers.etcd_cluster.decide.builders import answer, ephemeral, pod
+from unit.fakes.clock import FakeClock
+
+PEER, CLIENT = PeerTls(auto=Auto()), ClientTls(auto=Auto())
+CLUSTER = ephemeral(tls=Tls(peer=PEER, client=CLIENT))
+DIAL = TlsCredentials(ca=b"ca", by_name=True)
+MEMBER = Member(name="db-0000", pod=pod("db-0000"), answer=answer("db-0000"))
+REFUSED = Handshake(leaf=None, refusal="unknown ca")
+
+
+@dataclass
+class Dialed:
+    """Handshakes, made at once by nobody but this test."""
+
+    clock: FakeClock = field(default_factory=FakeClock)
+    asked: list[tuple[str, TlsCredentials]] = field(default_factory=list)
+    reply: Handshake | None = REFUSED
+
+    def shake(self, endpoint: str, credentials: TlsCredentials) -> Handshake:
+        self.asked.append((endpoint, credentials))
+        if self.reply is None:
+            raise Unavailable("nobody is there")
+        return self.reply
+
+    def inquiries(self, ask: Callable[[PodServer], Handshake]) -> Inquiries[Handshake]:
+        return Inquiries(
+            "handshakes",
+            on_answer=lambda _: None,
+            clock=self.clock,
+            epoch=lambda: 0,
+            ask=ask,
+            submit=lambda work: work(),
+        )
+
+
+@pytest.fixture
+def dialed(monkeypatch: pytest.MonkeyPatch) -> Dialed:
+    made = Dialed()
+    monkeypatch.setattr(handshakes, "shake", made.shake)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("is_known", "answers", "every"), [(True, True, RARELY), (False, True, SOON), (False, False, SILENT)]
+)
+def test_how_often_a_member_is_asked(dialed: Dialed, is_known: bool, answers: bool, every: float) -> None:
+    made = Handshakes(dialed.inquiries)
+    member = MEMBER if answers else Member(name=MEMBER.name, pod=MEMBER.pod)
+    for seconds in (0.0, every - 1.0, 1.0):
+        dialed.clock.advance(seconds)
+        made.ask(CLUSTER, member, "db-0000.ns", DIAL, is_known=is_known)
+    assert len(dialed.asked) == 2
+    assert dialed.asked[0] == ("10.0.0.1:2379", TlsCredentials(ca=b"ca", server_name="db-0000.ns"))
+    assert made.last(CLUSTER, member) == REFUSED
+
+
+def test_the_port_for_members_is_asked_where_clients_use_no_tls(dialed: Dialed) -> None:
+    made = Handshakes(dialed.inquiries)
+    made.ask(ephemeral(tls=Tls(peer=PEER)), MEMBER, "db-0000", DIAL, is_known=False)
+    assert [at for at, _ in dialed.asked] == ["10.0.0.1:2380"]
+
+
+def test_what_another_pod_has_shown_does_not_count(dialed: Dialed) -> None:
+    made = Handshakes(dialed.inquiries)
+    made.ask(CLUSTER, MEMBER, "db-0000", DIAL, is_known=False)
+    other = Member(name=MEMBER.name, pod=pod("db-0000", uid="other"))
+    assert made.last(CLUSTER, other) == NOTHING
+
+
+@pytest.mark.parametrize(
+    "member", [Member(name="db-0000"), Member(name="db-0000", pod=pod("db-0000", ip=""))]
+)
+def test_a_member_that_cannot_be_reached_is_not_asked(dialed: Dialed, member: Member) -> None:
+    made = Handshakes(dialed.inquiries)
+    made.ask(CLUSTER, member, "db-0000", DIAL, is_known=False)
+    assert not dialed.asked
+    assert made.last(CLUSTER, member) == NOTHING
+
+
+def test_no_answer_shows_nothing(dialed: Dialed) -> None:
+    dialed.reply = None
+    made = Handshakes(dialed.inquiries)
+    made.ask(CLUSTER, MEMBER, "db-0000", DIAL, is_known=False)
+    assert made.last(CLUSTER, MEMBER) == NOTHING
+
+
+def test_a_pod_is_said_to_load_only_what_it_has_shown() -> None:
+    """Its volume may still have what the Secret had before."""
+    store = Mock(spec=AuthorityStore)
+    store.recorded.return_value = new_authorities(CLUSTER, datetime(2026, 1, 1, tzinfo=UTC))
+    made = Certificates(
+        authorities=store,
+        dialect=Mock(),
+        clock=FakeClock(),
+        writes=Mock(),
+        holdings=Mock(),
+        handshakes=Mock(),
+    )
+    shown = TlsFacts(proven=frozenset({"db-0000"}))
+    assert not made.loaded(ClusterState(desired=CLUSTER, tls=shown), "db-0001")
+    annotation = made.loaded(ClusterState(desired=CLUSTER, tls=shown), "db-0000")[LOADED_ANNOTATION]
+    client = store.recorded.return_value.client.record.trusted
+    loaded = loaded_of(annotation, "client")
+    assert loaded is not None
+    assert [(ca.key_id, ca.fingerprint) for ca in loaded] == [(ca.key_id, ca.fingerprint) for ca in client]
+    for ca, wanted in zip(loaded, client, strict=True):
+        for moment in (wanted.not_before, wanted.not_after):
+            assert ca.is_valid(moment)
+        assert not ca.is_valid(wanted.not_after + timedelta(seconds=1))
+
+
+@pytest.mark.parametrize("text", ["", "{}", "x", '{"client": [{}]}', '{"client": 1}'])
+def test_an_annotation_that_says_nothing_is_not_believed(text: str) -> None:
+    assert loaded_of(text, "client") is None
