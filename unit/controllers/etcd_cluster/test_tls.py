@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from etcd_operator.api.definitions.user_validations import RESERVED
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.api.shared_keys import ROTATE_CLIENT_ANNOTATION, ROTATE_PEER_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
@@ -88,7 +89,9 @@ def test_a_cluster_is_made_with_tls_and_resized(make: type) -> None:
         published = made.get(CONFIG_MAPS, "c-ca")["data"]["ca.crt"].encode()
         assert published == held["c-client-tls"]["ca.crt"]
         assert published == cas["client-issuer.crt"] + cas["client-next.crt"]
-        assert describe(held["c-client-tls"]["tls.crt"]).common_name == "client"
+        name = describe(held["c-client-tls"]["tls.crt"]).common_name
+        assert name == "etcd-client"
+        assert not RESERVED.fits(name), "no EtcdUser may have it"
         for size in (2, 1):
             made.edit(kind, "c", {"spec": {"size" if kind is COREOS else "replicas": size}})
             made.settle()

@@ -55,8 +55,8 @@ SERVER_FLAG = f"--cacert={FOLDER}/client-ca.crt"
 
 _MOUNT: RawObject = {"mountPath": FOLDER, "readOnly": True}
 
-CLIENT = "client"
-"""The common name of the leaf for clients: of no user, once etcd's authentication is on."""
+CLIENT = "etcd-client"
+"""The common name of the leaf for clients: of no user, once etcd's authentication is on. It is reserved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
