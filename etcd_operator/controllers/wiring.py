@@ -20,6 +20,7 @@ from etcd_operator.controllers.etcd_backup_schedule.groups import schedule_group
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
+from etcd_operator.controllers.etcd_cluster.manifests.tls import shared_secret
 from etcd_operator.controllers.etcd_cluster.members import ephemeral, persistent
 from etcd_operator.controllers.etcd_cluster.members.ephemeral import EphemeralMembers
 from etcd_operator.controllers.etcd_cluster.members.persistent import PersistentMembers
@@ -104,7 +105,9 @@ def _reach(wiring: Wiring, authorities: AuthorityStore) -> Reach:
             raise Unavailable(f"the CAs of cluster {desired.name} are missing")
         channels = Channels(credentials)
         channels.identify({at: dialects[kind].member_host(desired, name) for at, name in members.items()})
-        authority = ClientAuthority(pair=made.client.issuer, bundle=made.client.bundle)
+        authority = ClientAuthority(
+            pair=made.client.issuer, bundle=made.client.bundle, shared=shared_secret(desired.name)
+        )
         return Access(channels=channels, authority=authority)
 
     return reach

@@ -21,10 +21,14 @@ LASTS = timedelta(days=90)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientAuthority:
-    """The client CA of a cluster. bundle: the certificates that clients trust."""
+    """The client CA of a cluster. bundle: the certificates that clients trust.
+
+    shared: the Secret with a certificate of no user, for clusters that require none.
+    """
 
     pair: KeyPair
     bundle: bytes
+    shared: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

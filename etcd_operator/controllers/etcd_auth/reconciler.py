@@ -18,6 +18,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_auth import etcd
 from etcd_operator.controllers.etcd_auth.access import ClientAuthority, Reach
 from etcd_operator.controllers.etcd_auth.caches import AuthCaches, is_served
+from etcd_operator.controllers.etcd_auth.connections import withdraw
 from etcd_operator.controllers.etcd_auth.decide import report
 from etcd_operator.controllers.etcd_auth.decide.enabling import AuthStep, AuthSwitch
 from etcd_operator.controllers.etcd_auth.decide.names import ROOT
@@ -169,8 +170,7 @@ class _Pass:
             passwords = {name: value for user in self.users for name, value in user.passwords.items()}
             etcd.carry_out(found.client, made.changes, passwords, self.objects.require_leadership)
             self._publish()
-            taken = self._switch(cluster, found, made)
-            has_changed = bool(made.changes or taken)
+            has_changed = self._switch(cluster, found, made, access.authority) or bool(made.changes)
             revision = found.client.auth_status().revision if has_changed else found.status.revision
         news = tuple(each for each in made.changes if _is_news(each, found))
         self.reconciler.reporter.changed(cluster, replace(made, changes=news), self.roles, self.users)
@@ -234,16 +234,17 @@ class _Pass:
         )
         return known.issuperset(live)
 
-    def _switch(self, cluster: ClusterResource, found: etcd.Found, made: AuthPlan) -> bool:
+    def _switch(
+        self, cluster: ClusterResource, found: etcd.Found, made: AuthPlan, authority: ClientAuthority | None
+    ) -> bool:
         """Whether users are required, once there are some; whether anything was changed."""
         awaited = list(not_ready(self.roles, self.users, made))
         if not self._may_remove:
             awaited.append("an EtcdRole or EtcdUser that cannot be read")
-        secured = cluster.status.tls
         state = AuthSwitch(
             wanted=self.record.enabled if self.record is not None else None,
             is_enabled=found.status.is_enabled,
-            requires_certificates=secured is not None and secured.client_cert_auth,
+            requires_certificates=bool(cluster.status.tls and cluster.status.tls.client_cert_auth),
             root_roles=found.store.users.get(ROOT),
             not_ready=tuple(awaited),
         )
@@ -256,6 +257,8 @@ class _Pass:
 
         taken, held = switch(found.client, state, before)
         self.reconciler.reporter.switched(cluster, taken, held, was_enabled=found.status.is_enabled)
+        if state.wanted and authority is not None and not held:
+            withdraw(authority.shared, cluster.metadata, self.objects)
         return bool(taken)
 
     def _publish(self) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -23,7 +24,7 @@ YEARS = timedelta(days=3650)
 
 def authority(now: datetime = NOW) -> ClientAuthority:
     made = new_ca("clients of c", now=now, duration=YEARS)
-    return ClientAuthority(pair=made, bundle=made.certificate)
+    return ClientAuthority(pair=made, bundle=made.certificate, shared="c-client-tls")
 
 
 NONE = ClientTls(ca="", certificate="", key="")
@@ -64,7 +65,7 @@ def test_a_certificate_that_is_not_the_users_is_replaced(what: str) -> None:
 
 def test_clients_trust_the_whole_bundle() -> None:
     ca = authority()
-    both = ClientAuthority(pair=ca.pair, bundle=ca.bundle + authority().bundle)
+    both = replace(ca, bundle=ca.bundle + authority().bundle)
     first = client_tls(NONE, "app", ca, None, NOW)
     now = client_tls(first, "app", both, None, NOW)
     assert (now.certificate, now.ca) == (first.certificate, both.bundle.decode())

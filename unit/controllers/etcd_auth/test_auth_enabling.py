@@ -127,13 +127,24 @@ def test_a_new_cluster_has_users_from_the_beginning() -> None:
         assert "no client will be served" in warned
 
 
-def test_a_certificate_for_anybody_is_not_renewed_where_users_are_required() -> None:
-    with served(persistent, **ON) as (made, _):
-        made.drain()
-        if "c-client-tls" in made.names(SECRETS):
-            made.delete(SECRETS, "c-client-tls")
+def test_the_certificate_for_any_client_is_withdrawn_where_users_are_required() -> None:
+    with served(persistent, ago=timedelta(minutes=10)) as (made, kind):
+        made.settle()
+        made.create(*user("late", roles=["writer"]))
+        switch(made, kind, ON)
+        made.wait(35.0)
+        assert "c-client-tls" in made.names(SECRETS), "as long as it is accepted"
+        made.create(*role("writer"))
+        wait_for(made, enabled=True)
         made.wait(310.0)
         assert "c-client-tls" not in made.names(SECRETS)
+        theirs = made.create(SECRETS, {"metadata": {"name": "c-client-tls"}, "data": {}})
+        made.edit(USERS, "late", {"metadata": {"labels": {"touch": "1"}}})
+        made.wait(35.0)
+        assert made.get(SECRETS, "c-client-tls")["metadata"]["uid"] == theirs["metadata"]["uid"]
+        made.delete(SECRETS, "c-client-tls")
+        switch(made, kind, OFF)
+        made.run_until(lambda: "c-client-tls" in made.names(SECRETS))
 
 
 def test_nobody_is_refused_while_a_user_is_not_there_yet() -> None:

@@ -89,7 +89,16 @@ def clients_of(cluster: DesiredCluster) -> str:
     """What is named like a member, and holds the leaf for clients; empty where they need none, or a user."""
     auth = cluster.persisted.auth
     needs_user = auth is not None and auth.enabled
-    return f"{cluster.name}-client" if cluster.secured.client_cert_auth and not needs_user else ""
+    return _holder(cluster.name) if cluster.secured.client_cert_auth and not needs_user else ""
+
+
+def shared_secret(cluster: str) -> str:
+    """The name of the Secret for clients."""
+    return secret_name(_holder(cluster))
+
+
+def _holder(cluster: str) -> str:
+    return f"{cluster}-client"
 
 
 def leafs(cluster: DesiredCluster, made: Authorities, member: str, names: Names) -> tuple[Named, ...]:
