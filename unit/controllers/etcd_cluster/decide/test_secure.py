@@ -334,9 +334,14 @@ def test_members_that_refuse_each_other_are_restarted_without_a_quorum(cluster: 
     )
     found = replace(at_rest(cluster, record=record, now=now), members=members, published=renewed)
     state = down(secured(cluster, found), *cluster.initial_member_names)
-    made = plan(replace(state, has_quorum=False))
+    state = replace(state, has_quorum=False)
+    made = plan(state)
     assert made.actions == (ReplaceMember(name=cluster.member_name(0), version=VERSION),)
     assert not made.is_quiet
+    gone = down(state, cluster.member_name(0), peer=None, pod=pod("p", is_running=False))
+    others = replace(found, members=members[1:])
+    waits = plan(replace(gone, tls=replace(gone.tls, sides=(("client", others),))))
+    assert not any(isinstance(action, ReplaceMember) for action in waits.actions)
 
 
 def shown(state: ClusterState, kind: str) -> tuple[str, str, str]:
