@@ -13,6 +13,7 @@ from etcd_operator.api.improbable import EtcdPeer, PeerStatus
 from etcd_operator.api.meta import condition, merge_conditions
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.readiness import is_asked
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.failures import IndependentWrites
 from etcd_operator.controllers.shared.writes import Writes
@@ -39,7 +40,7 @@ class PeerStatusWriter:
         not two. While the status of the cluster records nothing, no peer is the cluster's: `disown` writes
         the status of the peer.
         """
-        if not state.persisted.has_begun:
+        if not state.persisted.has_begun or not is_asked(state):
             return
         attempts = IndependentWrites(self.clock)
         for member in state.members:

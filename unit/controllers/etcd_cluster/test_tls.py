@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,8 +17,9 @@ from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.api.shared_keys import ROTATE_CLIENT_ANNOTATION, ROTATE_PEER_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import CA_LABEL, CLUSTER_ANNOTATION
-from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
-from etcd_operator.errors import NotFound
+from etcd_operator.controllers.etcd_cluster.tls import authorities as authorities_module
+from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS, AuthorityStore
+from etcd_operator.errors import Forbidden, NotFound
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, Listing
 from etcd_operator.kube.views import Written
@@ -29,7 +30,7 @@ from unit.fakes.apiserver.kinds import CLAIMS, CONFIG_MAPS, PODS, SECRETS
 from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.launcher import Saved
 from unit.passes.bench import Bench, bench
-from unit.passes.bodies import COREOS, MAKERS, ephemeral, persistent
+from unit.passes.bodies import COREOS, MAKERS, PEERS, ephemeral, persistent
 from unit.passes.disturbance import EachWrite, run_or_die
 from unit.passes.harness import OWN_NAMESPACE
 from unit.passes.manual_recoveries import ask
@@ -131,16 +132,26 @@ def test_an_operator_that_dies_while_it_makes_them_leaves_one_pair_of_cas(make: 
         assert describe(cas["client-issuer.crt"]).key_id == made.status(kind)["tls"]["clientCA"]
 
 
-def test_without_its_cas_nothing_is_changed_until_they_are_back() -> None:
-    kind, body = ephemeral(size=1, tls=BOTH)
+def conditions(made: Bench) -> dict[str, list[Json]]:
+    """Of pods and peers, by name."""
+    found = [*made.api.objects.select(PODS, "default"), *made.api.objects.select(PEERS, "default")]
+    return {each["metadata"]["name"]: each.get("status", {}).get("conditions", []) for each in found}
+
+
+@MAKERS
+def test_without_its_cas_nothing_is_changed_until_they_are_back(make: type) -> None:
+    """The members serve, and their pods remain ready: the operator does not ask them."""
+    kind, body = make(size=1, tls=BOTH)
     with secured(kind, body) as made:
         (stored,) = authorities(made)
         made.api.objects.delete(SECRETS, OWN_NAMESPACE, stored["metadata"]["name"])
+        serving = conditions(made)
         made.restart()
         made.run_until(lambda: made.reason(kind) == "TLSInvalid")
         before = len(made.writes())
         made.wait(30.0)
         assert made.reason(kind) == "TLSInvalid"
+        assert conditions(made) == serving
         assert all("/status" in write.request.path for write in made.writes()[before:])
         kept = {field: stored["metadata"][field] for field in ("name", "labels", "annotations")}
         made.api.objects.create(SECRETS, OWN_NAMESPACE, {**stored, "metadata": kept})
@@ -429,6 +440,20 @@ def test_the_cas_of_a_deleted_cluster_are_deleted() -> None:
     with secured(kind, body) as made:
         made.delete(kind, "c")
         made.run_until(lambda: not authorities(made))
+
+
+def test_known_cas_are_used_while_their_secret_cannot_be_read() -> None:
+    """An API server that starts answers 403 to what it allows a moment later."""
+    clock, client, made = FakeClock(), Mock(spec=Client), Mock()
+    client.get.side_effect = [Mock(), Forbidden("no"), Forbidden("no")]
+    store = AuthorityStore(client=client, clock=clock, namespace=OWN_NAMESPACE)
+    cluster = Mock(key=Key("default", "c"), uid="u")
+    with patch.object(authorities_module, "authorities_of", return_value=made):
+        assert store.get(cluster) is made
+    clock.advance(KEPT_SECONDS)
+    assert store.get(cluster) is made
+    with pytest.raises(Forbidden):
+        store.get(Mock(key=Key("default", "d"), uid="other"))
 
 
 def test_cas_are_kept_while_the_kind_of_their_cluster_is_not_served() -> None:

@@ -26,16 +26,21 @@ class ReadinessUpdate:
 
 
 def readiness_updates(state: ClusterState) -> tuple[ReadinessUpdate, ...]:
-    """The pods that need a change; none where that cannot be judged.
+    """The pods that need a change; none where that cannot be judged, as where no member is asked.
 
     In a split brain it is only known that members of the conflicting cluster do not serve.
     """
-    if not state.persisted.is_bootstrapped or state.conflict:
+    if not state.persisted.is_bootstrapped or state.conflict or not is_asked(state):
         return ()
     is_split = bool(state.cluster_ids - {state.persisted.cluster_id})
     judged = state.foreign if is_split else state.members
     found = (_update(state, member, member.pod) for member in judged if member.pod is not None)
     return tuple(update for update in found if update is not None)
+
+
+def is_asked(state: ClusterState) -> bool:
+    """Whether members are asked: if not, their silence shows nothing."""
+    return state.unseen is None or state.unseen.is_asked
 
 
 def _update(state: ClusterState, member: Member, pod: PodFacts) -> ReadinessUpdate | None:

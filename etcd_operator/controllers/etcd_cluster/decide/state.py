@@ -39,6 +39,7 @@ class Unseen:
 
     reason: str
     message: str
+    is_asked: bool = True  # whether members are asked all the same; else none of them answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +97,7 @@ class ClusterState:
     has_quorum: bool = False  # a linearizable read has just passed
     age: float = 0.0  # seconds since the resource was made
     unavailable_for: float = 0.0  # seconds since status reports that no quorum answers; 0 while one does
-    # etcd's own, as it reports it now or as last known; empty while it is not known
-    cluster_version: str = ""
+    cluster_version: str = ""  # etcd's own, as reported now or last known; empty while it is not known
     is_version_hidden: bool = False  # no page that has the cluster version could be read
     # what its backup tool has; known only where one may be restored
     tool_backups: ToolBackups = NO_TOOL_BACKUPS

@@ -129,7 +129,7 @@ class Observer(Generic[Cluster]):
             budget=self._budget(desired),
             conflict=conflict(desired) if self.conflicting_cluster(key, desired.created) else "",
             is_fresh=is_fresh,
-            unseen=(self._unreadable(key) if is_fresh else self._behind(key)) or secured.unseen,
+            unseen=secured.unseen or (self._unreadable(key) if is_fresh else self._behind(key)),
             has_quorum=probe.quorum is True and is_own_quorum(found),
             age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,

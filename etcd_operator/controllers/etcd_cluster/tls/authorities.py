@@ -39,7 +39,7 @@ from etcd_operator.controllers.etcd_cluster.tls.dialing import LASTS, dialing
 from etcd_operator.controllers.etcd_cluster.tls.reads import Reads
 from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials
 from etcd_operator.controllers.shared.objects import Objects
-from etcd_operator.errors import AlreadyExists, Conflict, NotFound, OperatorError, RetryableError, Unavailable
+from etcd_operator.errors import AlreadyExists, Conflict, NotFound, OperatorError, Unavailable
 from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
@@ -110,7 +110,7 @@ class AuthorityStore:
             if known is not None:
                 self._lost[cluster.uid] = self._known.pop(cluster.uid).made
             return None
-        except RetryableError:
+        except OperatorError:  # also 403: an API server that starts may refuse what it allows later
             if known is None:
                 raise
             return known.made

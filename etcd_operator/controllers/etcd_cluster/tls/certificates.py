@@ -118,11 +118,11 @@ class Certificates:
             credentials = self.authorities.credentials(desired) if desired.secured.client else None
         except TerminalError as error:
             reason = "Forbidden" if isinstance(error, Forbidden) else INVALID
-            return Secured(unseen=Unseen(reason=reason, message=str(error)))
+            return Secured(unseen=Unseen(reason=reason, message=str(error), is_asked=False))
         found = facts(made)
         missing = self.authorities.missing(desired, made)
         if missing:
-            return Secured(unseen=Unseen(reason=INVALID, message=missing))
+            return Secured(unseen=Unseen(reason=INVALID, message=missing, is_asked=False))
         names = {at: self.dialect.member_host(desired, name) for name, at in endpoints.items()}
         return Secured(facts=found, access=Access(credentials=credentials, names=names))
 

@@ -13,7 +13,7 @@ from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSI
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.readiness import ReadinessUpdate, readiness_updates, routes
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
 from unit.controllers.etcd_cluster.decide.builders import (
     AN_ERROR,
     CLUSTER_ID,
@@ -50,6 +50,15 @@ def _updates(state: ClusterState) -> list[tuple[str, bool, bool, str]]:
 @BOTH
 def test_nothing_is_reported_twice(cluster: DesiredCluster) -> None:
     assert readiness_updates(bootstrapped(cluster)) == ()
+
+
+def test_the_silence_of_members_that_are_not_asked_changes_nothing() -> None:
+    silent = _gated(down(bootstrapped(), "db-1"), "db-1", serves=True)
+    unseen = Unseen(reason="Forbidden", message="no CAs", is_asked=False)
+    assert readiness_updates(replace(silent, has_quorum=False, unseen=unseen)) == ()
+    for asked in (None, replace(unseen, is_asked=True)):
+        found = readiness_updates(replace(silent, has_quorum=False, unseen=asked))
+        assert {update.serves for update in found} == {False}
 
 
 @BOTH
