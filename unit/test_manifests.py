@@ -71,15 +71,21 @@ def test_whoever_deploys_may_keep_the_rights_to_definitions_and_secrets_to_himse
 
 
 @pytest.mark.parametrize("path", EVERYWHERE)
-def test_rights_on_secrets_have_a_role_of_their_own(path: str) -> None:
+def test_rights_on_secrets_and_config_maps_have_a_role_of_their_own(path: str) -> None:
+    """In kube-system, they are rights on the cluster."""
     roles = {each["metadata"]["name"]: each for each in documents(path) if each["kind"] == "ClusterRole"}
-    with_secrets = [name for name, role in roles.items() if "secrets" in str(role["rules"])]
-    assert with_secrets == ["etcd-operator-secrets"]
+    for resource in ("secrets", "configmaps"):
+        assert [name for name, role in roles.items() if resource in str(role["rules"])] == [
+            "etcd-operator-secrets"
+        ]
     assert rights(roles["etcd-operator-secrets"]["rules"]) == [
         ("", "secrets", "get"),
         ("", "secrets", "create"),
         ("", "secrets", "patch"),
         ("", "secrets", "delete"),
+        ("", "configmaps", "get"),
+        ("", "configmaps", "create"),
+        ("", "configmaps", "patch"),
     ]
 
 

@@ -40,8 +40,8 @@ from etcd_operator.errors import (
 
 _MAX_MESSAGE = 1000
 _DEFAULT_RETRY_AFTER = 1.0
-_NO_RIGHT_ON_SECRETS = re.compile(
-    r'User "system:serviceaccount:([^"]+)" cannot \w+ resource "secrets" in API group "" '
+_NO_RIGHT = re.compile(
+    r'User "system:serviceaccount:([^"]+)" cannot \w+ resource "(?:secrets|configmaps)" in API group "" '
     r'in the namespace "([^"]+)"'
 )
 
@@ -99,8 +99,8 @@ def failure(
 
 
 def _remedy(message: str) -> str:
-    """The command that gives the right whose lack the API server reports, if it is one on Secrets."""
-    found = _NO_RIGHT_ON_SECRETS.search(message)
+    """The command that gives the right whose lack is reported, if it is one on Secrets or ConfigMaps."""
+    found = _NO_RIGHT.search(message)
     if found is None:
         return ""
     account, namespace = found.groups()

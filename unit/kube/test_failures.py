@@ -84,7 +84,12 @@ def test_the_missing_right_on_secrets_is_reported_with_the_command_that_gives_it
         "--serviceaccount etcd-operator:etcd-operator"
     )
     also = ': RBAC: role.rbac.authorization.k8s.io "etcd-operator" not found'
-    for resource, end, added in (("secrets", "", remedy), ("secrets", also, remedy), ("pods", "", "")):
+    for resource, end, added in (
+        ("secrets", "", remedy),
+        ("secrets", also, remedy),
+        ("configmaps", "", remedy),
+        ("pods", "", ""),
+    ):
         message = text.format(resource, end)
         error = failure("it", 403, Status(message=message))
         assert isinstance(error, Forbidden)

@@ -26,6 +26,7 @@ from etcd_operator.kube.views import Written
 from etcd_operator.pki.authority import KeyPair, renewed_ca
 from etcd_operator.pki.description import describe
 from unit.fakes.apiserver import Answer, Fault, Json, Kind, Request, no_fault
+from unit.fakes.apiserver.faults import GIVES_RIGHT_ON_SECRETS, no_right_on_config_maps
 from unit.fakes.apiserver.kinds import CLAIMS, CONFIG_MAPS, PODS, SECRETS
 from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.launcher import Saved
@@ -189,6 +190,22 @@ def test_secrets_that_cannot_be_read_from_the_beginning_are_reported() -> None:
         assert made.condition(kind, "Available")["status"] == "True"
         made.api.before = no_fault
         made.settle()
+
+
+@MAKERS
+def test_without_a_right_on_config_maps_a_cluster_serves_and_reports_it(make: type) -> None:
+    kind, body = make(size=1, tls=BOTH)
+    with world(kind.group) as made:
+        made.api.before = no_right_on_config_maps
+        made.start()
+        made.create(kind, body)
+        made.run_until(lambda: made.reason(kind) == "Forbidden")
+        found = {each["type"]: each for each in made.status(kind)["conditions"]}
+        assert found["Available"]["status"] == "True"
+        assert found["Degraded"]["message"].endswith(GIVES_RIGHT_ON_SECRETS)
+        made.api.before = no_fault
+        made.settle()
+        made.rest()
 
 
 @MAKERS

@@ -78,16 +78,27 @@ GIVES_RIGHT_ON_SECRETS = (
     "kubectl --namespace default create rolebinding etcd-operator-secrets "
     "--clusterrole etcd-operator-secrets --serviceaccount etcd-operator:etcd-operator"
 )
-"""The command for the operator that `no_right_on_secrets` refuses."""
+"""The command for the operator that the hooks below refuse."""
 
 
 def no_right_on_secrets(request: Request) -> Fault | None:
     """The hook of a server that lets the operator use no Secrets."""
-    if request.plural != "secrets":
-        return None
-    user, verb = "system:serviceaccount:etcd-operator:etcd-operator", _VERBS[request.method]
-    what = f'User "{user}" cannot {verb} resource "secrets" in API group "" in the namespace "default"'
-    return Answer(code=403, reason="Forbidden", message=f"secrets is forbidden: {what}")
+    return _refused(request) if request.plural == "secrets" else None
+
+
+def no_right_on_config_maps(request: Request) -> Fault | None:
+    """The hook of a server that lets the operator use no ConfigMaps."""
+    return _refused(request) if request.plural == "configmaps" else None
+
+
+def _refused(request: Request) -> Fault:
+    user, verb, kind = (
+        "system:serviceaccount:etcd-operator:etcd-operator",
+        _VERBS[request.method],
+        request.plural,
+    )
+    what = f'User "{user}" cannot {verb} resource "{kind}" in API group "" in the namespace "default"'
+    return Answer(code=403, reason="Forbidden", message=f"{kind} is forbidden: {what}")
 
 
 _VERBS = {"GET": "get", "POST": "create"}

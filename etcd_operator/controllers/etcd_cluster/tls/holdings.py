@@ -16,7 +16,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.tls import Held, Named, se
 from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS
 from etcd_operator.controllers.etcd_cluster.tls.reads import Reads
 from etcd_operator.controllers.shared.objects import Objects
-from etcd_operator.errors import RetryableError
+from etcd_operator.errors import Forbidden, RetryableError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ConfigMap, Secret
@@ -88,11 +88,17 @@ class Holdings:
         return held
 
     def published(self, desired: DesiredCluster, objects: Objects) -> tuple[Description, ...]:
-        """The bundle in the ConfigMap; none if it is not there, or somebody else's."""
+        """The bundle in the ConfigMap; none if it is not there, or somebody else's, or may not be read.
+
+        The right that is missing is reported when it is written: no repair of members waits for that.
+        """
         known, now = self._bundles.get(desired.key), self.clock.now()
         if known is not None and now < known[1]:
             return known[0]
-        found = objects.find(resources.CONFIG_MAPS, tls.ca_config_map_name(desired.name), ConfigMap)
+        try:
+            found = objects.find(resources.CONFIG_MAPS, tls.ca_config_map_name(desired.name), ConfigMap)
+        except Forbidden:
+            return ()
         if found is None or found.metadata.controller_uid != desired.uid:
             return ()
         try:
