@@ -49,9 +49,14 @@ def health_checks(groups: Sequence[Group], failure: Callable[[], str]) -> Mappin
 
 
 def group_is_ready(group: Group) -> HealthCheck:
-    """Whether the caches of a group are complete and follow the API server, so that it can work."""
+    """Whether the caches of a group are complete and follow the API server, so that it can work.
+
+    A rollout must not wait for an optional group: the former operator leads until it is complete.
+    """
 
     def check() -> tuple[bool, str]:
+        if (missing := group.missing) is not None:
+            return True, f"does nothing without {missing.resource}: {missing.reflector.last_error}"
         for informer in group.informers:
             error, seconds = informer.reflector.last_error, informer.reflector.failing_for
             if not informer.has_synced:

@@ -22,4 +22,10 @@ def auth_group(wiring: Wiring, caches: AuthCaches, reach: Reach, reports: AuthRe
     controller = wiring.new_controller("improbable-auth", reconciler.reconcile)
     caches.wake(controller.enqueue)
     others = tuple(each for group in caches.clusters for each in group.all())
-    return Group(name="auth", informers=tuple(caches.informers()), controllers=(controller,), others=others)
+    return Group(
+        name="auth",
+        informers=tuple(caches.informers()),
+        controllers=(controller,),
+        others=others,
+        is_optional=True,
+    )

@@ -131,6 +131,8 @@ class Group:
     # Run every few seconds in the process that leads, on one thread of all groups; none may wait.
     checks: tuple[Callable[[], None], ...] = ()
     closing: tuple[Callable[[], None], ...] = ()  # ends the threads of its other parts, after all else
+    # Whether the process is ready without its definitions and rights, which older installations lack.
+    is_optional: bool = False
 
     @property
     def has_synced(self) -> bool:
@@ -141,6 +143,13 @@ class Group:
     def awaited(self) -> Informer[Any] | None:
         """A cache of another group that it waits for; None for none."""
         return next((informer for informer in self.others if not _is_known(informer)), None)
+
+    @property
+    def missing(self) -> Informer[Any] | None:
+        """A cache that an optional group has to do without for good; None for none."""
+        if not self.is_optional:
+            return None
+        return next((each for each in self.informers if not each.has_synced and _is_known(each)), None)
 
 
 def _is_known(informer: Informer[Any]) -> bool:

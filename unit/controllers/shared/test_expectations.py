@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.shared.groups import Group
+from etcd_operator.controllers.shared.groups import REFUSED_SECONDS, Group
 from etcd_operator.controllers.shared.writes import LATE, Expectations
-from etcd_operator.errors import Forbidden
+from etcd_operator.errors import Forbidden, NotFound, OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
@@ -78,6 +78,24 @@ def test_a_cache_that_has_not_followed_for_a_minute_fails_the_check_of_its_group
         informer.reflector._failing_since = Clock().monotonic() - seconds
         assert group_is_ready(group)()[0] is is_ready
     assert "s: watch pods: 403: no" in group_is_ready(group)()[1]
+
+
+@pytest.mark.parametrize("error", [Forbidden("list pods: 403: no"), NotFound("list pods: 404: no")])
+@pytest.mark.parametrize("is_optional", [False, True])
+def test_an_optional_group_without_its_kinds_does_not_hold_up_a_rollout(
+    error: OperatorError, *, is_optional: bool
+) -> None:
+    """A new operator has the rights and definitions of the former one until its own are applied."""
+    informer = informer_at(1000)
+    group = Group(name="g", informers=(informer,), controllers=(), others=(), is_optional=is_optional)
+    assert not group_is_ready(group)()[0]
+    informer.reflector.last_error = error
+    informer.reflector._failing_since = Clock().monotonic()
+    assert group_is_ready(group)()[0] is (is_optional and isinstance(error, NotFound))
+    informer.reflector._failing_since -= REFUSED_SECONDS + 1.0
+    is_ready, why = group_is_ready(group)()
+    assert is_ready is is_optional
+    assert str(error) in why
 
 
 def forbid(made: Bench, kind: Kind) -> None:
