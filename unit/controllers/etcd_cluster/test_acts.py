@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -22,6 +23,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.errors import Conflict, Unavailable
+from etcd_operator.etcd.channel import Channels
 from etcd_operator.keys import Key
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.faults import Request, no_fault
@@ -203,8 +205,9 @@ def test_no_learner_is_promoted_that_is_being_deleted(kind: Kind, body: Any) -> 
             acts.act(Promote(name=last.name, member_id=last.id))
 
 
-def test_a_learner_is_promoted_only_through_the_leader() -> None:
-    """With a certificate as the user, a follower does not answer."""
+@pytest.mark.parametrize("has_certificate", [False, True])
+def test_with_a_certificate_a_learner_is_promoted_only_through_the_leader(*, has_certificate: bool) -> None:
+    """As its user, a follower does not answer. Otherwise it forwards the request to the leader."""
     with bootstrapped(*ephemeral(size=3)) as made:
         acts = Acts(made, COREOS)
         leader = acts.state.leader
@@ -212,8 +215,15 @@ def test_a_learner_is_promoted_only_through_the_leader() -> None:
         members = tuple(replace(m, answer=None) if m is leader else m for m in acts.state.members)
         acts.state = replace(acts.state, members=members)
         last = next(m for m in reversed(members) if m.answer is not None)
-        with pytest.raises(Unavailable, match="the leader does not answer"):
-            acts.act(Promote(name=last.name, member_id=last.id))
+        promote = Promote(name=last.name, member_id=last.id)
+        if not has_certificate:
+            acts.act(promote)
+            return
+        with (
+            patch.object(Channels, "credentials", object()),
+            pytest.raises(Unavailable, match="the leader does not answer"),
+        ):
+            acts.act(promote)
 
 
 def test_no_member_is_added_to_a_list_that_has_changed() -> None:
