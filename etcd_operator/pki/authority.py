@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
@@ -12,6 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from etcd_operator.formats import timestamp
 from etcd_operator.pki.decode import one_certificate, private_key
+from etcd_operator.pki.description import described
 from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.profiles import Leaf, Usage, common_name
 
@@ -80,6 +82,23 @@ def issue(ca: KeyPair, leaf: Leaf, *, now: datetime, duration: timedelta) -> Key
     if names:
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return _signed(builder, key, signer=issuer_key)
+
+
+def check(pair: KeyPair, ca: KeyPair) -> None:
+    """Raises `BadCertificate` if the key is not that of the leaf, or the CA it names has not signed it.
+
+    A leaf that names another CA is not checked against this one.
+    """
+    leaf, key = one_certificate(pair.certificate, "the leaf"), private_key(pair.key, "the key of the leaf")
+    if leaf.public_key() != key.public_key():
+        raise BadCertificate("the key of the leaf does not belong to its certificate")
+    issuer = one_certificate(ca.certificate, "the CA's certificate")
+    if described(leaf).issuer_key_id != described(issuer).key_id:
+        return
+    try:
+        leaf.verify_directly_issued_by(issuer)
+    except (InvalidSignature, TypeError, ValueError):
+        raise BadCertificate("the leaf is not signed by the CA that it names") from None
 
 
 def _self_signed(

@@ -4,9 +4,13 @@ import ssl
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from etcd_operator.pki import profiles
-from etcd_operator.pki.authority import BACKDATING, KeyPair, issue, new_ca, renewed_ca
+from etcd_operator.pki.authority import BACKDATING, KeyPair, check, issue, new_ca, renewed_ca
 from etcd_operator.pki.bundles import bundle
 from etcd_operator.pki.description import describe
 from etcd_operator.pki.errors import BadCertificate
@@ -198,3 +202,32 @@ def test_no_representation_shows_a_key(ca: KeyPair) -> None:
 def test_two_cas_of_one_name_have_different_subjects(ca: KeyPair) -> None:
     other = new_ca("etcd client CA", now=NOW, duration=DAY)
     assert describe(ca.certificate).subject != describe(other.certificate).subject
+
+
+def test_a_leaf_belongs_to_its_key_and_to_the_ca_that_it_names(ca: KeyPair, server: KeyPair) -> None:
+    check(server, ca)
+    check(server, renewed_ca(ca, now=NOW, duration=900 * DAY))
+    with pytest.raises(BadCertificate, match="does not belong"):
+        check(KeyPair(server.certificate, issue(ca, profiles.PEER_DIALING, now=NOW, duration=DAY).key), ca)
+    other = new_ca("etcd client CA", now=NOW, duration=DAY)
+    check(issue(other, profiles.PEER_DIALING, now=NOW, duration=DAY), ca)
+
+
+def test_a_leaf_that_only_names_the_ca_is_refused(ca: KeyPair) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    issuer = x509.load_pem_x509_certificate(ca.certificate)
+    named = x509.AuthorityKeyIdentifier(bytes.fromhex(describe(ca.certificate).key_id), None, None)
+    forged = (
+        x509.CertificateBuilder()
+        .subject_name(issuer.subject)
+        .issuer_name(issuer.subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(NOW)
+        .not_valid_after(NOW + DAY)
+        .add_extension(named, critical=False)
+        .sign(key, SHA256())
+    )
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with pytest.raises(BadCertificate, match="not signed"):
+        check(KeyPair(forged.public_bytes(Encoding.PEM), pem), ca)

@@ -181,6 +181,45 @@ def unreadable(code: int, request: Request) -> Fault | None:
     return Answer(code=code) if is_read and "/default/" in request.path else None
 
 
+def test_a_secret_that_cannot_be_written_stops_neither_a_repair_nor_the_renewal_of_others() -> None:
+    """As one that is immutable."""
+    sides = {side: {"auto": {}, "leafDuration": "60m"} for side in BOTH}
+    kind, body = ephemeral(tls=sides)
+    with secured(kind, body, ago=timedelta(minutes=55)) as made:
+        before, (first, second, lost) = secrets(made), sorted(made.names(PODS))
+        made.api.before = partial(immutable, f"{first}-tls")
+        for _ in range(42):
+            made.wait(60.0)
+        made.run_until(lambda: made.reason(kind) == "Invalid")
+        after = secrets(made)
+        assert after[f"{first}-tls"] == before[f"{first}-tls"]
+        assert after[f"{second}-tls"] != before[f"{second}-tls"]
+        made.delete(PODS, lost)
+        made.run_until(lambda: lost not in made.names(PODS) and len(made.names(PODS)) == 3)
+        made.api.before = no_fault
+        made.wait(60.0)
+        made.settle()
+        assert secrets(made)[f"{first}-tls"] != before[f"{first}-tls"]
+
+
+def immutable(name: str, request: Request) -> Fault | None:
+    """A Secret that is not changed any more."""
+    is_change = request.method == "PATCH" and request.path.endswith(f"/secrets/{name}")
+    return Answer(code=422, reason="Invalid", message="field is immutable") if is_change else None
+
+
+def test_a_leaf_of_somebody_else_is_replaced() -> None:
+    kind, body = ephemeral(size=1, tls=BOTH)
+    with secured(kind, body, ago=timedelta(minutes=10)) as made:
+        before = secrets(made)
+        key = base64.b64encode(before["c-client-tls"]["tls.key"]).decode()
+        made.edit(SECRETS, "c-0000-tls", {"data": {"server.key": key}})
+        made.wait(310.0)
+        made.settle()
+        assert secrets(made)["c-0000-tls"]["server.key"] != before["c-client-tls"]["tls.key"]
+        made.rest()
+
+
 def test_secrets_that_cannot_be_read_from_the_beginning_are_reported() -> None:
     kind, body = ephemeral(size=1, tls=BOTH)
     with secured(kind, body) as made:

@@ -101,7 +101,7 @@ RULES: tuple[Rule, ...] = (
     # Reports: nothing above could act.
     recovery.offer,  # any rule above may still bring a quorum back
     unhealthy.watch,  # what is unhealthy now is reported before what was refused
-    secure.unread,  # the cluster serves, for as long as its certificates are valid
+    secure.unkept,  # the cluster serves, for as long as its certificates are valid
     upgrade.refused,  # the cluster serves, at another version
     recovery.refused,  # the cluster serves, and needs no recovery
     in_place.refused,  # the same, and is not restored

@@ -52,7 +52,7 @@ class TlsFacts:
     version: str = ""  # of the Secret that has them
     # of each side that is in use, `peer` and `client`, once its CAs are on record
     sides: tuple[tuple[Side, Situation], ...] = ()
-    unread: Unseen | None = None  # why the sides are not known, although they are in use
+    unkept: Unseen | None = None  # why the sides in use are not known, or Secrets of theirs not written
     proven: frozenset[str] = frozenset()  # the members whose pods present what their Secrets have
     refusals: tuple[tuple[str, str], ...] = ()  # what the last handshake with a member showed that is wrong
 

@@ -27,7 +27,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_o
 from etcd_operator.controllers.shared.decide.tls_spec import leaf_duration
 from etcd_operator.controllers.shared.manifests.command import PodVolume
 from etcd_operator.pki import bundles
-from etcd_operator.pki.authority import KeyPair, issue
+from etcd_operator.pki.authority import KeyPair, check, issue
 from etcd_operator.pki.description import Description, describe
 from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.lifetimes import is_due
@@ -181,11 +181,12 @@ def held(data: Mapping[str, str], leafs: tuple[Named, ...], side: Side, now: dat
     own = [each for each in leafs if each.side == side]
     try:
         files = decoded(data)
-        found = [describe(files[f"{each.file}.crt"]) for each in own]
+        pairs = [KeyPair(files[f"{each.file}.crt"], files[f"{each.file}.key"]) for each in own]
+        found = [describe(pair.certificate) for pair in pairs]
         bundle = bundles.members(files[own[0].ca_file])
+        for each, pair in zip(own, pairs, strict=True):
+            check(pair, each.ca)
     except (BadCertificate, KeyError):
-        return Held(files=None)
-    if any(not files.get(f"{each.file}.key") for each in own):
         return Held(files=None)
     main, *others = found
     is_renamed = any(map(_differs, own, found)) or any(

@@ -1,7 +1,7 @@
 """The certificates of members, and what the operator knows of a cluster's TLS in a pass."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from etcd_operator.api.cluster_spec import PLAIN
@@ -38,9 +38,10 @@ from etcd_operator.controllers.etcd_cluster.observe.slots import OPEN, Access
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore, facts
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
+from etcd_operator.controllers.shared.failures import reason_of
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.writes import Writes
-from etcd_operator.errors import Forbidden, RetryableError, TerminalError
+from etcd_operator.errors import Conflict, Forbidden, NotLeading, OperatorError, RetryableError, TerminalError
 from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.etcd.handshake import Handshake
 from etcd_operator.keys import Key
@@ -48,6 +49,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.views import ConfigMap, Secret
 
 INVALID, UNREAD = "TLSInvalid", "TLSUnreadable"
+UNWRITTEN_SECONDS = 30.0  # until it is tried again to write a Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,8 @@ class Certificates:
     writes: Writes
     holdings: Holdings
     handshakes: Handshakes
+    # by Secret: why it could not be written, and until when that is not tried again
+    _unwritten: dict[Key, tuple[Unseen, float]] = field(default_factory=dict)
 
     def secured(self, desired: DesiredCluster, endpoints: Mapping[str, str]) -> Secured:
         """endpoints: where each member serves clients. Raises the errors of `Client` that are retryable."""
@@ -135,7 +139,7 @@ class Certificates:
             return self._followed(known, desired, members)
         except (RetryableError, TerminalError) as error:
             reason = "Forbidden" if isinstance(error, Forbidden) else UNREAD
-            return replace(known, unread=Unseen(reason=reason, message=str(error)))
+            return replace(known, unkept=Unseen(reason=reason, message=str(error)))
 
     def _followed(self, known: TlsFacts, desired: DesiredCluster, members: Iterable[Member]) -> TlsFacts:
         made, objects = self.authorities.recorded(desired), self.writes.of(desired.key)
@@ -146,6 +150,7 @@ class Certificates:
         return replace(
             known,
             sides=tuple(sides),
+            unkept=next(iter(self._failures(desired).values()), None),
             proven=frozenset(each.member.name for each in seen if each.is_proven),
             refusals=tuple((each.member.name, each.refusal) for each in seen if each.refusal),
         )
@@ -181,6 +186,7 @@ class Certificates:
             members=tuple(each.of(side) for each in seen),
             now=self.clock.now(),
             request=requested(desired, side),
+            unwritten=frozenset(self._failures(desired)),
         )
         client = desired.tls.client if desired.tls is not None else None
         if side == "peer" or client is None:
@@ -197,6 +203,13 @@ class Certificates:
                 published = held.files.bundle  # what is beside the leaf follows last
         return replace(found, clients=clients, published=published, grace=tls.grace(client))
 
+    def _failures(self, desired: DesiredCluster) -> dict[str, Unseen]:
+        """By holder, why its Secret could not be written just now."""
+        now, namespace = self.clock.monotonic(), desired.namespace
+        holders = self.holdings.holders(desired.key)
+        found = {holder: self._unwritten.get(Key(namespace, holder)) for holder in holders}
+        return {holder: each[0] for holder, each in found.items() if each is not None and now < each[1]}
+
     def loaded(self, state: ClusterState, name: str) -> RawObject:
         """The annotation of a member's pod whose etcd is about to start again, if it is known to be right."""
         if name not in state.tls.proven:
@@ -209,13 +222,27 @@ class Certificates:
             case CreateAuthorities():
                 self.authorities.create(scope.desired, scope.objects)
             case KeepCertificates():
-                self.keep(scope, action.name)
+                self._try_to_keep(scope, action.name)
             case PublishAuthority():
                 self._publish(scope)
             case AlterAuthorities():
                 self.authorities.alter(scope.desired, action, scope.objects)
             case _:
                 assert_never(action)
+
+    def _try_to_keep(self, scope: Scope, holder: str) -> None:
+        """A Secret that cannot be written holds up nothing else. Raises Conflict and NotLeading."""
+        key = Key(scope.desired.namespace, holder)
+        try:
+            self.keep(scope, holder)
+        except (Conflict, NotLeading):
+            raise
+        except OperatorError as error:
+            message = f"the certificates of {holder} cannot be written: {error}"
+            failure = Unseen(reason=reason_of(error), message=message)
+            self._unwritten[key] = failure, self.clock.monotonic() + UNWRITTEN_SECONDS
+        else:
+            self._unwritten.pop(key, None)
 
     def keep(self, scope: Scope, member: str) -> RawObject:
         """A current Secret, with the CAs on record. Raises Conflict if they are gone.
@@ -262,6 +289,7 @@ class Certificates:
     def forget(self, key: Key) -> None:
         """The cluster is deleted."""
         for holder in self.holdings.forget(key):
+            self._unwritten.pop(Key(key.namespace, holder), None)
             self.handshakes.forget(Key(key.namespace, holder))
         self.authorities.forget(key, self.writes.of(key))
 

@@ -1,7 +1,7 @@
 """What the Secrets with certificates have, and the bundle for clients: read now and then, not watched."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -117,10 +117,15 @@ class Holdings:
 
     def outdate(self, key: Key, holder: str = "") -> None:
         """The Secret of a holder is written, or the ConfigMap: it is read again."""
-        if holder:
-            self._current.get(key, {}).pop(holder, None)
-        else:
+        known = self._current.get(key, {}).get(holder)
+        if known is not None:
+            self._current[key][holder] = replace(known, until=self.clock.now())
+        if not holder:
             self._bundles.pop(key, None)
+
+    def holders(self, key: Key) -> tuple[str, ...]:
+        """Those whose Secrets are known."""
+        return tuple(self._current.get(key, {}))
 
     def forget(self, key: Key) -> tuple[str, ...]:
         """The cluster is deleted; who had Secrets."""

@@ -269,8 +269,8 @@ def test_no_member_is_restarted_before_the_one_before_is_proven(cluster: Desired
 @BOTH
 def test_restarts_are_not_over_while_certificates_cannot_be_read(cluster: DesiredCluster) -> None:
     begun = Upgrade(origin=VERSION, target=VERSION, member=cluster.member_name(2), restart=True)
-    unread = Unseen(reason="TLSUnreadable", message="no KMS")
-    state = with_record(secured(cluster, unread=unread), upgrade=begun)
+    unkept = Unseen(reason="TLSUnreadable", message="no KMS")
+    state = with_record(secured(cluster, unkept=unkept), upgrade=begun)
     made = plan(replace(state, budget=3))
     assert (made.actions, made.stage) == ((), Stage.WORKING)
     assert "no KMS" in made.message

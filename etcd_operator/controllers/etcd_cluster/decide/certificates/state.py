@@ -115,6 +115,7 @@ class Situation:
     now: datetime
     obstacle: str = ""  # why no voter may be away, as upgrades find it; empty if one may
     clients: tuple[ClientLeaf, ...] = ()
+    unwritten: frozenset[str] = frozenset()  # members and clients whose Secrets could not be written just now
     published: tuple[Description, ...] | None = None  # where clients find it; None: there are no such clients
     request: str = ""  # the rotation that is requested
     grace: timedelta = timedelta()  # how long clients take to load what is published

@@ -54,6 +54,8 @@ class Restart:
     is_forced: bool = False
 
 
+UNWRITTEN = "TLSUnwritable"
+
 Action = Alter | Publish | Deliver | Restart
 
 
@@ -141,7 +143,9 @@ def _date(found: Situation) -> Step | None:
 def _deliver(found: Situation) -> Step | None:
     """Files that are refused anyhow are replaced at once, others one by one, each proven before the next."""
     due = [member for member in found.members if facts.lacks_files(found, member)]
+    due = [member for member in due if member.name not in found.unwritten]
     clients = tuple(client.name for client in found.clients if facts.lacks_leaf(found, client))
+    clients = tuple(name for name in clients if name not in found.unwritten)
     urgent = [member for member in due if not member.is_running or facts.is_urgent(found, member)]
     unproven = [member for member in facts.unproven(found) if member not in due]
     if found.record.phase is not Phase.REISSUING:
@@ -172,6 +176,14 @@ def _restart_cut_off(found: Situation) -> Step | None:
     if not facts.cut_off(found) or any(facts.lacks_files(found, member) for member in found.members):
         return None
     return _restart(found) if not facts.unproven(found) else None
+
+
+def _await_writes(found: Situation) -> Step | None:
+    """A rotation does not go on without a Secret that cannot be written; nothing else waits for it."""
+    if not found.unwritten:
+        return None
+    names = ", ".join(sorted(found.unwritten))
+    return Step(reason=UNWRITTEN, message=f"the Secrets with the certificates of {names} cannot be written")
 
 
 def _prove(found: Situation) -> Step | None:
@@ -249,6 +261,7 @@ _RULES: Iterable[Callable[[Situation], Step | None]] = (
     _publish,
     _date,
     _deliver,
+    _await_writes,
     _prove,
     _restart,
     _advance,

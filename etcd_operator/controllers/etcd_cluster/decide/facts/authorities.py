@@ -48,8 +48,8 @@ def restarts(state: ClusterState) -> frozenset[str]:
 def awaited_restarts(state: ClusterState) -> str:
     """What restarts wait for that have still to come; empty if none have, or none waits."""
     upgrade = state.persisted.upgrade
-    if state.tls.unread is not None and upgrade is not None and upgrade.restart:
-        return f"what members have loaded is not known: {state.tls.unread.message}"
+    if state.tls.unkept is not None and upgrade is not None and upgrade.restart:
+        return f"before members load the CAs: {state.tls.unkept.message}"
     rolling = [step for _, each, step in next_steps(state) if facts.outdated(each)]
     waiting = [step for step in rolling if step.action is None]
     return waiting[0].message if waiting and not restarts(state) else ""

@@ -23,6 +23,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
+    UNWRITTEN,
     Alter,
     Deliver,
     Publish,
@@ -209,17 +210,21 @@ def follow(state: ClusterState) -> Plan | None:
 
 
 def rotate(state: ClusterState) -> Plan | None:
-    """Take the next step of a rotation, or report what it waits for; restarts are `upgrade.roll`'s."""
+    """Take the next step of a rotation, or report what it waits for.
+
+    Restarts are `upgrade.roll`'s, and `unkept` reports what cannot be written.
+    """
     for side, each, step in next_steps(state):
         is_at_rest = each.record.phase is Phase.STABLE and step.action is None and step.reason == RESTARTING
-        if not is_at_rest and not isinstance(step.action, Restart):
+        is_left = step.reason == UNWRITTEN or isinstance(step.action, Restart)
+        if not is_at_rest and not is_left:
             return _planned(state, side, each, step)
     return None
 
 
-def unread(state: ClusterState) -> Plan | None:
-    """Report that certificates cannot be read, and none is renewed: the cluster serves, and is repaired."""
-    found = state.tls.unread
+def unkept(state: ClusterState) -> Plan | None:
+    """Report Secrets that cannot be read or written: the cluster serves, and is repaired all the same."""
+    found = state.tls.unkept
     return Plan.hold(found.reason, found.message, requeue_after=RETRY_HELD) if found is not None else None
 
 

@@ -160,6 +160,13 @@ def test_leafs_that_are_not_valid_are_all_replaced_at_once(later: timedelta) -> 
     assert action(found) == Deliver(members=("m0", "m1", "m2"), clients=("root",))
 
 
+def test_a_secret_that_cannot_be_written_holds_up_a_rotation_and_no_other_leaf() -> None:
+    late = replace(situation(*THREE, now=NOW + 7 * DAY), unwritten=frozenset(["m0"]))
+    assert action(late) == Deliver(members=("m1",))
+    found = replace(situation(*THREE, request="1"), unwritten=frozenset(["m0"]))
+    assert "m0 cannot be written" in message(found)
+
+
 def test_members_that_do_not_run_get_their_files_at_once() -> None:
     found = situation(
         member("m0", issuer=B, is_proven=False), member("m1", is_running=False), record=REISSUING
