@@ -120,6 +120,11 @@ class Recovery(Value, frozen=True, kw_only=True):
         return self.source if isinstance(self.source, OfflineSurvivor) else None
 
     @property
+    def is_copied(self) -> bool:
+        """Whether the seed dials a member that answers, and copies its data."""
+        return isinstance(self.source, Survivor)
+
+    @property
     def backup(self) -> Backup | None:
         """The backup that is restored; None for the data of a survivor."""
         return self.source if isinstance(self.source, Backup) else None

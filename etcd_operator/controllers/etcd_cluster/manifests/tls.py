@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 
 from etcd_operator.api.cluster_spec import ClientTls, MemberTls, Tls
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.recoveries import Survivor
 from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import lacks_files
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Files, Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import MemberTls as Followed
@@ -107,8 +106,7 @@ def leafs(cluster: DesiredCluster, made: Authorities, member: str, names: Names)
     wanted: list[tuple[str, Side, Leaf, timedelta]] = []
     if tls.client is not None:
         wanted.append(("server", "client", server(names), leaf_duration(tls.client)))
-    copies = recovery is not None and recovery.seed == member and isinstance(recovery.source, Survivor)
-    if copies and tls.client is not None:
+    if recovery is not None and recovery.seed == member and recovery.is_copied and tls.client is not None:
         wanted.append(("seed", "client", client_leaf(USER), SEED_LASTS))
     if tls.peer is not None:
         lasts = leaf_duration(tls.peer)
