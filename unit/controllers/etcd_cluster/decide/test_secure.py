@@ -344,6 +344,17 @@ def test_members_that_refuse_each_other_are_restarted_without_a_quorum(cluster: 
     assert not any(isinstance(action, ReplaceMember) for action in waits.actions)
 
 
+@BOTH
+@pytest.mark.parametrize("side", ["peer", "client"])
+def test_a_request_to_rotate_a_ca_that_is_not_there_is_reported(cluster: DesiredCluster, side: str) -> None:
+    asked: dict[str, Any] = {f"rotate_{side}_ca": "1"}
+    made = plan(bootstrapped(replace(cluster, **asked)))
+    assert (made.reason, made.stage, made.actions) == ("TLSRefused", Stage.HELD, ())
+    assert f"rotate-{side}-ca" in made.message
+    state = secured(replace(cluster, **asked), at_rest(cluster), at_rest(cluster))
+    assert plan(state).reason != "TLSRefused"
+
+
 def shown(state: ClusterState, kind: str) -> tuple[str, str, str]:
     found = next(each for each in conditions(state, Plan.settled()) if each.type == kind)
     return found.status, found.reason, found.message

@@ -11,6 +11,7 @@ from typing import assert_never
 import msgspec
 
 from etcd_operator.api.persisted import AuthRecord, TlsRecord
+from etcd_operator.api.shared_keys import ROTATE_CLIENT_ANNOTATION, ROTATE_PEER_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
     AlterAuthorities,
@@ -226,6 +227,20 @@ def unkept(state: ClusterState) -> Plan | None:
     """Report Secrets that cannot be read or written: the cluster serves, and is repaired all the same."""
     found = state.tls.unkept
     return Plan.hold(found.reason, found.message, requeue_after=RETRY_HELD) if found is not None else None
+
+
+def refused(state: ClusterState) -> Plan | None:
+    """Report a request for a rotation where there is no such CA."""
+    desired, secured = state.desired, state.desired.secured
+    asked = (
+        (ROTATE_PEER_ANNOTATION, bool(desired.rotate_peer_ca) and not secured.peer),
+        (ROTATE_CLIENT_ANNOTATION, bool(desired.rotate_client_ca) and not secured.client),
+    )
+    named = next((annotation for annotation, is_wrong in asked if is_wrong), "")
+    if not named:
+        return None
+    message = f"the annotation {named} requests a rotation, but there is no such CA: remove the annotation"
+    return Plan.hold(REFUSED, message)
 
 
 def _planned(state: ClusterState, side: Side, found: Situation, step: Step) -> Plan | None:
