@@ -220,6 +220,40 @@ def test_a_leaf_of_somebody_else_is_replaced() -> None:
         made.rest()
 
 
+@MAKERS
+def test_a_record_that_an_operator_without_tls_removed_is_written_again(make: type) -> None:
+    kind, body = make(size=1, tls=BOTH)
+    with secured(kind, body) as made:
+        made.kill()
+        record, pods = made.status(kind)["tls"], made.names(PODS)
+        made.edit(kind, "c", {"status": {"tls": None}}, subresource="status")
+        made.start()
+        made.settle()
+        assert made.status(kind)["tls"] == record
+        assert made.names(PODS) == pods
+        made.rest()
+
+
+@MAKERS
+def test_members_whose_tls_is_not_recorded_are_not_dialed_without_the_proof_of_their_cas(make: type) -> None:
+    kind, body = make(size=1, tls=BOTH)
+    with secured(kind, body) as made:
+        (stored,) = authorities(made)
+        made.kill()
+        made.edit(kind, "c", {"status": {"tls": None}}, subresource="status")
+        made.api.objects.delete(SECRETS, OWN_NAMESPACE, stored["metadata"]["name"])
+        made.start()
+        made.run_until(lambda: made.reason(kind) == "TLSInvalid")
+        before, pods = len(made.writes()), made.names(PODS)
+        made.wait(30.0)
+        assert "an operator without TLS has written it" in made.condition(kind, "Degraded")["message"]
+        assert all("/status" in write.request.path for write in made.writes()[before:])
+        kept = {field: stored["metadata"][field] for field in ("name", "labels", "annotations")}
+        made.api.objects.create(SECRETS, OWN_NAMESPACE, {**stored, "metadata": kept})
+        made.settle()
+        assert made.names(PODS) == pods
+
+
 def test_secrets_that_cannot_be_read_from_the_beginning_are_reported() -> None:
     kind, body = ephemeral(size=1, tls=BOTH)
     with secured(kind, body) as made:

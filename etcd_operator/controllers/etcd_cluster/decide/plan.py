@@ -44,6 +44,7 @@ PRELIMINARY: tuple[Rule, ...] = (
     guard.paused,  # the user stops every other act, so that nothing else matters
     guard.invalid,  # without a valid spec there is neither a size nor a version to act on
     guard.stale,  # all that follows may act, and must not act twice
+    secure.recall,  # until then no member is asked
     guard.unseen,  # what exists and cannot be read would look absent to all that follows
     guard.conflicting,  # nothing can be created under names that are somebody else's
     guard.other_operator,  # all that follows takes the members for ours

@@ -50,6 +50,7 @@ class TlsFacts:
     peer_ca: str = ""
     client_ca: str = ""
     version: str = ""  # of the Secret that has them
+    is_unrecorded: bool = False  # members were made with them, and the status does not record that any more
     # of each side that is in use, `peer` and `client`, once its CAs are on record
     sides: tuple[tuple[Side, Situation], ...] = ()
     unkept: Unseen | None = None  # why the sides in use are not known, or Secrets of theirs not written

@@ -12,14 +12,18 @@ from etcd_operator.versions import parse_version
 
 
 def tls_of(spec: SharedSpec, status: ClusterStatus, version: str) -> Tls | None:
-    """The TLS of a cluster; None for plain members. Raises InvalidSpec, also for a change of what runs."""
+    """The TLS of a cluster; None for plain members. Raises InvalidSpec, also for a change of what runs.
+
+    Not where nothing is on record: the record of members with TLS may be lost, see `rules.secure.recall`.
+    """
     if spec.tls is not None:
         wrong = next(_problems(spec.tls, spec, version), "")
         if wrong:
             raise InvalidSpec(wrong)
     has_begun = bool(status.cluster_id) or status.bootstrap is not None or status.recovery is not None
     recorded = status.tls.of_members if status.tls is not None else None
-    if has_begun and recorded != (members_of(spec.tls) if spec.tls is not None else None):
+    wanted = members_of(spec.tls) if spec.tls is not None else None
+    if has_begun and recorded is not None and recorded != wanted:
         raise InvalidSpec(f"spec.tls: {rules.UNCHANGED}")
     return spec.tls
 

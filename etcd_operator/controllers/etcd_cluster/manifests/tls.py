@@ -205,6 +205,17 @@ def is_current(made: Authorities, held: Mapping[Side, Held], now: datetime) -> b
     )
 
 
+def is_issued(data: Mapping[str, str], made: Authorities) -> bool:
+    """Whether the Secret of a member has leafs of these CAs."""
+    try:
+        files = decoded(data)
+        own = {file: describe(files[file]) for file in ("server.crt", "peer.crt") if file in files}
+    except BadCertificate:
+        return False
+    trusted = {ca.key_id for side in (made.peer, made.client) for ca in side.record.trusted}
+    return bool(own) and all(leaf.issuer_key_id in trusted for leaf in own.values())
+
+
 def _differs(wanted: Named, found: Description) -> bool:
     lasts = found.not_after - found.not_before
     return set(found.names) != set(wanted.leaf.names.texts) or lasts > wanted.duration + DAY / 24

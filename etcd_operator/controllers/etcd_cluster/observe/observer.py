@@ -96,7 +96,7 @@ class Observer(Generic[Cluster]):
         objects = self.cached.members(key, desired, claims)
         endpoints = client_endpoints(objects.values())
         running = client_endpoints(m for m in objects.values() if m.pod is not None and m.pod.is_running)
-        secured = self.certificates.secured(desired, running)
+        secured = self.certificates.secured(desired, running, objects.values())
         asked = frozenset([*running.values(), *external_answers.endpoints(desired)])
         probe = self.prober.collect(
             key,

@@ -17,7 +17,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     ClientLeaf,
-    MemberTls,
     Side,
     Situation,
 )
@@ -31,19 +30,19 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     encoded,
     requested,
 )
-from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of, loaded_text
-from etcd_operator.controllers.etcd_cluster.manifests.tls import Held, secret_name
+from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_text
+from etcd_operator.controllers.etcd_cluster.manifests.tls import secret_name
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.controllers.etcd_cluster.observe.slots import OPEN, Access
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore, facts
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
+from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
 from etcd_operator.controllers.shared.failures import reason_of
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.errors import Conflict, Forbidden, NotLeading, OperatorError, RetryableError, TerminalError
 from etcd_operator.etcd.channel import TlsCredentials
-from etcd_operator.etcd.handshake import Handshake
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ConfigMap, Secret
@@ -64,40 +63,6 @@ class Secured:
 UNSECURED = Secured()
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A member with what its Secret has, and whether its pod presents that."""
-
-    member: Member
-    held: Mapping[Side, Held]
-    last: Handshake
-    is_proven: bool
-
-    def of(self, side: Side) -> MemberTls:
-        """What matters of one side."""
-        held, pod = self.held[side], self.member.pod
-        return MemberTls(
-            name=self.member.name,
-            files=held.files,
-            is_running=self.member.is_running,
-            shown=held.files.leaf.serial if held.files is not None and self.is_proven else self._shown,
-            loaded=loaded_of(pod.loaded, side) if pod is not None else None,
-            is_renamed=held.is_renamed,
-        )
-
-    @property
-    def _shown(self) -> str:
-        """Something else than what the Secret has; empty if there was no handshake."""
-        if self.last.leaf is not None:
-            return self.last.leaf.serial
-        return self.last.refusal
-
-    @property
-    def refusal(self) -> str:
-        """Why the last handshake failed."""
-        return self.last.refusal or self.last.distrust
-
-
 @dataclass(eq=False, kw_only=True)
 class Certificates:
     """Those of the members of one API group."""
@@ -111,10 +76,13 @@ class Certificates:
     # by Secret: why it could not be written, and until when that is not tried again
     _unwritten: dict[Key, tuple[Unseen, float]] = field(default_factory=dict)
 
-    def secured(self, desired: DesiredCluster, endpoints: Mapping[str, str]) -> Secured:
+    def secured(
+        self, desired: DesiredCluster, endpoints: Mapping[str, str], members: Iterable[Member]
+    ) -> Secured:
         """endpoints: where each member serves clients. Raises the errors of `Client` that are retryable."""
         if desired.secured == PLAIN:
-            return UNSECURED
+            having = made_with_tls(members) if desired.persisted.has_begun else []
+            return self._unrecorded(desired, having) if having else UNSECURED
         try:
             made = self.authorities.get(desired)
             if made is None and desired.persisted.has_begun and not desired.is_deleting:
@@ -129,6 +97,25 @@ class Certificates:
             return Secured(unseen=Unseen(reason=INVALID, message=missing, is_asked=False))
         names = {at: self.dialect.member_host(desired, name) for name, at in endpoints.items()}
         return Secured(facts=found, access=Access(credentials=credentials, names=names))
+
+    def _unrecorded(self, desired: DesiredCluster, names: list[str]) -> Secured:
+        """Of a cluster whose record is lost. Nobody is asked: etcd would be sent plain text."""
+        message = (
+            f"{', '.join(names)} were made with TLS, and the status does not record it: an operator without "
+            "TLS has written it. Nothing is changed, and no member is asked; see docs/tls.md"
+        )
+        unseen = Unseen(reason=INVALID, message=message, is_asked=False)
+        try:
+            made = self.authorities.get(desired) if desired.tls is not None else None
+            found = [self.holdings.found(name, self.writes.of(desired.key)) for name in names]
+        except TerminalError as error:
+            return Secured(unseen=replace(unseen, message=f"{message}: {error}"))
+        own = [
+            each.data for each in found if each is not None and each.metadata.controller_uid == desired.uid
+        ]
+        is_theirs = made is not None and bool(own) and all(tls.is_issued(data, made) for data in own)
+        known = replace(facts(made), is_unrecorded=True) if is_theirs else NO_TLS
+        return Secured(facts=known, unseen=unseen)
 
     def facts(self, known: TlsFacts, desired: DesiredCluster, members: Iterable[Member]) -> TlsFacts:
         """With what each side has, or why that is not known. Raises nothing of `Client`."""
@@ -162,7 +149,7 @@ class Certificates:
         member: Member,
         objects: Objects,
         dial: TlsCredentials | None,
-    ) -> _Seen:
+    ) -> Seen:
         held = self.holdings.of(desired, made, member.name, objects, is_starting=not member.is_running)
         expected, found = held[_main(desired)].files, self.handshakes.last(desired, member)
         is_proven = (
@@ -171,14 +158,14 @@ class Certificates:
         if dial is not None:
             host = self.dialect.member_host(desired, member.name)
             self.handshakes.ask(desired, member, host, dial, is_known=is_proven)
-        return _Seen(member, held, found, is_proven=is_proven)
+        return Seen(member, held, found, is_proven=is_proven)
 
     def _situation(
         self,
         desired: DesiredCluster,
         made: Authorities,
         side: Side,
-        seen: tuple[_Seen, ...],
+        seen: tuple[Seen, ...],
         objects: Objects,
     ) -> Situation:
         found = Situation(

@@ -33,6 +33,8 @@ def ownership_problem(peer: EtcdPeer, cluster: EtcdCluster | None) -> str:
 
 def content_problem(peer: EtcdPeer, cluster: EtcdCluster) -> str:
     """What in a peer of `cluster` differs from what the operator writes; empty if nothing does."""
+    if peer.spec.tls is not None and cluster.status.tls is None and "tls" in cluster.spec:
+        return "spec.tls is not the TLS of its EtcdCluster, whose status records none: see the reason there"
     wrong = next(_differences(peer, cluster), "")
     return f"{wrong}: delete this EtcdPeer; the operator creates it again" if wrong else ""
 

@@ -160,3 +160,10 @@ def test_a_member_that_differs_is_refused(body: dict[str, Any], wrong: str) -> N
 
 def test_a_token_that_no_status_has_is_refused() -> None:
     assert "initialClusterToken" in content_problem(stored(made(Resuming(token=TOKEN))), CLUSTER)
+
+
+def test_nobody_is_told_to_delete_a_member_because_the_status_of_its_cluster_lost_its_tls() -> None:
+    asks = improbable_cluster({**CLUSTER.spec, "tls": {"peer": {"auto": {}}}})
+    problem = content_problem(stored(with_spec(tls={"peer": True})), asks)
+    assert "spec.tls" in problem
+    assert "delete" not in problem

@@ -95,7 +95,6 @@ def test_whether_users_are_required_may_be_left_open() -> None:
     ("tls", "record", "is_refused"),
     [
         (BOTH, RECORD, False),
-        (BOTH, None, True),
         (None, RECORD, True),
         (None, None, False),
         ({"peer": {"auto": {}}}, RECORD, True),

@@ -10,6 +10,8 @@ from typing import assert_never
 
 import msgspec
 
+from etcd_operator.api.cluster_spec import Tls
+from etcd_operator.api.definitions.tls_validations import UNCHANGED
 from etcd_operator.api.persisted import AuthRecord, TlsRecord
 from etcd_operator.api.shared_keys import ROTATE_CLIENT_ANNOTATION, ROTATE_PEER_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
@@ -57,14 +59,28 @@ def begin(state: ClusterState) -> Plan | None:
         return _record(state, None) if state.persisted.tls is not None else None
     if not state.tls.peer_ca:
         return _create(state)
-    wanted = members_of(state.desired.tls)
-    record = TlsRecord(
+    record = _recorded(state, state.desired.tls)
+    return _record(state, record) if state.persisted.tls != record else None
+
+
+def recall(state: ClusterState) -> Plan | None:
+    """Record the TLS of a running cluster again, after an operator without TLS has written the status."""
+    wanted = state.desired.tls
+    if wanted is None or state.persisted.tls is not None or not state.persisted.has_begun:
+        return None
+    if state.tls.is_unrecorded:
+        return _record(state, _recorded(state, wanted))
+    return None if state.unseen is not None else Plan.hold("InvalidSpec", f"spec.tls: {UNCHANGED}")
+
+
+def _recorded(state: ClusterState, tls: Tls) -> TlsRecord:
+    wanted = members_of(tls)
+    return TlsRecord(
         peer_ca=state.tls.peer_ca if wanted.peer else "",
         client_ca=state.tls.client_ca if wanted.client else "",
         client_cert_auth=wanted.client_cert_auth,
         min_version=wanted.min_version,
     )
-    return _record(state, record) if state.persisted.tls != record else None
 
 
 def _create(state: ClusterState) -> Plan:

@@ -1,0 +1,54 @@
+"""A member with its certificates: what its Secret has, what its pod presents, what shows that it has any."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import MemberTls, Side
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of
+from etcd_operator.controllers.etcd_cluster.manifests.tls import Held
+from etcd_operator.etcd.handshake import Handshake
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A member with what its Secret has, and whether its pod presents that."""
+
+    member: Member
+    held: Mapping[Side, Held]
+    last: Handshake
+    is_proven: bool
+
+    def of(self, side: Side) -> MemberTls:
+        """What matters of one side."""
+        held, pod = self.held[side], self.member.pod
+        return MemberTls(
+            name=self.member.name,
+            files=held.files,
+            is_running=self.member.is_running,
+            shown=held.files.leaf.serial if held.files is not None and self.is_proven else self._shown,
+            loaded=loaded_of(pod.loaded, side) if pod is not None else None,
+            is_renamed=held.is_renamed,
+        )
+
+    @property
+    def _shown(self) -> str:
+        """Something else than what the Secret has; empty if there was no handshake."""
+        if self.last.leaf is not None:
+            return self.last.leaf.serial
+        return self.last.refusal
+
+    @property
+    def refusal(self) -> str:
+        """Why the last handshake failed."""
+        return self.last.refusal or self.last.distrust
+
+
+def made_with_tls(members: Iterable[Member]) -> list[str]:
+    """The members whose pods, or data, show that they have TLS."""
+    return [
+        member.name
+        for member in members
+        if (member.pod is not None and member.pod.loaded)
+        or (member.claim is not None and member.claim.has_peer_tls)
+    ]
