@@ -23,6 +23,7 @@ RARE: dict[Right, str] = {
     ("etcd.improbable.io", "etcdpeers", "get"): "a reply was lost and the cache is behind",
     ("apps", "replicasets", "get"): "the same",
     ("policy", "poddisruptionbudgets", "get"): "the same",
+    ("networking.k8s.io", "networkpolicies", "get"): "the same",
     ("batch", "jobs", "get"): "the same",
     ("coreos.com", "etcdclusters", "get"): "the cluster of an EtcdBackup does not exist for a minute",
     ("etcd.improbable.io", "etcdclusters", "get"): "the same",

@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import uuid4
 
@@ -25,6 +25,7 @@ from etcd_operator.controllers.shared.decide.clusters import Defaults
 from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.install import Installer
 from etcd_operator.controllers.shared.own_image import OwnImage
+from etcd_operator.controllers.shared.own_peer import OwnPeer
 from etcd_operator.controllers.shared.storage_class import StorageClass
 from etcd_operator.controllers.wiring import build_groups, new_backoff
 from etcd_operator.engine.controller import Controller, Reconcile, Result
@@ -216,9 +217,10 @@ class Operator:
         log.info("stopped")
         return code
 
-    def _informers(self) -> Iterator[Any]:
-        for group in self._groups:
-            yield from group.informers
+    def _informers(self) -> Iterable[Any]:
+        """Each once: groups share some."""
+        found = (each for group in self._groups for each in (*group.informers, *group.optional))
+        return dict.fromkeys(found)
 
     def _start_leading(self) -> None:
         self._leader_threads.start()
@@ -260,6 +262,7 @@ class Operator:
             own_image=OwnImage(client=self._client, pod=self._pod, given=settings.backup_image),
             own_namespace=settings.own_namespace,
             zone=own_zone(),
+            own_peer=OwnPeer(client=self._client, pod=self._pod),
             pv_provisioner=settings.pv_provisioner,
             epoch=lambda: 0 if self._leadership is None else self._leadership.epoch(),
             may_act=self._may_act,

@@ -96,6 +96,22 @@ DEFAULT_AFTER = 600
 """Seconds: nodes restart, and volumes are attached to other nodes, in less."""
 
 
+_Peer = Annotated[RawObject, of_schema("NetworkPolicyPeer")]
+
+
+class NetworkAccess(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who may connect to the pods of a cluster: the operator writes a NetworkPolicy (decision 040)."""
+
+    #: false: the operator writes no NetworkPolicy for this cluster. Default: true. It writes none either
+    #: where another NetworkPolicy selects members.
+    enabled: bool = True
+    #: Who may connect to the client port, 2379, in the form of a peer of a NetworkPolicy. Without this field
+    #: everybody may. The operator, the members, and the pods of backups in the same namespace always may.
+    clients: tuple[_Peer, ...] | None = None
+    #: Who may read the metrics of etcd at port 2381, in addition to the operator, in the same form.
+    metrics: tuple[_Peer, ...] = ()
+
+
 class SharedSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The fields of a cluster's spec in both groups."""
 
@@ -117,6 +133,9 @@ class SharedSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: automatic recovery starts. Default: 600. The count restarts if the operator restarts or cannot reach
     #: the API server.
     recovery_after_seconds: Annotated[int, msgspec.Meta(ge=SHORTEST)] | None = None
+    #: Who may connect to the pods of the cluster. By default the client port is open to everybody, the peer
+    #: port to the members, and the port of etcd's metrics to the operator.
+    network_policy: NetworkAccess = NetworkAccess()
 
     @property
     def recovers_after(self) -> float | None:

@@ -13,7 +13,7 @@ from etcd_operator.api.backups import (
     FileCredentials,
     SecretKey,
 )
-from etcd_operator.api.cluster_spec import MOST_MEMBERS, Auth, Encryption, PodTemplate, Tls
+from etcd_operator.api.cluster_spec import MOST_MEMBERS, Auth, Encryption, NetworkAccess, PodTemplate, Tls
 from etcd_operator.api.improbable import GROUP, VERSION, Storage
 from etcd_operator.api.meta import Affinity, Condition, RecordedSpec, Stored, Value
 
@@ -103,6 +103,7 @@ class TemplateSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True)
     tls: Tls | None = None
     #: Whether etcd requires users. Without this field it remains as it is in the backup.
     auth: Auth | None = None
+    network_policy: NetworkAccess = NetworkAccess()  #: Who may connect to the pods of the cluster.
 
 
 class ClusterTemplate(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

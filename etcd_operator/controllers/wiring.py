@@ -42,7 +42,13 @@ from etcd_operator.controllers.etcd_peer.reconciler import PeerReconciler
 from etcd_operator.controllers.etcd_restore.group import restore_caches, restore_group
 from etcd_operator.controllers.shared.auth_reports import AuthReports
 from etcd_operator.controllers.shared.backup_reports import BackupReports
-from etcd_operator.controllers.shared.caches import Caches, CacheSource, coreos_caches, improbable_caches
+from etcd_operator.controllers.shared.caches import (
+    Caches,
+    CacheSource,
+    coreos_caches,
+    improbable_caches,
+    policy_cache,
+)
 from etcd_operator.controllers.shared.groups import Group, Later, Wiring
 from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.jobs import JobCaches
@@ -60,7 +66,8 @@ from etcd_operator.kube.resources import Resource
 
 def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
     """The groups of clusters and of all other resources, wired but not started."""
-    of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
+    policies = policy_cache(source)
+    of_improbable, of_coreos = improbable_caches(source, policies), coreos_caches(source, policies)
     backups, restores = backup_caches(source), restore_caches(source)
     authorities = AuthorityStore(client=wiring.client, clock=wiring.clock, namespace=wiring.own_namespace)
     certificates = ToolCertificates(authorities=authorities, clock=wiring.clock, zone=wiring.zone)
@@ -263,6 +270,7 @@ def _cluster_group(
     return ClusterGroup(
         name=caches.resource.group,
         informers=tuple(caches.all()),
+        optional=(caches.policies,),
         others=(other.clusters,),
         controllers=(clusters,),
         checks=(quorums.check,),

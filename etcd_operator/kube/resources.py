@@ -78,6 +78,9 @@ CONFIG_MAPS = _core("configmaps", "ConfigMap")
 REPLICA_SETS = Resource(group="apps", version="v1", plural="replicasets", kind="ReplicaSet")
 JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job")
 BUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
+NETWORK_POLICIES = Resource(
+    group="networking.k8s.io", version="v1", plural="networkpolicies", kind="NetworkPolicy"
+)
 ENDPOINT_SLICES = Resource(
     group="discovery.k8s.io", version="v1", plural="endpointslices", kind="EndpointSlice"
 )

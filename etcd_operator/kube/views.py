@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from etcd_operator.api.meta import Lean, ObjectMeta, Value, condition_of
+from etcd_operator.api.meta import Lean, ObjectMeta, Stored, Value, condition_of
+from etcd_operator.decoding import from_json
 
 OOM_KILLED = "OOMKilled"
 """Kubernetes' word for the end of a container for lack of memory."""
@@ -186,6 +187,31 @@ class Budget(Value, frozen=True, kw_only=True):
 
     metadata: ObjectMeta
     spec: dict[str, Any] = {}
+
+
+class Isolation(Value, frozen=True, kw_only=True):
+    """Which pods a NetworkPolicy selects, and for which directions."""
+
+    pod_selector: msgspec.Raw = msgspec.Raw(b"{}")
+    policy_types: tuple[str, ...] = ()
+
+
+class NetworkPolicy(Stored, frozen=True, kw_only=True):
+    """A NetworkPolicy. The spec of one of a cluster is kept whole, to be compared with the rendered one.
+
+    Of all others only the fields of `Isolation` are kept: their rules may be long, and are of no interest.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.is_of_cluster:
+            kept = msgspec.Raw(msgspec.json.encode(from_json(self.stored_spec, Isolation)))
+            msgspec.structs.force_setattr(self, "stored_spec", kept)
+
+    @property
+    def is_of_cluster(self) -> bool:
+        """Whether the operator made it for a cluster, of any group."""
+        return any(o.controller and o.kind == "EtcdCluster" for o in self.metadata.owner_references)
 
 
 class ServiceSpec(Value, frozen=True, kw_only=True):

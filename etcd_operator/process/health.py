@@ -37,7 +37,8 @@ def health_checks(groups: Sequence[Group], failure: Callable[[], str]) -> Mappin
         return not failure(), failure() or "running"
 
     def watches() -> tuple[bool, str]:
-        ended = [informer.name for group in groups for informer in group.informers if informer.has_ended]
+        informers = (each for group in groups for each in (*group.informers, *group.optional))
+        ended = [informer.name for informer in dict.fromkeys(informers) if informer.has_ended]
         return not ended, f"ended: {', '.join(ended)}" if ended else "running"
 
     def work() -> tuple[bool, str]:

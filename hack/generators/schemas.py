@@ -19,14 +19,16 @@ from localcluster.kubectl import Kubectl
 from localcluster.paths import Cache
 
 TARGET = tree.ROOT / "etcd_operator/api/schemas/core.json"
-PACKAGE = "io.k8s.api.core.v1."
+DOCUMENTS = ("/openapi/v3/api/v1", "/openapi/v3/apis/networking.k8s.io/v1")
+PACKAGE = "io.k8s.api."
 TYPES = (
-    "Affinity",
-    "PersistentVolumeClaimSpec",
-    "PodSecurityContext",
-    "ResourceRequirements",
-    "Toleration",
-    "TopologySpreadConstraint",
+    "core.v1.Affinity",
+    "core.v1.PersistentVolumeClaimSpec",
+    "core.v1.PodSecurityContext",
+    "core.v1.ResourceRequirements",
+    "core.v1.Toleration",
+    "core.v1.TopologySpreadConstraint",
+    "networking.v1.NetworkPolicyPeer",
 )
 KEPT = (
     "type",
@@ -53,17 +55,18 @@ def main() -> int:
     options = parser.parse_args()
     try:
         kubectl = Kubectl(program=kubectl_program(Cache.of_user()), kubeconfig=options.kubeconfig)
-        answer = kubectl("get", "--raw", "/openapi/v3/api/v1")
+        answers = [json.loads(kubectl("get", "--raw", path)) for path in DOCUMENTS]
     except RefusalError as error:
         print(f"hack/refresh-schemas: {error}", file=sys.stderr)
         return 1
-    TARGET.write_text(text_of(json.loads(answer)["components"]["schemas"]))
+    known = {name: each for answer in answers for name, each in answer["components"]["schemas"].items()}
+    TARGET.write_text(text_of(known))
     return 0
 
 
 def text_of(known: dict[str, Schema]) -> str:
     """The content of the file, from the schemas of an API server by name."""
-    types = {name: structural(known[PACKAGE + name], known) for name in TYPES}
+    types = {name.rpartition(".")[2]: structural(known[PACKAGE + name], known) for name in TYPES}
     return json.dumps(types, separators=(",", ":"), sort_keys=True) + "\n"
 
 

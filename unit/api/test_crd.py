@@ -107,7 +107,9 @@ def test_every_field_has_a_description(crd: Manifest) -> None:
         path
         for path in fields(_schema(crd))
         if re.search(
-            r"(volumeClaimTemplate|ffinity|resources|securityContext)\.|(tolerations|Constraints)\[", path
+            r"(volumeClaimTemplate|ffinity|resources|securityContext)\.|"
+            r"(tolerations|Constraints|networkPolicy\.(clients|metrics))\[",
+            path,
         )
     }
     undescribed = {path for path in fields(_schema(crd)) if not at(_schema(crd), path).get("description")}

@@ -73,7 +73,9 @@ def test_schemas_are_read_from_the_server_of_a_kubeconfig(
     monkeypatch.setattr(schemas, "TARGET", target)
     monkeypatch.setattr("sys.argv", ["refresh-schemas", "--kubeconfig", "/of/it"])
     assert schemas.main() == 0
-    assert json.loads(target.read_text()) == {name: {"type": "object"} for name in schemas.TYPES}
+    assert json.loads(target.read_text()) == {
+        name.rpartition(".")[2]: {"type": "object"} for name in schemas.TYPES
+    }
     monkeypatch.setattr("sys.argv", ["refresh-schemas", "--kubeconfig", "/of/another"])
     assert schemas.main() == 1
     assert capsys.readouterr().err == "hack/refresh-schemas: kubectl get --raw /openapi/v3/api/v1: no\n"

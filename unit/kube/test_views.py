@@ -15,7 +15,7 @@ from etcd_operator.api.meta import OUR_ANNOTATIONS
 from etcd_operator.api.shared_keys import TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.manifests.steps import SKIP_STEPS
 from etcd_operator.decoding import read
-from etcd_operator.kube.views import Claim, Job, Pod
+from etcd_operator.kube.views import Claim, Job, NetworkPolicy, Pod
 
 OURS = {
     TOKEN_ANNOTATION: "t",
@@ -67,3 +67,20 @@ def test_all_annotations_of_the_operator_count_as_ours() -> None:
             found |= {value for name, value in module.items() if name.endswith("_ANNOTATION")}
     assert len(found) > 20
     assert {name for name in found if not name.startswith(OUR_ANNOTATIONS)} == set()
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_of_network_policies_of_others_only_what_they_select_is_kept(is_ours: bool) -> None:
+    owner = {
+        "apiVersion": "coreos.com/v1",
+        "kind": "EtcdCluster",
+        "name": "c",
+        "uid": "u",
+        "controller": True,
+    }
+    metadata = {"name": "a", "ownerReferences": [owner] if is_ours else []}
+    selects = {"podSelector": {"matchLabels": {"app": "x"}}, "policyTypes": ["Ingress"]}
+    spec = {**selects, "ingress": [{"from": [{"podSelector": {}}] * 1000}]}
+    found = read(msgspec.json.encode({"metadata": metadata, "spec": spec}), NetworkPolicy)
+    assert found.spec == (spec if is_ours else selects)
+    assert is_ours or len(found.stored_spec) < 100

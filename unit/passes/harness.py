@@ -42,6 +42,11 @@ OWN_NAMESPACE = "etcd-operator"
 TIMEOUTS = Timeouts(connect=1.0, read=5.0, total=5.0)
 
 
+def own_peer() -> Json:
+    """The operator's pods, as a NetworkPolicy names them."""
+    return {"podSelector": {"matchLabels": {"app.kubernetes.io/name": "etcd-operator"}}}
+
+
 def objects_of(api: ApiServer, namespace: str = "default") -> Objects:
     """What writes objects as an operator would, on a client of its own; nobody waits for its caches."""
     client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
@@ -104,6 +109,7 @@ class Operator:
             own_image=tools.image,
             own_namespace=OWN_NAMESPACE,
             zone="cluster.local",
+            own_peer=own_peer,
             ask_tool=tools.ask,
             clean_up_tool=tools.clean_up,
             ask_restorable=tools.ask_restorable,
@@ -148,7 +154,7 @@ class Operator:
 
     @property
     def informers(self) -> list[Informer[Any]]:
-        found = ((*group.informers, *group.others) for group in self.groups)
+        found = ((*group.informers, *group.others, *group.optional) for group in self.groups)
         return list(dict.fromkeys(chain.from_iterable(found)))
 
     def run_pass(self) -> bool:

@@ -66,6 +66,8 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "extraIPs[]": {"maxLength": 45},
     "tls.peerCA": {"maxLength": 64},
     "tls.clientCA": {"maxLength": 64},
+    "networkPolicy.clients": {"minItems": 1, "maxItems": 32},
+    "networkPolicy.metrics": {"maxItems": 32},
     "restore.backupClusterName": {"maxLength": LONGEST_LABEL},
     "s3.s3Bucket": {"maxLength": 222},
     "s3.prefix": {"maxLength": 512},

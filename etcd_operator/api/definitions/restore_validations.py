@@ -17,6 +17,7 @@ from etcd_operator.api.definitions.validations import (
     EXPLAINED,
     SUPPORTED,
     empty_volumes,
+    network_peers,
     reserved_names,
     storage_size,
 )
@@ -93,6 +94,7 @@ RESTORE = (
     *reserved_names(f"{TEMPLATE}.podTemplate"),
     *of_tls(f"{TEMPLATE}.tls"),
     of_auth(TEMPLATE),
+    *network_peers(TEMPLATE),
     one_affinity(TEMPLATE, "affinity and podTemplate.affinity are alternatives: set one of them"),
     final(IMMUTABLE),
 )

@@ -184,6 +184,19 @@ RECOVERY_AFTER = Validation(
     message=f"has an effect only with spec.recovery: {AUTOMATIC}: set that, too, or remove this field",
 )
 
+
+def network_peers(spec: str) -> tuple[Validation, ...]:
+    """Whom the NetworkPolicy of the spec at this path admits."""
+    return tuple(
+        Validation(
+            at=f"{spec}.networkPolicy.{field}[]",
+            holds="has(self.ipBlock) != (has(self.podSelector) || has(self.namespaceSelector))",
+            message="name pods, with podSelector, namespaceSelector or both, or else addresses, with ipBlock",
+        )
+        for field in ("clients", "metrics")
+    )
+
+
 _CLAIM = "spec.storage.volumeClaimTemplate"
 _HAS_PREFIX = f"k.startsWith('{improbable.RESERVED_PREFIX}')"
 
@@ -208,6 +221,7 @@ IMPROBABLE_CLUSTER = (
     *IMPROBABLE_ADOPTION,
     *TLS,
     RECOVERY_AFTER,
+    *network_peers("spec"),
     one_affinity("spec", "spec.affinity and spec.podTemplate.affinity are alternatives: set one of them"),
 )
 
@@ -295,6 +309,7 @@ COREOS_CLUSTER = (
     *COREOS_ADOPTION,
     *COREOS_TLS,
     RECOVERY_AFTER,
+    *network_peers("spec"),
     *(
         Validation(
             at=".".join(("spec", *above)),

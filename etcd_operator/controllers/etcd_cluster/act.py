@@ -61,10 +61,10 @@ from etcd_operator.etcd.client import OnCall
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Budget, Written
 
-ORPHANED = {
-    each.kind: each for each in (resources.PODS, resources.PEERS, resources.SERVICES, resources.BUDGETS)
-}
-"""The objects of members that the resource owns itself, by kind; EtcdPeers own the ReplicaSets."""
+_OWNED = (resources.PODS, resources.PEERS, resources.SERVICES, resources.BUDGETS, resources.NETWORK_POLICIES)
+ORPHANED = {each.kind: each for each in _OWNED}
+"""The objects of members, and of the cluster, that the resource owns itself, by kind; EtcdPeers own the
+ReplicaSets."""
 
 
 @dataclass(frozen=True, kw_only=True)

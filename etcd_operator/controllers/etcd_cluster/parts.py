@@ -14,6 +14,8 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import secret_name
 from etcd_operator.controllers.etcd_cluster.members.cached import CachedMembers, PeerProblem
 from etcd_operator.controllers.etcd_cluster.members.protocol import NewMembers, OwnsPod
+from etcd_operator.controllers.etcd_cluster.network import NetworkPolicies
+from etcd_operator.controllers.etcd_cluster.network_keeper import NetworkKeeper
 from etcd_operator.controllers.etcd_cluster.observe.consents import Consents
 from etcd_operator.controllers.etcd_cluster.observe.departures import Departures
 from etcd_operator.controllers.etcd_cluster.observe.nodes import Nodes
@@ -113,11 +115,23 @@ class Parts(Generic[Cluster]):
                 clock=wiring.clock, on_finished=wiring.on_upgrade, on_leaderless=wiring.on_leaderless
             ),
             failures=wiring.failures(),
+            network=self._network(wiring),
             unreadables=Unreadables(objects=self.caches.clusters, recorder=wiring.recorder),
             on_metrics=partial(wiring.on_metrics, self.caches.resource.group),
             peer_status=self.peer_status,
             backup_reports=self.backup_reports,
             auth_reports=self.auth_reports,
+        )
+
+    def _network(self, wiring: Wiring) -> NetworkKeeper[Cluster]:
+        policies = NetworkPolicies(
+            caches=self.caches, dialect=self.dialect, writes=self.writes, own_peer=wiring.own_peer
+        )
+        return NetworkKeeper(
+            policies=policies,
+            failures=wiring.failures(),
+            clock=wiring.clock,
+            jitter=Random().random,  # noqa: S311 -- as above
         )
 
     def _observer(self, wiring: Wiring, prober: Prober, certificates: Certificates) -> Observer[Cluster]:

@@ -30,6 +30,7 @@ from etcd_operator.controllers.etcd_cluster.decide.status import (
     quorum_event,
 )
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.network_keeper import NetworkKeeper
 from etcd_operator.controllers.etcd_cluster.observe.observer import Observer
 from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.observe.readiness import ReadinessWriter
@@ -100,6 +101,7 @@ class ClusterReconciler(Generic[Cluster]):
     resync: float
     upgrades: UpgradeWatch
     failures: Failures
+    network: NetworkKeeper[Cluster]
     unreadables: Unreadables
     on_metrics: Callable[[Key, ClusterMetrics | None], None]
     backup_reports: BackupReports
@@ -116,6 +118,7 @@ class ClusterReconciler(Generic[Cluster]):
         if cluster is None:
             self.observer.forget(key)
             self.failures.passed(key)
+            self.network.forget(key)
             self.upgrades.forget(key)
             self.on_metrics(key, None)
             return Result()
@@ -123,6 +126,7 @@ class ClusterReconciler(Generic[Cluster]):
         state = self.observer.observe(key, self.reported(cluster, now))
         if state is None:
             return Result(is_done=False)
+        state = replace(state, network_problem=self.network.problem(key))
         self.upgrades.observed(key, state)
         return _Pass(self, key, cluster, state, report).run()
 
@@ -168,9 +172,12 @@ class _Pass(Generic[Cluster]):
             attempts.make(self._write_status)
             if self._of.peer_status is not None and self._state.is_fresh:
                 attempts.make(partial(self._of.peer_status.write, self._state))
+        # Last, and without an effect on anything above: it is neither needed nor waited for.
+        due = self._of.network.keep(self._state, self._report)
         if failure is not None and not (is_waited_for(failure) or isinstance(failure, _WAITED_FOR)):
             raise failure
-        return self._ended(attempts)
+        ended = self._ended(attempts)
+        return replace(ended, requeue_after=min(t for t in (due, ended.requeue_after) if t is not None))
 
     def _explained(self, failure: Exception | None) -> Plan:
         """The plan as status reports it: what failed, if it is to be reported, and when to try again."""

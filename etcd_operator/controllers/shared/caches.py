@@ -19,9 +19,10 @@ from etcd_operator.kube.decode import Unreadable
 from etcd_operator.kube.informer import Informer, OnCrash
 from etcd_operator.kube.resources import Selection
 from etcd_operator.kube.store import Index
-from etcd_operator.kube.views import Budget, Claim, Pod, ReplicaSet, Service
+from etcd_operator.kube.views import Budget, Claim, NetworkPolicy, Pod, ReplicaSet, Service
 
 BY_CLUSTER = "cluster"
+BY_NAMESPACE = "namespace"
 
 Cluster = TypeVar("Cluster", bound=ClusterResource)
 Object = TypeVar("Object", bound=HasMetadata)
@@ -32,6 +33,7 @@ class Caches(Generic[Cluster]):
     """The informers of one API group. `label` names the cluster on what belongs to it.
 
     unlabelled: pods that lack this label, and carry another one that only members' pods have.
+    policies: of all namespaces and of everybody; passes do not wait for them (see `etcd_cluster.network`).
     """
 
     label: str
@@ -41,6 +43,7 @@ class Caches(Generic[Cluster]):
     unlabelled: Informer[Pod]
     services: Informer[Service]
     budgets: Informer[Budget]
+    policies: Informer[NetworkPolicy]
     peers: Informer[improbable.EtcdPeer] | None = None
     claims: Informer[Claim] | None = None
     replica_sets: Informer[ReplicaSet] | None = None
@@ -113,11 +116,27 @@ class Caches(Generic[Cluster]):
             if old is None or new is None or old.spec != new.spec:
                 on_part(old, new)
 
+        self.policies.add_handler(partial(self._on_policy, enqueue))
         self.clusters.add_handler(on_cluster)
         self.clusters.add_unreadable_handler(enqueue)
         self.unlabelled.add_handler(partial(_on_unlabelled, enqueue))
         for informer in self.parts():
             informer.add_handler(on_budget if informer is self.budgets else on_part)
+
+    def _on_policy(
+        self, enqueue: Callable[[Key], None], old: NetworkPolicy | None, new: NetworkPolicy | None
+    ) -> None:
+        """One of a cluster has its name; any other one may select the members of each cluster there."""
+        for value in (value for value in (old, new) if value is not None):
+            metadata = value.metadata
+            if value.is_of_cluster:
+                enqueue(metadata.key)
+                continue
+            if old is not None and new is not None and old.spec == new.spec:
+                continue
+            for cluster in self.clusters.store.values():
+                if cluster.metadata.namespace == metadata.namespace:
+                    enqueue(cluster.metadata.key)
 
 
 def _requested(metadata: ObjectMeta) -> tuple[object, ...]:
@@ -176,8 +195,19 @@ def member_of(pod: Pod) -> str:
     return pod.spec.hostname or pod.metadata.name
 
 
+def policy_cache(source: CacheSource) -> Informer[NetworkPolicy]:
+    """All NetworkPolicies, for both groups."""
+    by_namespace: dict[str, Index[NetworkPolicy]] = {BY_NAMESPACE: lambda each: (each.metadata.namespace,)}
+    return source.of(resources.NETWORK_POLICIES, NetworkPolicy, "", by_namespace)
+
+
 def _common(
-    source: CacheSource, resource: resources.Resource, kind: type[Cluster], label: str, other: str
+    source: CacheSource,
+    policies: Informer[NetworkPolicy],
+    resource: resources.Resource,
+    kind: type[Cluster],
+    label: str,
+    other: str,
 ) -> Caches[Cluster]:
     """The informers that both groups have; `other`: a label that only pods of members have."""
     return Caches(
@@ -188,20 +218,23 @@ def _common(
         unlabelled=source.of(resources.PODS, Pod, f"{other},!{label}"),
         services=source.parts(resources.SERVICES, Service, label),
         budgets=source.parts(resources.BUDGETS, Budget, label),
+        policies=policies,
     )
 
 
-def coreos_caches(source: CacheSource) -> Caches[coreos.EtcdCluster]:
+def coreos_caches(source: CacheSource, policies: Informer[NetworkPolicy]) -> Caches[coreos.EtcdCluster]:
     """The informers of coreos.com."""
     resource, label = resources.COREOS_CLUSTERS, coreos.CLUSTER_LABEL
-    return _common(source, resource, coreos.EtcdCluster, label, coreos.NODE_LABEL)
+    return _common(source, policies, resource, coreos.EtcdCluster, label, coreos.NODE_LABEL)
 
 
-def improbable_caches(source: CacheSource) -> Caches[improbable.EtcdCluster]:
+def improbable_caches(
+    source: CacheSource, policies: Informer[NetworkPolicy]
+) -> Caches[improbable.EtcdCluster]:
     """The informers of etcd.improbable.io."""
     resource, label = resources.IMPROBABLE_CLUSTERS, improbable.CLUSTER_LABEL
     return replace(
-        _common(source, resource, improbable.EtcdCluster, label, improbable.TOKEN_LABEL),
+        _common(source, policies, resource, improbable.EtcdCluster, label, improbable.TOKEN_LABEL),
         peers=source.parts(resources.PEERS, improbable.EtcdPeer, label),
         claims=source.parts(resources.CLAIMS, Claim, label),
         replica_sets=source.parts(resources.REPLICA_SETS, ReplicaSet, label),

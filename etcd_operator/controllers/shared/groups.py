@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from etcd_operator.api.meta import RawObject
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.shared.caches import Object
 from etcd_operator.controllers.shared.decide.clusters import Defaults
@@ -61,6 +62,7 @@ class Wiring:
     own_image: Callable[[], str]  # the operator's, see `OwnImage`
     own_namespace: str  # where the keys of CAs are
     zone: str  # the domain of the names of Services
+    own_peer: Callable[[], RawObject]  # the operator's pods, see `OwnPeer`
     pv_provisioner: str = ""  # of the StorageClass for backups
     ask_tool: Ask = ask
     clean_up_tool: Ask = clean_up
@@ -128,6 +130,8 @@ class Group:
     controllers: tuple[Controller, ...]
     # Informers of other groups: before its controllers start, they are complete, or their kinds unavailable.
     others: tuple[Informer[Any], ...]
+    # Informers that it starts and does not wait for: a right that is missing for them stops nothing else.
+    optional: tuple[Informer[Any], ...] = ()
     # Run every few seconds in the process that leads, on one thread of all groups; none may wait.
     checks: tuple[Callable[[], None], ...] = ()
     closing: tuple[Callable[[], None], ...] = ()  # ends the threads of its other parts, after all else

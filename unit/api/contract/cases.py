@@ -15,6 +15,7 @@ from unit.api.contract.case import (
     versions,
 )
 from unit.api.contract.coreos_backup_cases import COREOS_BACKUP_CASES, COREOS_RESTORE_CASES
+from unit.api.contract.network_cases import networks
 from unit.api.contract.peer_cases import PEER_CASES
 from unit.api.contract.persistent_cases import PERSISTENT_CASES
 from unit.api.contract.recovery_cases import recoveries
@@ -72,6 +73,7 @@ EPHEMERAL_CASES = (
     *COREOS_BACKUP_CASES,
     *adoptions(EPHEMERAL),
     *recoveries(EPHEMERAL),
+    *networks(EPHEMERAL),
     *SELF_HOSTED_CASES,
     *COREOS_RESTORE_CASES,
     *version_changes(running_ephemeral),

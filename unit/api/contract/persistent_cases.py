@@ -18,6 +18,7 @@ from unit.api.contract.case import (
     version_changes,
     versions,
 )
+from unit.api.contract.network_cases import networks
 from unit.api.contract.recovery_cases import recoveries
 from unit.api.contract.tls_cases import tls
 
@@ -96,6 +97,7 @@ PERSISTENT_CASES = (
     ),
     *adoptions(PERSISTENT),
     *recoveries(PERSISTENT),
+    *networks(PERSISTENT),
     *version_changes(running_persistent),
     Case(
         typed="larger storage of a cluster that has served",

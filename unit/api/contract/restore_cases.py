@@ -10,6 +10,7 @@ from unit.api.contract.case import (
     Manifest,
     empty_volumes,
 )
+from unit.api.contract.network_cases import networks
 from unit.api.contract.tls_cases import BOTH, DURATION
 
 RESTORE: Manifest = {
@@ -134,6 +135,7 @@ RESTORE_CASES = (
         f"{_AT}.storage.volumeClaimTemplate.resources.requests: Invalid value: storage must be greater than "
         "0: set the size of each member's volume, like 8Gi",
     ),
+    *networks(RESTORE, _TEMPLATE),
     *empty_volumes(RESTORE, f"{_TEMPLATE}/storage/volumeClaimTemplate"),
     *(
         _refused(

@@ -62,6 +62,14 @@ POD_TEMPLATE = {
     "priorityClassName": "high",
     "securityContext": SECURITY,
 }
+NETWORK = {
+    "clients": [
+        {"podSelector": {}},
+        {"namespaceSelector": {"matchLabels": {"team": "web"}}, "podSelector": {}},
+        {"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}},
+    ],
+    "metrics": [{"namespaceSelector": {"matchExpressions": [{"key": "monitoring", "operator": "Exists"}]}}],
+}
 OLDEST = {**changed(EPHEMERAL, {"spec": ABSENT}), "size": 1}
 
 GOOD: dict[str, tuple[Manifest, Changes]] = {
@@ -79,6 +87,8 @@ GOOD: dict[str, tuple[Manifest, Changes]] = {
         EPHEMERAL,
         {"spec/recovery": "Automatic", "spec/recoveryAfterSeconds": 10},
     ),
+    "no NetworkPolicy": (EPHEMERAL, {"spec/networkPolicy": {"enabled": False}}),
+    "clients and readers of metrics that are named": (PERSISTENT, {"spec/networkPolicy": NETWORK}),
     "the size at the top": (OLDEST, {}),
     "both sizes": (EPHEMERAL, {"size": 1}),
     "no version": (EPHEMERAL, {"spec/version": ABSENT}),

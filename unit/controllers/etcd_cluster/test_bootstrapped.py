@@ -29,8 +29,10 @@ def test_each_operation_is_reported_once(make: Make) -> None:
     with bootstrapped(*make()) as made:
         made.rest(10)
         expected = {
-            COREOS: ["BudgetCreated", "ClusterCreated"] + ["PodCreated"] * 3 + ["ServiceCreated"] * 4,
-            IMPROBABLE: ["BudgetCreated", "ClusterCreated", *["PVCCreated"] * 3, *["PeerCreated"] * 3]
+            COREOS: ["BudgetCreated", "ClusterCreated", "NetworkPolicyCreated", *["PodCreated"] * 3]
+            + ["ServiceCreated"] * 4,
+            IMPROBABLE: ["BudgetCreated", "ClusterCreated", "NetworkPolicyCreated", *["PVCCreated"] * 3]
+            + ["PeerCreated"] * 3
             + ["ReplicaSetCreated"] * 3 + ["ServiceCreated"] * 2,
         }  # fmt: skip
         assert made.event_reasons() == expected[made.clusters()[0][0]]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from unit.fakes.apiserver import Json, Kind
-from unit.fakes.apiserver.kinds import BUDGETS, PODS, REPLICA_SETS, SERVICES
+from unit.fakes.apiserver.kinds import BUDGETS, NETWORK_POLICIES, PODS, REPLICA_SETS, SERVICES
 from unit.passes.bench import Bench, bench, bootstrapped
 from unit.passes.bodies import COREOS, IMPROBABLE, MAKERS, PEERS, ephemeral, persistent
 from unit.passes.disturbance import run_or_die
@@ -29,11 +29,12 @@ def uids(made: Bench, kind: Kind) -> list[str]:
 def test_a_resource_that_is_created_again_takes_over_its_members_as_they_run(make: Make) -> None:
     kind, body = make()
     with bootstrapped(kind, body) as made:
-        before = [uids(made, each) for each in (PODS, SERVICES, BUDGETS)]
+        before = [uids(made, each) for each in (PODS, SERVICES, BUDGETS, NETWORK_POLICIES)]
         orphan(made, kind)
         made.create(kind, body)
         made.settle()
-        assert [uids(made, each) for each in (PODS, SERVICES, BUDGETS)] == before
+        assert made.get(NETWORK_POLICIES)["metadata"]["ownerReferences"] != []
+        assert [uids(made, each) for each in (PODS, SERVICES, BUDGETS, NETWORK_POLICIES)] == before
         assert made.etcd.etcd.keys[b"key"][0] == b"value"
         assert made.event_reasons().count("ClusterCreated") == 1
         assert_finished(made, kind, 3)
@@ -146,7 +147,7 @@ def restored(made: Bench, kind: Kind, body: Json, *parts: Kind) -> None:
 def test_a_persistent_cluster_that_a_tool_restored_is_taken_over() -> None:
     kind, body = persistent()
     with bootstrapped(kind, body) as made:
-        restored(made, kind, body, PEERS, REPLICA_SETS, SERVICES, BUDGETS)
+        restored(made, kind, body, PEERS, REPLICA_SETS, SERVICES, BUDGETS, NETWORK_POLICIES)
         made.settle()
         assert made.etcd.etcd.keys[b"key"][0] == b"value"
         assert_finished(made, IMPROBABLE, 3)
@@ -159,13 +160,13 @@ def test_a_persistent_cluster_that_a_tool_restored_is_taken_over() -> None:
 def test_ephemeral_members_that_a_tool_restored_without_data_wait_for_a_person() -> None:
     kind, body = ephemeral()
     with bootstrapped(kind, body) as made:
-        restored(made, kind, body, PODS, SERVICES, BUDGETS)
+        restored(made, kind, body, PODS, SERVICES, BUDGETS, NETWORK_POLICIES)
         made.run_until(lambda: made.reason(kind) == "StatusMissing")
         made.wait(60.0)
         message = made.condition(kind, "Degraded")["message"]
         selector = "--namespace default --selector etcd_cluster=c"
-        assert f"kubectl delete pod,service,poddisruptionbudget {selector}" in message
-        delete_all(made, PODS, SERVICES, BUDGETS)
+        assert f"kubectl delete pod,service,poddisruptionbudget,networkpolicy {selector}" in message
+        delete_all(made, PODS, SERVICES, BUDGETS, NETWORK_POLICIES)
         made.settle()
         assert_finished(made, COREOS, 3)
 
@@ -198,9 +199,9 @@ def test_persistent_members_that_are_deleted_as_the_message_says_resume_on_their
         made.create(kind, body)
         made.run_until(lambda: made.reason(kind) == "StatusMissing")
         message = made.condition(kind, "Degraded")["message"]
-        assert "kubectl delete etcdpeer,replicaset,pod,service,poddisruptionbudget" in message
+        assert "kubectl delete etcdpeer,replicaset,pod,service,poddisruptionbudget,networkpolicy" in message
         assert message.endswith("--selector etcd.improbable.io/cluster-name=c`")
-        delete_all(made, PEERS, REPLICA_SETS, PODS, SERVICES, BUDGETS)
+        delete_all(made, PEERS, REPLICA_SETS, PODS, SERVICES, BUDGETS, NETWORK_POLICIES)
         made.settle()
         assert made.etcd.etcd.keys[b"key"][0] == b"value"
         assert_finished(made, kind, 3)

@@ -56,9 +56,31 @@ CLAIM: dict[str, Any] = {
     }
 }
 
+NETWORK: dict[str, Any] = {
+    "clients": [
+        {"podSelector": {"matchLabels": {"app": "web"}, "matchExpressions": []}},
+        {"podSelector": {}, "namespaceSelector": {"matchLabels": {}}},
+    ],
+    "metrics": [
+        {
+            "namespaceSelector": {
+                "matchExpressions": [{"key": "monitoring", "operator": "Exists", "values": []}]
+            }
+        }
+    ],
+}
+
 PLAIN_PERSISTENT = ImprobableDialect(DEFAULTS).desired(improbable_cluster())
 FULL_PERSISTENT = ImprobableDialect(DEFAULTS).desired(
-    improbable_cluster({"replicas": 5, "version": "3.5.35", "podTemplate": TEMPLATE, "storage": CLAIM})
+    improbable_cluster(
+        {
+            "replicas": 5,
+            "version": "3.5.35",
+            "podTemplate": TEMPLATE,
+            "storage": CLAIM,
+            "networkPolicy": NETWORK,
+        }
+    )
 )
 TAKEN_OVER = replace(
     PLAIN_PERSISTENT, persisted=PersistedState(bootstrap=Bootstrap(members=(), token=PLAIN_PERSISTENT.name))

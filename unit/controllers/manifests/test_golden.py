@@ -17,6 +17,7 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import RestoreFrom
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import no_image
 from etcd_operator.controllers.etcd_cluster.manifests import (
     ephemeral,
+    network_policy,
     persistent,
     persistent_services,
     seed,
@@ -61,6 +62,11 @@ SOURCES: dict[str, Source] = {
     "tool": ToolBackup(cluster="old"),
     "claim": ClaimBackup(cluster="old"),
     "bucket": BucketBackup(cluster="old"),
+}
+
+OPERATOR = {
+    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "etcd-operator"}},
+    "podSelector": {"matchLabels": {"app.kubernetes.io/name": "etcd-operator"}},
 }
 
 MANIFESTS = {
@@ -139,6 +145,15 @@ MANIFESTS = {
     "ephemeral-client-service": ephemeral.services(PLAIN_EPHEMERAL)[-1],
     "ephemeral-member-service": ephemeral.member_service(PLAIN_EPHEMERAL, "db-0001"),
     "ephemeral-budget": ephemeral.budget(PLAIN_EPHEMERAL, 2),
+    "ephemeral-network-policy": network_policy.network_policy(
+        PLAIN_EPHEMERAL, OPERATOR, has_outside_peers=False
+    ),
+    "ephemeral-network-policy-adopting": network_policy.network_policy(
+        PLAIN_EPHEMERAL, OPERATOR, has_outside_peers=True
+    ),
+    "persistent-network-policy-full": network_policy.network_policy(
+        FULL_PERSISTENT, OPERATOR, has_outside_peers=False
+    ),
     "ephemeral-pod": ephemeral.pod(PLAIN_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
     "ephemeral-pod-full": ephemeral.pod(FULL_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
     "ephemeral-seed": seed.pod(PLAIN_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image),

@@ -23,6 +23,7 @@ from unit.fakes.apiserver.kinds import (
     CLAIMS,
     CONFIG_MAPS,
     JOBS,
+    NETWORK_POLICIES,
     NODES,
     PODS,
     REPLICA_SETS,
@@ -47,6 +48,7 @@ MADE = {
     resources.SECRETS: SECRETS,
     resources.SERVICES: SERVICES,
     resources.BUDGETS: BUDGETS,
+    resources.NETWORK_POLICIES: NETWORK_POLICIES,
     resources.PODS: PODS,
     resources.PEERS: PEERS,
     resources.CLAIMS: CLAIMS,
@@ -82,6 +84,10 @@ def lived(kind: Kind, body: dict[str, Any]) -> Iterator[Bench]:
             made.edit(kind, "c", {"spec": spec})
             made.settle()
         make_again(made)
+        made.edit(kind, "c", {"spec": {"networkPolicy": {"metrics": [{"podSelector": {}}]}}})
+        made.settle()
+        made.edit(kind, "c", {"spec": {"networkPolicy": {"enabled": False}}})
+        made.settle()
         yield made
 
 

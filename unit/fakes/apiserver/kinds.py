@@ -70,6 +70,9 @@ BUDGETS = Kind(
     group="policy", plural="poddisruptionbudgets", kind="PodDisruptionBudget",
     has_status=True, has_generation=True, put_needs_version=True,
 )  # fmt: skip
+NETWORK_POLICIES = Kind(
+    group="networking.k8s.io", plural="networkpolicies", kind="NetworkPolicy", has_generation=True
+)
 STORAGE_CLASSES = Kind(group="storage.k8s.io", plural="storageclasses", kind="StorageClass", namespaced=False)
 LEASES = Kind(
     group="coordination.k8s.io", plural="leases", kind="Lease", put_creates=True, put_needs_version=True
@@ -81,7 +84,7 @@ CRDS = Kind(
 
 BUILT_IN = (
     PODS, SERVICES, CLAIMS, VOLUMES, NODES, NAMESPACES, EVENTS, CONFIG_MAPS, SECRETS,
-    REPLICA_SETS, JOBS, BUDGETS, ENDPOINT_SLICES, STORAGE_CLASSES, LEASES, CRDS,
+    REPLICA_SETS, JOBS, BUDGETS, NETWORK_POLICIES, ENDPOINT_SLICES, STORAGE_CLASSES, LEASES, CRDS,
     *(
         Kind(group=_ADMISSION, plural=plural, kind=kind, namespaced=False, has_generation=True)
         for plural, kind in (

@@ -52,7 +52,7 @@ def job(
         more.append(etcd_access.user_volume(spec.source.auth.secret_name))
         arguments.append(etcd_access.USER_FLAG)
     runs = job_pod.container(spec, job_pod.CONTAINER, image, arguments, more=more)
-    body = _job(metadata, name, "etcd-backup", job_pod.pod(spec, runs, more=more))
+    body = _job(metadata, name, job_of.BACKUP_APP, job_pod.pod(spec, runs, more=more))
     if has_secret:
         body["metadata"]["annotations"] = {SECRET_ANNOTATION: secret_name}
     return body
@@ -64,7 +64,7 @@ def secret(metadata: ObjectMeta, made: JobState, credentials: EtcdCredentials) -
     body = {
         "name": made.secret,
         "namespace": metadata.namespace,
-        "labels": {job_of.APP_LABEL: "etcd-backup", UID_LABEL: metadata.uid},
+        "labels": {job_of.APP_LABEL: job_of.BACKUP_APP, UID_LABEL: metadata.uid},
         # It keeps nothing from being deleted, so that it needs no right on the finalizers of Jobs.
         "ownerReferences": [{**owner, "blockOwnerDeletion": False}],
     }

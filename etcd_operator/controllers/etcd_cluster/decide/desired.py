@@ -6,7 +6,15 @@ this value only.
 
 from dataclasses import dataclass, field, replace
 
-from etcd_operator.api.cluster_spec import PLAIN, MemberTls, Mode, PodTemplate, S3Target, Tls
+from etcd_operator.api.cluster_spec import (
+    PLAIN,
+    MemberTls,
+    Mode,
+    NetworkAccess,
+    PodTemplate,
+    S3Target,
+    Tls,
+)
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Adoption, AuthRecord, Bootstrap, TlsRecord, Upgrade
 from etcd_operator.api.recoveries import Recovery
@@ -109,6 +117,8 @@ class DesiredCluster:
     persisted: PersistedState = PersistedState()
     pod_template: PodTemplate = field(default_factory=PodTemplate)
     claim_template: RawObject = field(default_factory=dict)
+    network: NetworkAccess = field(default_factory=NetworkAccess)
+    is_adoptable: bool = False  # whether its user permits another resource to adopt its members
     is_paused: bool = False
     is_deleting: bool = False
     problem: str = ""  # why the spec cannot be acted on, in one sentence; empty when it can

@@ -113,6 +113,8 @@ class ClusterState:
     # whether clients may still be sent to the member that is to be stopped next (see `facts.departing`)
     is_departing_reached: bool = False
     tls: TlsFacts = NO_TLS  # its CAs and certificates; known only with TLS
+    # why there is no NetworkPolicy of the operator although there is to be one: reason and message
+    network_problem: tuple[str, str] | None = None
     backups: BackupFacts = NO_BACKUPS  # its EtcdBackups; known only where one may be restored
 
     @property

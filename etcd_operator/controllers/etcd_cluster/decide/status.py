@@ -42,7 +42,10 @@ MILESTONES = {
 """Plans that are reported by an Event once they are carried out: the plan's reason, the Event's reason."""
 
 CONDITIONS = frozenset(
-    {"Available", "Progressing", "Degraded", "DataLossPossible", "TLSRotating", "CertificateExpiring"}
+    {
+        *("Available", "Progressing", "Degraded", "DataLossPossible", "NetworkPolicyDiffers"),
+        *("TLSRotating", "CertificateExpiring"),
+    }
 )
 """The types of conditions that `conditions` returns; others in a status belong to somebody else."""
 
@@ -94,7 +97,7 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     """The conditions, not yet stamped with times (see `api.meta.merge_conditions`).
 
     DataLossPossible is set only by a recovery, and kept for the life of the cluster: its users
-    may have to know.
+    may have to know. NetworkPolicyDiffers is set only while the NetworkPolicy is not as the spec says.
     """
     degraded = _degraded(state, plan)
     verdicts = {
@@ -107,6 +110,8 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
         verdicts["DataLossPossible"] = loss
     if state.tls.sides:
         verdicts |= {"TLSRotating": rotating(state), "CertificateExpiring": _expiring(state)}
+    if state.network_problem is not None:
+        verdicts["NetworkPolicyDiffers"] = (True, *state.network_problem)
     return tuple(
         condition(kind, holds=holds, reason=reason, message=message, generation=state.desired.generation)
         for kind, (holds, reason, message) in verdicts.items()

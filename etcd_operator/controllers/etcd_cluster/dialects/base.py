@@ -9,7 +9,11 @@ import msgspec
 from etcd_operator.api import cluster_spec
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, condition_of
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.api.shared_keys import ROTATE_CLIENT_ANNOTATION, ROTATE_PEER_ANNOTATION
+from etcd_operator.api.shared_keys import (
+    ADOPTABLE_ANNOTATION,
+    ROTATE_CLIENT_ANNOTATION,
+    ROTATE_PEER_ANNOTATION,
+)
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Start
 from etcd_operator.controllers.etcd_cluster.decide.desired import Adopt, DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
@@ -113,6 +117,7 @@ def desired_of(
         rotate_peer_ca=metadata.annotations.get(ROTATE_PEER_ANNOTATION, ""),
         rotate_client_ca=metadata.annotations.get(ROTATE_CLIENT_ANNOTATION, ""),
         is_deleting=metadata.is_deleting,
+        is_adoptable=ADOPTABLE_ANNOTATION in metadata.annotations,
         **fields,
     )
 

@@ -89,6 +89,7 @@ class CoreosDialect:
             "recovers_after": spec.recovers_after,
             "tls": tls,
             "auth": auth_of(spec),
+            "network": spec.network_policy,
             "adopt": adopt_of(_adopt(spec, cluster.spec), cluster.metadata.namespace),
             # Nothing reads it later, so nothing that spec.backup is edited to can make it a problem.
             "restore": _restore(spec) if not cluster.status.cluster_id else None,

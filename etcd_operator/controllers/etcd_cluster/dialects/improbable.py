@@ -86,6 +86,7 @@ class ImprobableDialect:
             "recovers_after": spec.recovers_after,
             "tls": tls_of(spec, cluster.status, version),
             "auth": auth_of(spec),
+            "network": spec.network_policy,
             "pod_template": template,
             "adopt": adopt_of(spec.adopt, cluster.metadata.namespace),
             "claim_template": spec.storage.volume_claim_template,

@@ -104,6 +104,14 @@ class CachedMembers(Generic[Cluster]):
             for each in caches.of_cluster(caches.budgets, key)
             if _is_orphan(desired, each.metadata)
         )
+        policy = caches.policies.store.get(key)
+        policies = (
+            _orphan("NetworkPolicy", each.metadata)
+            for each in (policy,)
+            if each is not None
+            and _is_orphan(desired, each.metadata)
+            and caches.cluster_of(each.metadata) == key
+        )
         peers = (
             _orphan("EtcdPeer", each.metadata)
             for each in caches.of_cluster(caches.peers, key)
@@ -114,7 +122,7 @@ class CachedMembers(Generic[Cluster]):
             for each in caches.of_cluster(caches.pods, key)
             if self._is_orphan_pod(desired, each)
         )
-        found = (*pods, *peers, *services, *budgets)
+        found = (*pods, *peers, *services, *budgets, *policies)
         shared = {body["metadata"]["name"] for body in self.dialect.services(desired)}
         return tuple(each for each in found if each.name in shared or is_member_name(each.name, desired.name))
 

@@ -7,6 +7,9 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.controllers.shared.manifests.owner import owned_by
 
 APP_LABEL = "app.kubernetes.io/name"
+BACKUP_APP = "etcd-backup"
+"""The label `APP_LABEL` of Jobs that take backups; NetworkPolicies select their pods by it."""
+
 PRUNE_APP = "etcd-backup-prune"
 """The label `APP_LABEL` of Jobs that remove old backups."""
 

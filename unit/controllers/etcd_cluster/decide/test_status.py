@@ -367,3 +367,13 @@ def test_a_cluster_that_is_being_adopted_may_lose_its_quorum(
 def test_what_holds_a_cluster_or_is_done(plan: Plan, held: str, working: str) -> None:
     found = cluster_metrics(LOST_QUORUM, plan)
     assert (found.held, found.working) == (held, working)
+
+
+def test_a_network_policy_that_cannot_be_kept_is_reported_beside_all_else() -> None:
+    state = bootstrapped()
+    open_ = replace(state, network_problem=("Forbidden", "no right"))
+    *others, found = conditions(open_, Plan.settled())
+    assert tuple(others) == conditions(state, Plan.settled())
+    assert (found.type, found.status, found.reason, found.message) == (
+        "NetworkPolicyDiffers", "True", "Forbidden", "no right",
+    )  # fmt: skip

@@ -84,7 +84,8 @@ def test_a_silent_member_is_taken_over_with_its_quorum(cluster: DesiredCluster) 
 def test_without_a_quorum_nothing_begins_and_the_message_says_what_to_delete(cluster: DesiredCluster) -> None:
     state = replace(created_again(cluster), has_quorum=False)
     kinds = "etcdpeer,replicaset,pod" if cluster.kind.outlives_pod else "pod"
-    command = f"kubectl delete {kinds},service,poddisruptionbudget --namespace ns --selector cluster=db`"
+    objects = f"{kinds},service,poddisruptionbudget,networkpolicy"
+    command = f"kubectl delete {objects} --namespace ns --selector cluster=db`"
     is_held(state, command)
     silent = down(unlisted(state, *state.by_name), *state.by_name)
     is_held(silent, command)

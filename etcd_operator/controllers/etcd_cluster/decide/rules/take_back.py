@@ -99,7 +99,7 @@ def _without_quorum(state: ClusterState) -> str:
 def _resume(state: ClusterState) -> str:
     """What can be done instead: the cluster goes on with its claims, or begins without data."""
     desired, kind = state.desired, state.kind
-    kinds = f"{kind.kubectl_runs},service,poddisruptionbudget"
+    kinds = f"{kind.kubectl_runs},service,poddisruptionbudget,networkpolicy"
     delete = f"kubectl delete {kinds} --namespace {desired.namespace} --selector {desired.selector}"
     if kind.outlives_pod:
         return f"to resume on the claims instead, run `{delete}`"
