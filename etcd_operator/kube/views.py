@@ -80,9 +80,10 @@ class PodStatus(Value, frozen=True, kw_only=True):
 
 
 class Volume(Value, frozen=True, kw_only=True):
-    """A volume of a pod; only claims are read."""
+    """A volume of a pod; only claims and Secrets are read."""
 
     persistent_volume_claim: dict[str, Any] | None = None
+    secret: dict[str, Any] | None = None
 
 
 class EphemeralContainer(Value, frozen=True, kw_only=True):

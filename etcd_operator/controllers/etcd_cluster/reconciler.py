@@ -116,12 +116,12 @@ class ClusterReconciler(Generic[Cluster]):
             self.on_metrics(key, ClusterMetrics(is_available=None, held=UNREADABLE))
             return Result()
         if cluster is None:
-            self.observer.forget(key)
+            is_used = self.observer.forget(key)
             self.failures.passed(key)
             self.network.forget(key)
             self.upgrades.forget(key)
             self.on_metrics(key, None)
-            return Result()
+            return Result(requeue_after=RETRY_HELD) if is_used else Result()
         report, now = self.backup_reports.of(cluster), timestamp(self.clock.now())
         state = self.observer.observe(key, self.reported(cluster, now))
         if state is None:

@@ -546,6 +546,24 @@ def test_known_cas_are_used_while_their_secret_cannot_be_read() -> None:
         store.get(Mock(key=Key("default", "d"), uid="other"))
 
 
+@MAKERS
+def test_cas_are_kept_while_members_that_outlive_their_cluster_use_them(make: type) -> None:
+    kind, body = make(size=1, tls=BOTH)
+    with secured(kind, body) as made:
+        former = authorities(made)
+        made.delete(kind, "c", propagation="Orphan")
+        made.wait(60.0)
+        assert authorities(made) == former
+        made.restart()
+        made.create(kind, body)
+        made.run_until(lambda: made.reason(kind) == "TLSRefused")
+        made.wait(60.0)
+        assert authorities(made) == former
+        made.delete(kind, "c")
+        made.wait(60.0)
+        assert authorities(made) == former
+
+
 def test_cas_are_kept_while_the_kind_of_their_cluster_is_not_served() -> None:
     """A request for one cluster would get the same 404 as for one that was deleted."""
     about = {CLUSTER_ANNOTATION: "coreos.com/v1 default/c"}
@@ -557,6 +575,6 @@ def test_cas_are_kept_while_the_kind_of_their_cluster_is_not_served() -> None:
         NotFound("404 page not found"),
     ]
     store = AuthorityStore(client=client, clock=FakeClock(), namespace=OWN_NAMESPACE)
-    store.forget(Key("default", "c"), objects=Mock())
+    assert not store.forget(Key("default", "c"), objects=Mock())
     assert client.list.call_count == 2
     client.delete.assert_not_called()

@@ -178,14 +178,14 @@ class Observer(Generic[Cluster]):
         message = f"objects of this cluster exist and cannot be read: {names}: nothing is changed"
         return Unseen(reason=UNREADABLE, message=message)
 
-    def forget(self, key: Key) -> None:
-        """The cluster is deleted."""
+    def forget(self, key: Key) -> bool:
+        """The cluster is deleted; whether that has to be said again."""
         self.prober.forget(key)
         self.absences.forget(key)
         self.awaited.forget(key)
         self.departures.forget(key)
         self.readings.forget(key)
-        self.certificates.forget(key)
+        return self.certificates.forget(key)
 
     def _with_node(self, desired: DesiredCluster, member: Member) -> Member:
         """The member, lost with its node if only the Node itself shows that (see `observe.nodes`)."""

@@ -8,7 +8,6 @@ Promises:
 A Secret is read when it is needed, not watched: a watch would be sent all Secrets of the namespace.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,8 +23,6 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Sid
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
-    CA_LABEL,
-    CLUSTER_ANNOTATION,
     Authorities,
     altered,
     authorities_name,
@@ -36,6 +33,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
 )
 from etcd_operator.controllers.etcd_cluster.manifests.tls import USER
 from etcd_operator.controllers.etcd_cluster.tls.dialing import LASTS, dialing
+from etcd_operator.controllers.etcd_cluster.tls.leftovers import Leftovers
 from etcd_operator.controllers.etcd_cluster.tls.reads import Reads
 from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials
 from etcd_operator.controllers.shared.objects import Objects
@@ -44,7 +42,6 @@ from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
-from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Secret, Written
 from etcd_operator.pki.authority import issue
 from etcd_operator.pki.errors import BadCertificate
@@ -53,10 +50,6 @@ from etcd_operator.pods.http_client import Trust
 
 KEPT_SECONDS = 300.0
 """After so long it is checked whether the Secret still exists."""
-
-CLUSTERS: Mapping[str, Resource] = {
-    each.api_version: each for each in (resources.COREOS_CLUSTERS, resources.IMPROBABLE_CLUSTERS)
-}
 
 log = structlog.get_logger()
 
@@ -91,11 +84,12 @@ class AuthorityStore:
     _known: dict[str, _Known] = field(default_factory=dict, repr=False)
     _uids: dict[Key, str] = field(default_factory=dict)
     _lost: dict[str, Authorities] = field(default_factory=dict, repr=False)  # deleted while they were known
-    _is_swept: bool = False
     reads: Reads = field(init=False)
+    leftovers: Leftovers = field(init=False)
 
     def __post_init__(self) -> None:
         self.reads = Reads(self.clock)
+        self.leftovers = Leftovers(self.client, self.namespace)
 
     def get(self, cluster: Owner) -> Authorities | None:
         """Its CAs; None if it has none yet. Raises BadCertificate, and the errors of `Client`."""
@@ -240,48 +234,19 @@ class AuthorityStore:
             raise Unavailable(f"Secret {authorities_name(cluster.uid)} in {self.namespace} is missing")
         return made
 
-    def forget(self, key: Key, objects: Objects) -> None:
-        """The cluster is deleted: so are its CAs, if the API server confirms that."""
-        uid = self._uids.pop(key, "")
+    def forget(self, key: Key, objects: Objects) -> bool:
+        """The cluster is deleted: so are its CAs, once no member uses them; whether that is still to come."""
+        uid = self._uids.get(key, "")
         self._known.pop(uid, None)
         self._lost.pop(uid, None)
-        with suppress(OperatorError):
-            if uid:
-                self._drop(self._key(uid), objects)
-            if not self._is_swept:
-                self._is_swept = True
-                self._sweep(objects)
-
-    def _sweep(self, objects: Objects) -> None:
-        """Those of clusters that were deleted while no operator ran."""
-        found = self.client.list(
-            resources.SECRETS, Written, namespace=self.namespace, label_selector=CA_LABEL
-        )
-        for each in found.items:
-            self._drop(each.metadata.key, objects)
-
-    def _drop(self, key: Key, objects: Objects) -> None:
-        with suppress(NotFound):
-            found = self.client.get(resources.SECRETS, key, Written).metadata
-            if self._is_of_none(found):
-                objects.require_leadership()
-                self.client.delete(resources.SECRETS, key, uid=found.uid)
-                log.info("authorities_deleted", name=key.name)
-
-    def _is_of_none(self, found: ObjectMeta) -> bool:
-        """Whether no cluster has these CAs, live.
-
-        By a list: a request for one object has the answer 404 also where its kind is not served.
-        """
-        version, _, key = found.annotations.get(CLUSTER_ANNOTATION, "").partition(" ")
-        namespace, resource = key.partition("/")[0], CLUSTERS.get(version)
-        if resource is None or not namespace:
-            return False
         try:
-            clusters = self.client.list(resource, Written, namespace=namespace).whole()
-        except NotFound:
-            return False
-        return all(cluster.metadata.uid != found.labels.get(CA_LABEL) for cluster in clusters)
+            is_gone = not uid or self.leftovers.drop(self._key(uid), objects)
+            self.leftovers.sweep(objects)
+        except OperatorError:
+            is_gone = not uid
+        if is_gone:
+            self._uids.pop(key, None)
+        return not is_gone
 
     def _key(self, uid: str) -> Key:
         return Key(self.namespace, authorities_name(uid))

@@ -273,12 +273,12 @@ class Certificates:
             data = encoded({"ca.crt": made.client.bundle})
             objects.merge(resources.SECRETS, secret.metadata, {"data": data})
 
-    def forget(self, key: Key) -> None:
-        """The cluster is deleted."""
+    def forget(self, key: Key) -> bool:
+        """The cluster is deleted; whether its CAs are still to be deleted, as its members use them."""
         for holder in self.holdings.forget(key):
             self._unwritten.pop(Key(key.namespace, holder), None)
             self.handshakes.forget(Key(key.namespace, holder))
-        self.authorities.forget(key, self.writes.of(key))
+        return self.authorities.forget(key, self.writes.of(key))
 
 
 def _main(desired: DesiredCluster) -> Side:

@@ -89,7 +89,8 @@ def _create(state: ClusterState) -> Plan:
         return Plan.hold(
             REFUSED,
             f"{', '.join(running)} run, and were not created with the CAs of this resource: members of "
-            "another resource cannot be taken over with spec.tls yet; remove spec.tls if they use no TLS",
+            "another resource cannot be taken over with spec.tls yet. Remove spec.tls if they use no TLS, or "
+            "copy their data, and delete them: their CAs are kept in the operator's namespace until then",
             requeue_after=RETRY_HELD,
         )
     return Plan.act(

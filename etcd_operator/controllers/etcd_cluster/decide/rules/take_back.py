@@ -77,10 +77,14 @@ def _unproven(state: ClusterState, tokens: set[str]) -> str:
             f"the cluster {cluster_id}; {_resume(state)}"
         )
     if any(is_recovery_token(state.desired.uid, token) for token in tokens):
-        return (
-            "it was recovered before. Delete it without its members, and create it again: "
-            f"`kubectl delete {_resource(state)} --cascade=orphan`"
+        again = f"create it again: `kubectl delete {_resource(state)} --cascade=orphan`"
+        is_secured = state.persisted.tls is not None  # with the CAs of this resource
+        do = (
+            "Copy its data to another cluster"
+            if is_secured
+            else f"Delete it without its members, and {again}"
         )
+        return f"it was recovered before. {do}"
     return ""
 
 
