@@ -107,8 +107,8 @@ def _reach(wiring: Wiring, authorities: AuthorityStore) -> Reach:
         desired = dialects[kind].desired(cluster)
         if not desired.secured.client:
             return Access(channels=Channels())
-        made, credentials = authorities.get(desired), authorities.credentials(desired)
-        if made is None or credentials is None:
+        made, credentials = authorities.recorded(desired), authorities.credentials(desired)
+        if credentials is None:
             raise Unavailable(f"the CAs of cluster {desired.name} are missing")
         channels = Channels(credentials)
         channels.identify({at: dialects[kind].member_host(desired, name) for at, name in members.items()})

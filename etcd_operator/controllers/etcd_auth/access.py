@@ -70,4 +70,5 @@ def _is_current(stored: ClientTls, username: str, authority: ClientAuthority, no
     except BadCertificate:
         return False
     is_own = found.common_name == username and found.issuer_key_id == issuer
-    return is_own and leaf.public_key() == key.public_key() and not is_due(found, now)
+    is_good = found.is_valid(now) and not is_due(found, now)
+    return is_own and is_good and leaf.public_key() == key.public_key()

@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -12,19 +13,28 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from etcd_operator.api.cluster_spec import Tls
 from etcd_operator.api.definitions.user_validations import RESERVED
 from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.api.shared_keys import ROTATE_CLIENT_ANNOTATION, ROTATE_PEER_ANNOTATION
+from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
-from etcd_operator.controllers.etcd_cluster.manifests.authorities import CA_LABEL, CLUSTER_ANNOTATION
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
+    CA_LABEL,
+    CLUSTER_ANNOTATION,
+    authorities_secret,
+    new_authorities,
+)
 from etcd_operator.controllers.etcd_cluster.tls import authorities as authorities_module
 from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS, AuthorityStore
-from etcd_operator.errors import Forbidden, NotFound
+from etcd_operator.errors import Conflict, Forbidden, NotFound
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, Listing
-from etcd_operator.kube.views import Written
+from etcd_operator.kube.views import Secret, Written
 from etcd_operator.pki.authority import KeyPair, renewed_ca
 from etcd_operator.pki.description import describe
+from unit.controllers.etcd_cluster.decide import builders
 from unit.fakes.apiserver import Answer, Fault, Json, Kind, Request, no_fault
 from unit.fakes.apiserver.faults import GIVES_RIGHT_ON_SECRETS, no_right_on_config_maps
 from unit.fakes.apiserver.kinds import CLAIMS, CONFIG_MAPS, PODS, SECRETS
@@ -562,6 +572,38 @@ def test_cas_are_kept_while_members_that_outlive_their_cluster_use_them(make: ty
         made.delete(kind, "c")
         made.wait(60.0)
         assert authorities(made) == former
+
+
+def test_a_clock_that_was_ahead_leaves_nothing_that_is_not_valid_yet() -> None:
+    """Nothing that is read or issued counts for longer than it would have with the right clock."""
+    kind, body = ephemeral(size=1, tls=BOTH)
+    with secured(kind, body, ago=timedelta(minutes=10)) as made:
+        ahead = timedelta(days=80).total_seconds()
+        made.clock.jump(ahead)
+        made.wait(310.0)
+        early = secrets(made)["c-0000-tls"]["server.crt"]
+        assert describe(early).not_before > datetime.now(UTC)
+        made.clock.jump(-ahead)
+        made.wait(60.0)
+        made.settle()
+        assert describe(secrets(made)["c-0000-tls"]["server.crt"]).is_valid(datetime.now(UTC))
+        made.rest()
+
+
+def test_cas_that_are_not_recorded_are_read_again_and_others_than_those_on_record_are_not_used() -> None:
+    record = TlsRecord(peer_ca="a" * 40, client_ca="b" * 40, client_cert_auth=True)
+    new = replace(builders.ephemeral(), tls=Tls())
+    begun = replace(new, persisted=PersistedState(tls=record, cluster_id="c0de"))
+    clock = FakeClock()
+    body = authorities_secret(new, OWN_NAMESPACE, new_authorities(new, clock.now()))
+    found = Secret(metadata=ObjectMeta(name="s", uid="s"), data=body["data"])
+    client = Mock(spec=Client)
+    client.get.side_effect = [found, found, NotFound("gone")]
+    store = AuthorityStore(client=client, clock=clock, namespace=OWN_NAMESPACE)
+    assert store.get_live(new) == store.get_live(new) == store.get(new)
+    with pytest.raises(Conflict, match="has other CAs than this cluster uses"):
+        store.trust(begun, "c-0000")
+    assert store.get_live(new) is None
 
 
 def test_cas_are_kept_while_the_kind_of_their_cluster_is_not_served() -> None:

@@ -110,6 +110,13 @@ class AuthorityStore:
             return known.made
         return self._note(cluster, found)
 
+    def get_live(self, cluster: Owner) -> Authorities | None:
+        """The same as of now, before it is recorded: what is not there any more must not be."""
+        known = self._known.get(cluster.uid)
+        if known is not None:
+            known.at = -KEPT_SECONDS
+        return self.get(cluster)
+
     def _note(self, cluster: Owner, found: Secret) -> Authorities:
         """What is known from now on."""
         known, now = self._known.get(cluster.uid), self.clock.monotonic()
@@ -201,7 +208,7 @@ class AuthorityStore:
         if made is None or known is None:
             return None
         found = known.credentials.get(side)
-        if found is None or now >= found[1]:
+        if found is None or not now < found[1] <= now + LASTS:  # a clock that was ahead has been set back
             found = known.credentials[side] = dialing(made.of(side), side, now)
         return found[0]
 
@@ -222,11 +229,11 @@ class AuthorityStore:
     def trust(self, cluster: DesiredCluster, name: str) -> Trust | None:
         """How a program of ours in a pod of this cluster is verified; None where it serves plain HTTP.
 
-        Raises Unavailable without CAs, BadCertificate, and the errors of `Client`.
+        Raises Conflict without the CAs on record, BadCertificate, and the errors of `Client`.
         """
         if not cluster.secured.client:
             return None
-        return Trust(ca=self._required(cluster).client.bundle, name=name)
+        return Trust(ca=self.recorded(cluster).client.bundle, name=name)
 
     def _required(self, cluster: Owner) -> Authorities:
         made = self.get(cluster)

@@ -84,7 +84,8 @@ class Certificates:
             having = made_with_tls(members) if desired.persisted.has_begun else []
             return self._unrecorded(desired, having) if having else UNSECURED
         try:
-            made = self.authorities.get(desired)
+            get = self.authorities.get if desired.persisted.has_begun else self.authorities.get_live
+            made = get(desired)
             if made is None and desired.persisted.has_begun and not desired.is_deleting:
                 made = self.authorities.restore(desired, self.writes.of(desired.key))
             credentials = self.authorities.credentials(desired) if desired.secured.client else None

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -34,7 +33,7 @@ class _Current:
 
     leafs: tuple[Named, ...]  # that it was compared with
     held: Mapping[Side, Held]
-    until: datetime  # when it is read again
+    until: float  # when it is read again; monotonic, for a clock that is wrong
 
 
 @dataclass(eq=False, kw_only=True)
@@ -47,7 +46,7 @@ class Holdings:
     reads: Reads
     # by holder of a Secret, and of each ConfigMap the bundle, and until when it is believed
     _current: dict[Key, dict[str, _Current]] = field(default_factory=dict)
-    _bundles: dict[Key, tuple[tuple[Description, ...], datetime]] = field(default_factory=dict)
+    _bundles: dict[Key, tuple[tuple[Description, ...], float]] = field(default_factory=dict)
 
     def of(
         self, desired: DesiredCluster, made: Authorities, holder: str, objects: Objects, *, is_starting: bool
@@ -59,8 +58,8 @@ class Holdings:
         leafs = self.leafs(desired, made, holder)
         known = self._current.get(desired.key, {}).get(holder)
         known = known if known is not None and known.leafs == leafs else None
-        early = timedelta(seconds=KEPT_SECONDS - STARTING_SECONDS if is_starting else 0.0)
-        if known is not None and self.clock.now() < known.until - early:
+        early = KEPT_SECONDS - STARTING_SECONDS if is_starting else 0.0
+        if known is not None and self.clock.monotonic() < known.until - early:
             return known.held
         try:
             found = self.found(holder, objects)
@@ -83,7 +82,7 @@ class Holdings:
         now = self.clock.now()
         held = {side: tls.held(data, leafs, side, now) for side in sides_of(desired) if _has(leafs, side)}
         is_whole = all(each.files is not None for each in held.values())
-        until = now + timedelta(seconds=KEPT_SECONDS) if is_whole else now
+        until = self.clock.monotonic() + (KEPT_SECONDS if is_whole else 0.0)
         self._current.setdefault(desired.key, {})[holder] = _Current(leafs, held, until)
         return held
 
@@ -92,7 +91,7 @@ class Holdings:
 
         The right that is missing is reported when it is written: no repair of members waits for that.
         """
-        known, now = self._bundles.get(desired.key), self.clock.now()
+        known, now = self._bundles.get(desired.key), self.clock.monotonic()
         if known is not None and now < known[1]:
             return known[0]
         try:
@@ -105,7 +104,7 @@ class Holdings:
             bundle = bundles.members(found.data.get("ca.crt", "").encode())
         except BadCertificate:
             return ()
-        self._bundles[desired.key] = bundle, now + timedelta(seconds=KEPT_SECONDS)
+        self._bundles[desired.key] = bundle, now + KEPT_SECONDS
         return bundle
 
     def leafs(self, desired: DesiredCluster, made: Authorities, member: str) -> tuple[Named, ...]:
@@ -119,7 +118,7 @@ class Holdings:
         """The Secret of a holder is written, or the ConfigMap: it is read again."""
         known = self._current.get(key, {}).get(holder)
         if known is not None:
-            self._current[key][holder] = replace(known, until=self.clock.now())
+            self._current[key][holder] = replace(known, until=self.clock.monotonic())
         if not holder:
             self._bundles.pop(key, None)
 
