@@ -52,7 +52,9 @@ def test_the_tool_dials_as_root_and_serves_over_tls() -> None:
     with backed_up() as made:
         held = secrets(made)[SECRET]
         assert held.keys() == {"ca.crt", "tls.crt", "tls.key", "server.crt", "server.key"}
-        assert describe(held["tls.crt"]).common_name == "root"
+        root = describe(held["tls.crt"])
+        assert root.common_name == "root"
+        assert root.left(made.clock.now()) <= timedelta(days=1)
         assert {TOOL, f"{TOOL}.default.svc"} <= set(describe(held["server.crt"]).names)
         assert held["ca.crt"] == client_ca(made)
         (pod,) = tool_pods(made)

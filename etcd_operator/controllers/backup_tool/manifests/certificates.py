@@ -16,8 +16,11 @@ from etcd_operator.pki.names import names_of
 from etcd_operator.pki.profiles import client, server
 from etcd_operator.pods.contract import CA_FILE
 
-LASTS = timedelta(days=7)
-"""For how long they are valid at most. A third of it is how long backups go on while no operator runs."""
+LASTS = timedelta(days=1)
+"""For how long they are valid at most: whoever reads the Secret is root for as long.
+
+A third of it is how long backups go on while no operator runs.
+"""
 
 
 def leafs(cluster: DesiredCluster, made: Authorities, zone: str) -> tuple[Named, ...]:
