@@ -80,7 +80,8 @@ def moment(text: str) -> datetime | None:
         found = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else None
+    is_usable = found.tzinfo is not None and 2000 <= found.year <= 9000  # sums with durations are dates, too
+    return found if is_usable else None
 
 
 # IDs of etcd

@@ -15,6 +15,7 @@ from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.errors import NotGranted, RoleNotFound, UserNotFound
 from etcd_operator.etcd.values import Access, AuthStatus, Permission
+from etcd_operator.formats import hex_id
 
 _ACCESS = {pb.Permission.Type.Value(access.value): access for access in Access}
 
@@ -25,7 +26,11 @@ class AuthClient(EtcdClient):
     def auth_status(self) -> AuthStatus:
         """Whether requests need a user. 3.5 and 3.6 ask for role root once they do."""
         response = self._call(methods.AUTH_STATUS, pb.AuthStatusRequest())
-        return AuthStatus(is_enabled=response.enabled, revision=response.authRevision)
+        return AuthStatus(
+            is_enabled=response.enabled,
+            revision=response.authRevision,
+            cluster_id=hex_id(response.header.cluster_id),
+        )
 
     def auth_enable(self) -> None:
         """Require a user from now on. Raises `Conflict` if there is no user root with role root."""

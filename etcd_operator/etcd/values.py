@@ -159,3 +159,4 @@ class AuthStatus:
 
     is_enabled: bool
     revision: int
+    cluster_id: str

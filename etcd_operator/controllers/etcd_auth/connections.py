@@ -117,7 +117,7 @@ def withdraw(name: str, cluster: ObjectMeta, objects: Objects) -> None:
 
 
 def _write(asked: Asked, found: Secret | None, made: Rotation, objects: Objects) -> None:
-    password = secrets.token_urlsafe(32) if asked.has_password else ""
+    password = secrets.token_urlsafe(render.PASSWORD_BYTES) if asked.has_password else ""
     if found is not None and made.step is Step.PREPARE:
         change = render.preparation(made.following, password)
     else:
@@ -149,17 +149,18 @@ def _credentials(found: Secret | None) -> Credentials | None:
         return None
     return Credentials(
         username=_value(found, render.USERNAME),
-        has_password=bool(_value(found, render.PASSWORD)),
+        has_password=render.PASSWORD_FORM.fullmatch(_value(found, render.PASSWORD)) is not None,
         rotated_at=moment(found.metadata.annotations.get(ROTATED_ANNOTATION, "")),
         next_username=_value(found, render.NEXT_USERNAME),
-        has_next_password=bool(_value(found, render.NEXT_PASSWORD)),
+        has_next_password=render.PASSWORD_FORM.fullmatch(_value(found, render.NEXT_PASSWORD)) is not None,
     )
 
 
 def _passwords(found: Secret) -> dict[str, str]:
     pairs = ((render.USERNAME, render.PASSWORD), (render.NEXT_USERNAME, render.NEXT_PASSWORD))
     values = {_value(found, user): _value(found, password) for user, password in pairs}
-    return {user: password for user, password in values.items() if user and password}
+    form = render.PASSWORD_FORM
+    return {user: password for user, password in values.items() if user and form.fullmatch(password)}
 
 
 def _value(found: Secret, key: str) -> str:

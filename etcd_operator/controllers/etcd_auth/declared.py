@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from etcd_operator.api.definitions.user_validations import NAME_LENGTH, ROLE_NAME_LENGTH
-from etcd_operator.api.meta import merge_conditions
+from etcd_operator.api.meta import ObjectMeta, merge_conditions
 from etcd_operator.api.users import (
     READY,
     EtcdRole,
@@ -26,7 +26,7 @@ from etcd_operator.controllers.etcd_auth.decide.state import AuthPlan, DesiredRo
 from etcd_operator.controllers.etcd_auth.manifests.connection import secret_name
 from etcd_operator.controllers.shared.objects import NameConflict, Objects
 from etcd_operator.decoding import parsed
-from etcd_operator.errors import Forbidden, NotLeading
+from etcd_operator.errors import Conflict, Forbidden, NotLeading, OperatorError, Throttled, Unavailable
 from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 
@@ -74,6 +74,7 @@ class DeclaredUser:
     verdict: Verdict | None = None
     connection: UserConnection | None = None
     username: str = ""
+    failure: OperatorError | None = None  # of its Secret
     unproven: set[str] = field(default_factory=set)  # users in etcd whose password may be another one
 
     @property
@@ -112,7 +113,7 @@ class DeclaredUser:
     def connect(
         self, cluster: Key, authority: ClientAuthority | None, objects: Objects, now: datetime
     ) -> None:
-        """Its Secret; one that cannot be written holds up only this user. Raises as `connections.connect`."""
+        """Its Secret; one that cannot be written holds up only this user."""
         if self.spec is None:
             return
         has_password = self.spec.authentication == "password"
@@ -129,12 +130,25 @@ class DeclaredUser:
         )
         try:
             self.connection = connect(asked, objects)
-        except NameConflict as error:
-            self.verdict = Verdict(is_ready=False, reason="NameConflict", message=str(error))
-        except NotLeading:
-            raise
-        except Forbidden as error:
-            self.verdict = Verdict(is_ready=False, reason="Forbidden", message=str(error))
+        except OperatorError as error:
+            self.fail(error)
+
+    def publish(self, objects: Objects) -> None:
+        """What its Secret has, once etcd is as planned; a failure holds up only this user."""
+        if self.connection is None or self.is_held:
+            return
+        try:
+            self.username = self.connection.publish(objects)
+        except OperatorError as error:
+            self.fail(error)
+
+    def fail(self, error: OperatorError) -> None:
+        """Its Secret cannot be read or written. Raises `NotLeading`."""
+        if isinstance(error, NotLeading):
+            raise error
+        reason = type(error).__name__ if isinstance(error, (Forbidden, NameConflict)) else "SecretFailed"
+        self.failure = error
+        self.verdict = self.verdict or Verdict(is_ready=False, reason=reason, message=str(error))
 
     @property
     def passwords(self) -> dict[str, str]:
@@ -194,3 +208,31 @@ def not_ready(roles: Iterable[DeclaredRole], users: Iterable[DeclaredUser], plan
 def held_users(users: list[DeclaredUser]) -> frozenset[str]:
     """The names in etcd of users for which nothing is changed."""
     return frozenset(name for user in users if user.is_held for name in names_of(user.name))
+
+
+def connect_all(
+    users: Iterable[DeclaredUser],
+    cluster: Key,
+    authority: ClientAuthority | None,
+    objects: Objects,
+    now: datetime,
+) -> None:
+    """The Secrets of all users: one by one, as long as the API server answers. Raises `NotLeading`."""
+    failure: OperatorError | None = None
+    for user in users:
+        if isinstance(failure, Unavailable):
+            user.fail(failure)
+        else:
+            user.connect(cluster, authority, objects, now)
+            failure = user.failure
+
+
+def failure_of(users: Iterable[DeclaredUser]) -> OperatorError | None:
+    """What failed of a Secret, and is worth another try soon."""
+    passing = (Unavailable, Conflict, Throttled)
+    return next((user.failure for user in users if isinstance(user.failure, passing)), None)
+
+
+def requested(metadata: ObjectMeta) -> tuple[object, ...]:
+    """What people change of an object."""
+    return metadata.uid, metadata.generation, tuple(sorted(metadata.labels.items()))

@@ -43,13 +43,19 @@ class Found:
     store: AuthStore
 
 
-def read(channels: Channels, endpoints: Iterable[str], on_call: OnCall) -> Found:
-    """What the first member reports that answers. Raises the errors of `AuthClient`, for the last one."""
+def read(channels: Channels, endpoints: Iterable[str], cluster_id: str, on_call: OnCall) -> Found:
+    """What the first member reports that answers. Raises the errors of `AuthClient`, for the last one.
+
+    Not an etcd of another cluster, which may have the address of a pod that is gone: it would get passwords.
+    """
     last: RetryableError = Unavailable("no member of the cluster is ready")
     for endpoint in endpoints:
         client = AuthClient(channels, endpoint, deadline=DEADLINE, on_call=on_call)
         try:
-            return Found(client=client, status=client.auth_status(), store=_store(client))
+            status = client.auth_status()
+            if status.cluster_id == cluster_id:
+                return Found(client=client, status=status, store=_store(client))
+            last = Unavailable(f"{endpoint} answers for another etcd cluster than the one on record")
         except (Unavailable, NotForLearner) as error:
             last = error
     raise last

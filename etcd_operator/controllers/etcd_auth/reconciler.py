@@ -36,10 +36,13 @@ from etcd_operator.controllers.etcd_auth.declared import (
     Declared,
     DeclaredRole,
     DeclaredUser,
+    connect_all,
     declared_role,
     declared_user,
+    failure_of,
     held_users,
     not_ready,
+    requested,
 )
 from etcd_operator.controllers.etcd_auth.memory import Memory, Settled
 from etcd_operator.controllers.etcd_auth.reporter import Reporter
@@ -60,6 +63,9 @@ from etcd_operator.kube.views import Written
 
 POLL = 30.0
 """Seconds between two looks at a metrics page."""
+
+UNDECLARED_POLL = 300.0
+"""The same where nothing is declared, and no page can be read: there may be users to remove."""
 
 SECRETS_CHECKED = timedelta(minutes=5)
 """After so long it is checked whether the Secrets still exist: a watch would be sent all Secrets."""
@@ -116,7 +122,7 @@ class AuthReconciler:
             raise
         except OperatorError as error:
             message = self.failures.failed(key, error)
-            if message:
+            if message and error is not failure_of(made.users):
                 made.report_all(report.waiting(message))
             raise
 
@@ -145,38 +151,44 @@ class _Pass:
 
     def over(self, cluster: ClusterResource, kind: Resource, members: Mapping[str, str]) -> Result:
         """A cluster that has served. Raises the errors of `Client` and `AuthClient`."""
-        requested = (_requested(each) for each in self._metadata())
+        declared = (requested(each) for each in self._metadata())
         # Restored data may have the same revision, and authentication in another state.
         data = cluster.metadata.uid, cluster.status.cluster_id
-        inputs = (*data, cluster.status.tls, self._may_remove, self.record, *requested)
+        inputs = (*data, cluster.status.tls, self._may_remove, self.record, *declared)
         revision = etcd.revision(members)
         known = self.reconciler.memory.still_settled(self.key, inputs, revision, self.now)
         if known is not None:
             return self._rest(known)
         if not self.declared and (revision is None or revision <= 1):
             # It never had a user or a role; or no page can be read yet, so that this is not known.
-            return Result(requeue_after=POLL if revision is None else None)
+            return Result(requeue_after=UNDECLARED_POLL if revision is None else None)
         if not is_served(cluster):
             raise Unavailable("no quorum answers: etcd answers no question about users")
         settled_at = self.reconciler.memory.unsettle(self.key)
         access = self.reconciler.reach(cluster, kind, members)
         with closing(access.channels) as channels:
-            self._connect(access.authority)
-            found = etcd.read(channels, members, self.reconciler.on_call)
+            connect_all(self.users, self.key, access.authority, self.objects, self.now)
+            found = etcd.read(channels, members, cluster.status.cluster_id, self.reconciler.on_call)
             self._check_passwords(found, settled_at)
             made = self._plan(cluster.metadata, found)
             if made is None:
                 return Result(requeue_after=BEHIND)
             passwords = {name: value for user in self.users for name, value in user.passwords.items()}
             etcd.carry_out(found.client, made.changes, passwords, self.objects.require_leadership)
-            self._publish()
+            for user in self.users:
+                user.publish(self.objects)
             has_changed = self._switch(cluster, found, made, access.authority) or bool(made.changes)
             revision = found.client.auth_status().revision if has_changed else found.status.revision
+        if not self.declared:
+            made = replace(made, undeclared_users=(), undeclared_roles=())  # nobody has asked for users
         news = tuple(each for each in made.changes if _is_news(each, found))
         self.reconciler.reporter.changed(cluster, replace(made, changes=news), self.roles, self.users)
         self._report(made)
-        settled = Settled(inputs=inputs, revision=revision, until=self._until())
+        failure = failure_of(self.users)
+        settled = Settled(inputs=inputs, revision=revision, until=self.now if failure else self._until())
         self.reconciler.memory.settle(self.key, settled)
+        if failure is not None:
+            raise failure
         self.reconciler.failures.passed(self.key)
         return self._rest(settled)
 
@@ -185,11 +197,6 @@ class _Pass:
             return Result()
         left = POLL if settled.until is None else (settled.until - self.now).total_seconds()
         return Result(requeue_after=max(0.01, min(POLL, left)))
-
-    def _connect(self, authority: ClientAuthority | None) -> None:
-        """The Secrets of all users."""
-        for user in self.users:
-            user.connect(self.key, authority, self.objects, self.now)
 
     def _check_passwords(self, found: etcd.Found, settled_at: int | None) -> None:
         """While etcd requires no user, it checks no password: any change may have been one of a password."""
@@ -261,14 +268,9 @@ class _Pass:
             withdraw(authority.shared, cluster.metadata, self.objects)
         return bool(taken)
 
-    def _publish(self) -> None:
-        for user in self.users:
-            if user.connection is not None and not user.is_held:
-                user.username = user.connection.publish(self.objects)
-
     def _until(self) -> datetime | None:
         """When time alone changes something."""
-        rotations = [user.connection.rotation for user in self.users if user.connection is not None]
+        rotations = [each.connection.rotation for each in self.users if each.connection and not each.is_held]
         moments = [each for made in rotations for each in (made.until, made.due) if each is not None]
         if rotations:
             moments.append(self.now + SECRETS_CHECKED)
@@ -293,8 +295,3 @@ class _Pass:
 def _is_news(change: Change, found: etcd.Found) -> bool:
     """Whether it is reported: not that a password is set which nobody may have changed."""
     return found.status.is_enabled or not isinstance(change, SetPassword)
-
-
-def _requested(metadata: ObjectMeta) -> tuple[object, ...]:
-    """What people change of an object."""
-    return metadata.uid, metadata.generation, tuple(sorted(metadata.labels.items()))

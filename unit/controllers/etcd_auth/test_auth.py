@@ -1,12 +1,18 @@
 """EtcdRoles and EtcdUsers at work, in clusters of both groups."""
 
+import base64
 from collections.abc import Callable, Iterator
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from etcd_operator.api.users import ROTATED_ANNOTATION
 from etcd_operator.controllers.etcd_auth import etcd
-from unit.fakes.apiserver import Json, Kind
+from etcd_operator.controllers.etcd_auth.reconciler import AuthReconciler
+from etcd_operator.errors import Unavailable
+from etcd_operator.keys import Key
+from unit.fakes.apiserver import Answer, Json, Kind, Request, no_fault
 from unit.fakes.apiserver.kinds import SECRETS
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import IMPROBABLE, MAKERS, ROLES, USERS, persistent
@@ -178,6 +184,22 @@ def test_users_and_roles_that_somebody_made_are_not_touched(made: Bench) -> None
     assert roles_of(made, "theirs") == {"theirs"}
 
 
+def test_users_are_no_news_where_nobody_declares_any() -> None:
+    with bench() as world:
+        world.start()
+        world.create(*persistent(size=1))
+        world.settle()
+        with world.etcd.etcd.changed:
+            auth(world).add_user("theirs", "secret")
+        world.restart()
+        world.settle()
+        world.wait(60.0)
+        assert messages(world, "UndeclaredUsers") == []
+        world.create(*role())
+        world.drain()
+        assert len(messages(world, "UndeclaredUsers")) == 1
+
+
 def test_what_is_not_valid_changes_nothing_and_says_why(made: Bench) -> None:
     made.edit(ROLES, "reader", {"spec": {"permissions": [{"access": "Read"}]}})
     made.create(*user("root"))
@@ -219,6 +241,88 @@ def test_a_secret_that_was_edited_is_put_right(made: Bench) -> None:
     made.wait(301.0)
     assert secret(made)["password"] not in ("", password)
     assert auth(made).users["app"].password == secret(made)["password"]
+
+
+@pytest.mark.parametrize("harm", ["date", "policy", "fault", "password"])
+def test_harm_to_the_secret_of_one_user_holds_up_no_revocation_of_another(made: Bench, harm: str) -> None:
+    """Whoever may change one Secret, as its application, or an admission policy."""
+    made.create(*user("leaked"))
+    made.drain()
+    assert "leaked" in auth(made).users
+    match harm:
+        case "date":
+            never = {ROTATED_ANNOTATION: "9999-12-31T23:59:59Z"}
+            made.edit(SECRETS, SECRET, {"metadata": {"annotations": never}})
+        case "policy":
+            made.edit(SECRETS, SECRET, {"metadata": {"annotations": {ROTATED_ANNOTATION: None}}})
+            made.api.before = lambda request: Answer(code=422) if _is_of_app(request) else None
+        case "fault":
+            made.api.before = lambda request: Answer(code=500) if request.plural == "secrets" else None
+        case _:
+            made.edit(SECRETS, SECRET, {"data": {"password": base64.b64encode(b"x" * 73).decode()}})
+    made.wait(310.0)
+    made.delete(USERS, "leaked")
+    made.wait(60.0)
+    assert "leaked" not in auth(made).users
+    assert ready(made)[0] == ("False" if harm in ("policy", "fault") else "True")
+    made.api.before = no_fault
+    made.wait(60.0)
+    assert ready(made) == ("True", "Applied")
+    assert auth(made).users["app"].password == secret(made)["password"]
+    assert len(secret(made)["password"]) == 43
+
+
+def _is_of_app(request: Request) -> bool:
+    return request.path.endswith(f"/{SECRET}") and request.is_write
+
+
+def test_users_of_a_secret_that_cannot_be_published_keep_their_former_password(made: Bench) -> None:
+    made.edit(USERS, "app", {"spec": {"rotateAfter": "1h"}})
+    made.drain()
+    before = secret(made)["password"]
+    is_prepared = False
+
+    def refuse_the_second(request: Request) -> Answer | None:
+        nonlocal is_prepared
+        if not _is_of_app(request):
+            return None
+        was_prepared, is_prepared = is_prepared, True
+        return Answer(code=422) if was_prepared else None
+
+    made.api.before = refuse_the_second
+    made.wait(3700.0)
+    assert ready(made) == ("False", "SecretFailed")
+    assert (secret(made)["password"], auth(made).users["app"].password) == (before, before)
+    made.api.before = no_fault
+    made.wait(60.0)
+    assert ready(made) == ("True", "Applied")
+    assert secret(made)["password"] == auth(made).users["app_2"].password != before
+
+
+def test_no_user_is_written_to_the_etcd_of_another_cluster(made: Bench) -> None:
+    """Which has the address that a pod of this one had, and is not known to be gone."""
+    own = made.etcd.etcd.cluster_id
+    with made.etcd.etcd.changed:
+        made.etcd.etcd.cluster_id = 0xBAD
+    reconciler = _reconciler(made)
+    made.create(*user("late"))
+    assert made.operator is not None
+    made.operator.catch_up()
+    with pytest.raises(Unavailable, match="answers for another etcd cluster"):
+        reconciler.reconcile(Key("default", "c"))
+    assert "late" not in auth(made).users
+    with made.etcd.etcd.changed:
+        made.etcd.etcd.cluster_id = own
+    made.wait(60.0)
+    assert "late" in auth(made).users
+
+
+def _reconciler(made: Bench) -> AuthReconciler:
+    assert made.operator is not None
+    group = next(group for group in made.operator.groups if group.name == "auth")
+    reconcile: Any = group.controllers[0].reconcile
+    found: AuthReconciler = reconcile.__self__
+    return found
 
 
 def test_a_cluster_without_a_quorum_is_waited_for(made: Bench) -> None:

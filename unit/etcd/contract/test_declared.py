@@ -43,7 +43,8 @@ def apply(subject: Subject, declared: AuthState) -> etcd.Found:
 
 
 def read(subject: Subject) -> etcd.Found:
-    return etcd.read(subject.channels, [subject.endpoint("m0")], lambda *_: None)
+    cluster_id = subject.client("m0").status().cluster_id
+    return etcd.read(subject.channels, [subject.endpoint("m0")], cluster_id, lambda *_: None)
 
 
 def test_users_are_required_and_then_no_more(secured: Subject, authority: Authority) -> None:

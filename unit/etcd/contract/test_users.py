@@ -74,7 +74,8 @@ def test_users_are_required_once_there_is_a_root_and_each_change_has_a_revision(
     subject.bootstrap("m0")
     client = subject.users("m0")
     before = client.auth_status()
-    assert before == AuthStatus(is_enabled=False, revision=1)
+    own = client.status().cluster_id
+    assert before == AuthStatus(is_enabled=False, revision=1, cluster_id=own)
     with pytest.raises(Conflict, match="root user does not exist"):
         client.auth_enable()
     with pytest.raises(errors.AuthNotEnabled):
@@ -85,14 +86,14 @@ def test_users_are_required_once_there_is_a_root_and_each_change_has_a_revision(
     client.grant_role("root", "root")
     client.auth_enable()
     root = subject.users("m0", token=client.authenticate("root", "secret"))
-    assert root.auth_status() == AuthStatus(is_enabled=True, revision=3)
+    assert root.auth_status() == AuthStatus(is_enabled=True, revision=3, cluster_id=own)
     root.auth_enable()
     with pytest.raises(Invalid):
         root.delete_user("root")
     with pytest.raises(Invalid):
         root.revoke_role("root", "root")
     root.auth_disable()
-    assert client.auth_status() == AuthStatus(is_enabled=False, revision=4)
+    assert client.auth_status() == AuthStatus(is_enabled=False, revision=4, cluster_id=own)
     subject.until(lambda: subject.page("m0").auth_revision == 4)
 
 

@@ -43,12 +43,12 @@ def plan(state: AuthState) -> AuthPlan:
     available = _available(state, roles)
     return AuthPlan(
         changes=(
+            *(DeleteUser(user=name) for name in _orphaned_users(state)),
             *_marks(state, users),
             *(change for role in roles for change in _granted(state, role)),
             *(change for user in users for change in _present(state, user, available)),
             *(change for role in roles for change in _narrowed(state, role)),
             *(change for user in users for change in _reduced(state, user, available)),
-            *(DeleteUser(user=name) for name in _orphaned_users(state)),
             *(DeleteRole(role=name) for name in _orphaned_roles(state)),
         ),
         taken_roles=frozenset(taken_roles),

@@ -5,6 +5,7 @@ users with one; ca.crt, tls.crt and tls.key for clusters with client TLS.
 """
 
 import base64
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,6 +20,10 @@ USERNAME, PASSWORD = "username", "password"
 CA, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
 NEXT_USERNAME, NEXT_PASSWORD = "next-username", "next-password"
 """Only while a password is being replaced; see `decide.rotation`."""
+
+PASSWORD_BYTES = 32
+PASSWORD_FORM = re.compile(r"[A-Za-z0-9_-]{43}")
+"""Of each generated password. Another one is somebody's edit: etcd refuses those of more than 72 bytes."""
 
 OPTIONAL = (PASSWORD, CA, CERTIFICATE, KEY)
 """Keys that not each Secret has."""

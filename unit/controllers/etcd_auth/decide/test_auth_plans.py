@@ -137,6 +137,13 @@ def test_whose_object_is_deleted_is_removed_if_that_is_proven(may_remove: bool) 
     assert (made.undeclared_users, made.undeclared_roles) == ((), ())
 
 
+def test_users_are_revoked_before_anything_that_may_fail() -> None:
+    etcd = settled(READER, APP)
+    made = plan(state(etcd, READER, user("late", "reader")))
+    assert made.changes[0] == DeleteUser(user="app")
+    assert AddUser(user="late", of="late", method=CERTIFICATE) in made.changes[1:]
+
+
 def test_a_role_is_deleted_although_a_user_is_to_have_it() -> None:
     etcd = settled(READER, APP)
     made = plan(state(etcd, APP))
