@@ -5,6 +5,7 @@
 
 from etcd_operator.api.definitions.cel import Form, Validation, immutable, name_length, whole
 from etcd_operator.api.definitions.limits import LONGEST_LABEL
+from etcd_operator.api.users import MARK
 from etcd_operator.formats import DURATION_PATTERN
 
 LONGEST_NAME = LONGEST_LABEL
@@ -23,6 +24,9 @@ RESERVED = Form(
 ROOT_ROLE = "the role root is reserved for the operator: grant a role with the permissions that are needed"
 ONE_PLACE = "key, prefix and range are alternatives: set exactly one of them"
 EMPTY_KEY = "must not be empty: use an empty prefix for all keys"
+MARKED_KEY = (
+    "keys that begin with etcd.improbable.io/managed/ are reserved for the operator: choose another key"
+)
 ORDER = "to must be greater than from, in the order of bytes, or be left out"
 ROTATION = Form(
     pattern=DURATION_PATTERN.replace("wdhms", "wdh"),
@@ -54,6 +58,7 @@ ROLE = (
         message=ONE_PLACE,
     ),
     Validation(at=f"{_PERMISSION}.key", holds="self != ''", message=EMPTY_KEY),
+    Validation(at=f"{_PERMISSION}.key", holds=f"!self.startsWith('{MARK}')", message=MARKED_KEY),
     Validation(at=f"{_PERMISSION}.range.from", holds="self != ''", message=EMPTY_KEY),
     Validation(
         at=f"{_PERMISSION}.range",

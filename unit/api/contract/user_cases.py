@@ -87,6 +87,13 @@ ROLE_CASES = (
         sees=f'{_AT}.key: Invalid value: "": {_EMPTY}',
     ),
     Case(
+        typed="key: etcd.improbable.io/managed/a",
+        base=ROLE,
+        changes=permission(key="etcd.improbable.io/managed/a"),
+        sees=f'{_AT}.key: Invalid value: "etcd.improbable.io/managed/a": keys that begin with '
+        "etcd.improbable.io/managed/ are reserved for the operator: choose another key",
+    ),
+    Case(
         typed='from: ""',
         base=ROLE,
         changes=permission(range={"from": "", "to": "b"}),

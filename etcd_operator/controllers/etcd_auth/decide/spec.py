@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from etcd_operator.api.definitions import user_validations as rules
-from etcd_operator.api.users import PermissionSpec, RoleSpec, UserSpec
+from etcd_operator.api.users import MARK, PermissionSpec, RoleSpec, UserSpec
 from etcd_operator.controllers.etcd_auth.decide.names import ROOT
 from etcd_operator.etcd.values import OPEN_END, Access, Permission
 from etcd_operator.formats import seconds_of
@@ -82,6 +82,8 @@ def _permission_problems(spec: PermissionSpec) -> Iterator[str]:
         yield f": {rules.ONE_PLACE}"
     if spec.key == "":
         yield f".key: {rules.EMPTY_KEY}"
+    if spec.key and spec.key.startswith(MARK):
+        yield f".key: {rules.MARKED_KEY}"
     if spec.range is not None and not spec.range.from_:
         yield f".range.from: {rules.EMPTY_KEY}"
     if spec.range is not None and spec.range.to and spec.range.to.encode() <= spec.range.from_.encode():
