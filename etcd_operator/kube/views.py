@@ -193,7 +193,7 @@ class Budget(Value, frozen=True, kw_only=True):
 class Isolation(Value, frozen=True, kw_only=True):
     """Which pods a NetworkPolicy selects, and for which directions."""
 
-    pod_selector: msgspec.Raw = msgspec.Raw(b"{}")
+    pod_selector: dict[str, Any] = {}
     policy_types: tuple[str, ...] = ()
 
 
