@@ -28,6 +28,8 @@ class Adopt(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 MinVersion = Literal["TLS1.2", "TLS1.3"]
 
+ClientMode = Literal["Prefer", "Require"]
+
 
 class Auto(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Certificates that the operator issues, from a CA that only this cluster has."""
@@ -47,6 +49,9 @@ class PeerTls(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ClientTls(PeerTls, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """TLS for clients."""
 
+    #: Require (the default): clients have to use TLS. Prefer: the same port also serves clients without TLS,
+    #: which need no certificate.
+    mode: ClientMode = "Require"
     #: While true (the default), clients need a certificate of the cluster's client CA.
     client_cert_auth: bool = True
     #: The lowest version of TLS that members accept. Default: TLS1.2.
@@ -78,6 +83,11 @@ class MemberTls(Value, frozen=True, kw_only=True):
     client: bool = False  #: Whether clients use TLS.
     client_cert_auth: bool = False  #: Whether clients need a certificate.
     min_version: MinVersion | None = None  #: The lowest version of TLS for clients.
+    mode: ClientMode = "Require"  #: Whether clients have to use TLS.
+
+    def becomes(self, other: "MemberTls") -> bool:
+        """Whether a restart makes the other one of it: only how clients are served differs."""
+        return self == msgspec.structs.replace(other, mode=self.mode, min_version=self.min_version)
 
 
 PLAIN = MemberTls()
@@ -119,8 +129,8 @@ class SharedSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: removed afterwards, unless the mode is Join or Leave. Cannot be set once the cluster is bootstrapped,
     #: except to continue an adoption.
     adopt: Adopt | None = None
-    #: TLS between the members and for clients. Whether members use TLS, clientCertAuth, minVersion and
-    #: caDuration cannot be changed once the cluster is created.
+    #: TLS between the members and for clients. Whether members use TLS, clientCertAuth and caDuration cannot
+    #: be changed once the cluster is created.
     tls: Tls | None = None
     #: Whether etcd requires users. Without this field it remains as it is; if the operator has enabled it,
     #: removing the field disables it.

@@ -6,7 +6,7 @@ are written before the act that they describe.
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import MemberTls, MinVersion
+from etcd_operator.api.cluster_spec import ClientMode, MemberTls, MinVersion
 from etcd_operator.api.meta import Condition, ObjectMeta, Value
 from etcd_operator.api.recoveries import Recovery
 
@@ -46,7 +46,7 @@ class Upgrade(Value, frozen=True, kw_only=True):
 
 
 class TlsRecord(Value, frozen=True, kw_only=True):
-    """The TLS that a cluster was created with; written before its first object is created.
+    """The TLS of a cluster; written before its first object is created, and before a member is restarted.
 
     A CA is named by the ID of its key, in hexadecimal: a renewed certificate has the same one.
     """
@@ -56,6 +56,7 @@ class TlsRecord(Value, frozen=True, kw_only=True):
     client_ca: str = msgspec.field(default="", name="clientCA")
     client_cert_auth: bool = False  #: Whether clients need a certificate.
     min_version: MinVersion | None = None  #: The lowest version of TLS for clients.
+    mode: ClientMode = "Require"  #: Whether clients have to use TLS.
 
     @property
     def of_members(self) -> MemberTls:
@@ -65,6 +66,7 @@ class TlsRecord(Value, frozen=True, kw_only=True):
             client=bool(self.client_ca),
             client_cert_auth=self.client_cert_auth,
             min_version=self.min_version,
+            mode=self.mode,
         )
 
 

@@ -1,9 +1,9 @@
 """The keys that the operator writes on the pods of members.
 
-Two annotations determine how etcd starts. The kubelet copies them to etcd's environment at every
-start of the container (downward API), so the operator can switch a running pod to an existing-only
-start. One condition reports whether the member serves. A readiness gate of the pod requires it, so a
-disruption budget counts members as etcd sees them.
+Annotations determine how etcd starts. The kubelet copies them to etcd's environment at every start of
+the container (downward API), so the operator can switch a running pod to an existing-only start, and
+change how clients are served. One condition reports whether the member serves. A readiness gate of the
+pod requires it, so a disruption budget counts members as etcd sees them.
 """
 
 from dataclasses import dataclass
@@ -23,15 +23,19 @@ class PodKeys:
         """The condition: a started, voting, healthy member."""
         return f"{self.group}/member-serves"
 
+    def of(self, option: str) -> str:
+        """The annotation for an option of etcd."""
+        return f"{self.group}/{option}"
+
     @property
     def initial_cluster(self) -> str:
         """The annotation for `--initial-cluster`."""
-        return f"{self.group}/initial-cluster"
+        return self.of("initial-cluster")
 
     @property
     def initial_cluster_state(self) -> str:
         """The annotation for `--initial-cluster-state`."""
-        return f"{self.group}/initial-cluster-state"
+        return self.of("initial-cluster-state")
 
     def existing_only(self, name: str, peer_url: str) -> dict[str, str]:
         """The annotations of an existing-only start."""

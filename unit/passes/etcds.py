@@ -262,13 +262,13 @@ class Etcds(Launcher):
 
     def _credentials(self, running: Running, options: Options) -> grpc.ServerCredentials | None:
         """Of its Secret, which etcd reads at each handshake."""
-        schemes = {
-            url.partition(":")[0] for url in (options["listen-client-urls"], options["advertise-client-urls"])
-        }
+        advertised = options["advertise-client-urls"].partition(":")[0]
+        served = {url.partition(":")[0] for url in options["listen-client-urls"].split(",")}
         if "cert-file" not in options:
-            assert schemes == {"http"}
+            assert served == {advertised} == {"http"}
             return None
-        assert (schemes, options["enable-grpc-gateway"]) == ({"https"}, "false")
+        assert "https" in served
+        assert (advertised, options["enable-grpc-gateway"]) == ("https", "false")
         read = partial(served_by, self._api, running, options)
         requires = options.get("client-cert-auth") == "true"
         return grpc.dynamic_ssl_server_credentials(read(), read, require_client_authentication=requires)

@@ -12,11 +12,11 @@ VERSION = f"TLS requires etcd 3.{OLDEST_MINOR} or later: use a later version"
 NO_ADOPTION = "a cluster with spec.tls cannot adopt another one yet: remove spec.tls"
 NO_SELF_HOSTED = "a cluster with spec.tls cannot join another one yet: remove one of the two"
 UNCHANGED = (
-    "TLS of a running cluster cannot be added, removed or changed yet, except for leafDuration, "
-    "extraDNSNames and extraIPs: restore the earlier value, or create another cluster"
+    "TLS of a running cluster cannot be added, removed or changed yet, except for mode, minVersion, "
+    "leafDuration, extraDNSNames and extraIPs: restore the earlier value, or create another cluster"
 )
 
-AUTH = "authentication needs tls.client with clientCertAuth: set both, or enabled: false"
+AUTH = "authentication needs tls.client with clientCertAuth and mode Require: set these, or enabled: false"
 
 DURATION = Form(pattern=DURATION_PATTERN, message=f"must be {DURATION_HELP}")
 
@@ -49,7 +49,7 @@ _CERT_AUTH = " == ".join(
 )
 _PEER, _CLIENT = (
     _is_where_it_was("peer"),
-    _is_where_it_was("client", _is_same("client.minVersion"), _CERT_AUTH),
+    _is_where_it_was("client", _CERT_AUTH),
 )
 _UNCHANGED = f"{_HAS} == {_HAD} && (!{_HAS} || ({_PEER} && {_CLIENT}))"
 
@@ -76,7 +76,8 @@ def of_auth(at: str) -> Validation:
         at=at,
         field=".auth",
         holds="!has(self.auth) || !self.auth.enabled || (has(self.tls) && has(self.tls.client) && "
-        "(!has(self.tls.client.clientCertAuth) || self.tls.client.clientCertAuth))",
+        "(!has(self.tls.client.clientCertAuth) || self.tls.client.clientCertAuth) && "
+        "(!has(self.tls.client.mode) || self.tls.client.mode == 'Require'))",
         message=AUTH,
     )
 

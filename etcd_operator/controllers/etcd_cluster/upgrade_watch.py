@@ -29,11 +29,11 @@ def events_of(before: Upgrade | None, after: Upgrade | None, state: ClusterState
         at = "" if before.restart else f" {before.target}"
         events.append((done[0], f"{before.member} {done[1]}{at}"))
     if after is None and before is not None and before.restart:
-        events.append(("RestartsFinished", "all members have loaded the CAs"))
+        events.append(("RestartsFinished", "all members have been restarted"))
     elif after is None and before is not None:
         events.append(("UpgradeFinished", f"all members run {state.desired.version}"))
     elif after is not None and before is None and after.restart:
-        events.append(("RestartsStarted", "members are started again, one at a time, to load CAs"))
+        events.append(("RestartsStarted", "members are started again, one at a time, for their TLS"))
     elif after is not None and (before is None or before.target != after.target):
         events.append(("UpgradeStarted", _started(before, after)))
     return events

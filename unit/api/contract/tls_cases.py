@@ -7,7 +7,8 @@ from unit.api.contract.case import ABSENT, EPHEMERAL, Case, Manifest, changed
 BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
 _UNCHANGED = (
     "spec.tls: Invalid value: TLS of a running cluster cannot be added, removed or changed yet, except for "
-    "leafDuration, extraDNSNames and extraIPs: restore the earlier value, or create another cluster"
+    "mode, minVersion, leafDuration, extraDNSNames and extraIPs: restore the earlier value, or create "
+    "another cluster"
 )
 DURATION = "must be numbers with the units w, d, h, m and s, like 30d or 1d12h"
 
@@ -42,13 +43,17 @@ def tls(base: Manifest) -> tuple[Case, ...]:
             {"client": {"auto": {}, "minVersion": "TLS1.1"}},
             'spec.tls.client.minVersion: Unsupported value: "TLS1.1": supported values: "TLS1.2", "TLS1.3"',
         ),
+        (
+            "tls.client.mode: Disabled",
+            {"client": {"auto": {}, "mode": "Disabled"}},
+            'spec.tls.client.mode: Unsupported value: "Disabled": supported values: "Prefer", "Require"',
+        ),
     )
     edits: tuple[tuple[str, Manifest, dict[str, Any]], ...] = (
         ("tls of a running cluster", plain, {"spec/tls": BOTH}),
         ("no tls, after tls", secured, {"spec/tls": ABSENT}),
         ("tls without peer, after both", secured, {"spec/tls": {"client": {"auto": {}}}}),
         ("clientCertAuth: false of a running cluster", secured, {"spec/tls/client/clientCertAuth": False}),
-        ("minVersion of a running cluster", secured, {"spec/tls/client/minVersion": "TLS1.3"}),
         ("caDuration of a running cluster", secured, {"spec/tls/peer/caDuration": "100d"}),
     )
     return (
@@ -71,13 +76,14 @@ def tls(base: Manifest) -> tuple[Case, ...]:
                 typed=f"auth without {what}",
                 base=base,
                 changes={**changes, "spec/auth": {"enabled": True}},
-                sees="spec.auth: Invalid value: authentication needs tls.client with clientCertAuth: set "
-                "both, or enabled: false",
+                sees="spec.auth: Invalid value: authentication needs tls.client with clientCertAuth and "
+                "mode Require: set these, or enabled: false",
             )
             for what, changes in (
                 ("tls", {}),
                 ("tls.client", {"spec/tls": {"peer": {"auto": {}}}}),
                 ("clientCertAuth", {"spec/tls": {"client": {"auto": {}, "clientCertAuth": False}}}),
+                ("mode Require", {"spec/tls": {"client": {"auto": {}, "mode": "Prefer"}}}),
             )
         ),
         Case(

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -380,6 +381,55 @@ def test_a_rotation_goes_on_while_members_come_and_go(make: type) -> None:
 def phases(made: Bench) -> set[str]:
     (found,) = map(files, authorities(made))
     return {json.loads(found[f"{side}.json"])["phase"] for side in ("peer", "client")}
+
+
+@MAKERS
+def test_clients_without_tls_are_served_and_refused_again_with_one_restart_of_each_member(make: type) -> None:
+    kind, body = make(tls=BOTH)
+    with secured(kind, body) as made:
+        made.etcd.put(b"key", b"value")
+        former, keys = made.etcd.etcd.cluster_id, kind.group
+        for restarts, (mode, lowest) in enumerate((("Prefer", "TLS1.3"), ("Require", "TLS1.2")), start=1):
+            made.edit(kind, "c", {"spec": {"tls": {"client": {"mode": mode, "minVersion": lowest}}}})
+            made.run_until(lambda: made.condition(kind, "Progressing")["reason"] == "TLSRotating")
+            made.settle()
+            assert served(made, keys) == {(("http," if mode == "Prefer" else "") + "https", lowest)}
+            counts = Counter({event["reason"]: 0 for event in made.events()})
+            for event in made.events():
+                counts[event["reason"]] += event["count"]
+            assert (counts["MemberRestarted"], counts["UpgradeFinished"]) == (3 * restarts, 0)
+            made.rest()
+        assert made.etcd.etcd.cluster_id == former
+        assert made.etcd.etcd.keys[b"key"][0] == b"value"
+
+
+def served(made: Bench, group: str) -> set[tuple[str, str]]:
+    """How members serve clients: the schemes, and the lowest version of TLS."""
+    annotations = [made.get(PODS, name)["metadata"]["annotations"] for name in made.names(PODS)]
+    urls = [
+        (found[f"{group}/listen-client-urls"], found[f"{group}/tls-min-version"]) for found in annotations
+    ]
+    return {(at.replace("://0.0.0.0:2379", ""), lowest) for at, lowest in urls}
+
+
+@pytest.mark.exhaustive
+@MAKERS
+def test_a_change_of_the_mode_is_reverted_while_the_operator_dies_at_any_write(make: type) -> None:
+    writes = EachWrite()
+    for write in writes:
+        kind, body = make(size=1, tls=BOTH)
+        with secured(kind, body) as made:
+            made.etcd.put(b"key", b"value")
+            made.kill()
+            made.edit(kind, "c", {"spec": {"tls": {"client": {"mode": "Prefer"}}}})
+            made.start(dies_at=write)
+            writes.goes_on = not run_or_die(made, made.settle)
+            if writes.goes_on:
+                made.edit(kind, "c", {"spec": {"tls": {"client": {"mode": "Require"}}}})
+                made.start()
+                made.settle()
+            assert served(made, kind.group) == {("https" if writes.goes_on else "http,https", "")}
+            assert made.etcd.etcd.keys[b"key"][0] == b"value"
 
 
 def request_rotation(made: Bench, kind: Kind) -> None:

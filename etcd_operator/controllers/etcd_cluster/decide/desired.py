@@ -35,7 +35,7 @@ class PersistedState:
     recovery: Recovery | None = None
     upgrade: Upgrade | None = None  # the one under way
     adoption: Adoption | None = None  # the one under way or finished
-    tls: TlsRecord | None = None  # what its members were created with; None without TLS
+    tls: TlsRecord | None = None  # how its members are started; None without TLS
     auth: AuthRecord | None = None  # what etcd is told about users; None while that remains as it is
 
     @property
@@ -194,4 +194,5 @@ def members_of(tls: Tls) -> MemberTls:
         client=client is not None,
         client_cert_auth=client is not None and client.client_cert_auth,
         min_version=client.min_version if client is not None else None,
+        mode=client.mode if client is not None else "Require",
     )

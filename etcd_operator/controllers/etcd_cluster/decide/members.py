@@ -7,6 +7,7 @@ not exist.
 from dataclasses import dataclass
 from enum import Enum
 
+from etcd_operator.api.cluster_spec import ClientMode
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
 from etcd_operator.controllers.shared.decide.clusters import ordinal_of
@@ -55,6 +56,14 @@ class FetchedBackup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """How a member serves clients with TLS: what can be changed by a restart."""
+
+    mode: ClientMode
+    min_version: str  # of TLS; empty for the default of etcd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodFacts:
     """A member's pod."""
 
@@ -90,6 +99,8 @@ class PodFacts:
     version: str = ""  # of etcd, the one in an ephemeral member's pod
     is_stopped: bool = False  # its etcd was ended, and its data is kept
     is_restarting: bool = False  # its etcd is ended, to be started again
+    # how its etcd serves clients, as far as that can be changed; None without TLS for clients
+    serving: Serving | None = None
     loaded: str = ""  # the CAs that its etcd has loaded, as text; empty if that is not known
     reader: ReaderFacts | None = None  # the last one that was added to it
 

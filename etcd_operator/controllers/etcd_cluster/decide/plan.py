@@ -26,6 +26,7 @@ from etcd_operator.controllers.etcd_cluster.decide.rules import (
     resume,
     scale,
     secure,
+    serving,
     take_back,
     take_over,
     unhealthy,
@@ -84,6 +85,7 @@ RULES: tuple[Rule, ...] = (
     budget.budget,  # after a voter is removed and before a learner joins: evictions leave a quorum
     secure.publish,  # clients wait for it, and no repair above
     # Planned changes of members and version, one at a time.
+    serving.change,  # members that join from here on need no restart
     scale.unlisted_objects,  # frees the names that new members take
     take_over.remains,  # a person frees the others
     upgrade.restart_crashed,  # costs nothing, and whatever is below may need it

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from etcd_operator.api.cluster_spec import SharedSpec, Tls
+from etcd_operator.api.cluster_spec import PLAIN, SharedSpec, Tls
 from etcd_operator.api.definitions import tls_validations as rules
 from etcd_operator.api.persisted import ClusterStatus
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
@@ -22,8 +22,8 @@ def tls_of(spec: SharedSpec, status: ClusterStatus, version: str) -> Tls | None:
             raise InvalidSpec(wrong)
     has_begun = bool(status.cluster_id) or status.bootstrap is not None or status.recovery is not None
     recorded = status.tls.of_members if status.tls is not None else None
-    wanted = members_of(spec.tls) if spec.tls is not None else None
-    if has_begun and recorded is not None and recorded != wanted:
+    wanted = members_of(spec.tls) if spec.tls is not None else PLAIN
+    if has_begun and recorded is not None and not recorded.becomes(wanted):
         raise InvalidSpec(f"spec.tls: {rules.UNCHANGED}")
     return spec.tls
 

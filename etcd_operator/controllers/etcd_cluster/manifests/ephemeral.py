@@ -78,7 +78,7 @@ def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> R
         "name": ETCD_CONTAINER,
         "image": cluster.image,
         "command": ["/usr/local/bin/etcd", *as_flags(fixed(options))],
-        "env": downward_api_env(coreos.POD_KEYS),
+        "env": downward_api_env(options, coreos.POD_KEYS),
         "ports": [
             {"name": "server", "containerPort": PEER_PORT},
             {"name": "client", "containerPort": CLIENT_PORT},

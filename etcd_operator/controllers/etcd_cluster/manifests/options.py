@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from etcd_operator.api.cluster_spec import PLAIN, MemberTls
+from etcd_operator.api.cluster_spec import PLAIN, ClientMode, MemberTls
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podkeys import PodKeys
+from etcd_operator.controllers.etcd_cluster.decide.members import Serving
 from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, url
 from etcd_operator.pods.contract import METRICS_PORT
@@ -18,6 +19,9 @@ Options = dict[str, str]
 
 DOWNWARD_API_OPTIONS = ("initial-cluster", "initial-cluster-state")
 """The options that decide what etcd does with an empty data directory; they can change in a running pod."""
+
+LISTEN, MIN_VERSION = SERVING_OPTIONS = ("listen-client-urls", "tls-min-version")
+"""With TLS for clients: the options that can change when etcd is started again in the same pod."""
 
 
 def etcd_options(  # noqa: PLR0913 -- all that a start depends on
@@ -44,7 +48,7 @@ def etcd_options(  # noqa: PLR0913 -- all that a start depends on
         "name": name,
         "data-dir": data_dir,
         "listen-peer-urls": url(ALL_ADDRESSES, PEER_PORT, is_secure=peer),
-        "listen-client-urls": url(ALL_ADDRESSES, CLIENT_PORT, is_secure=client),
+        LISTEN: listen_client_urls(secured),
         "listen-metrics-urls": url(ALL_ADDRESSES, METRICS_PORT),
         "initial-advertise-peer-urls": url(host, PEER_PORT, is_secure=peer),
         "advertise-client-urls": url(host, CLIENT_PORT, is_secure=client),
@@ -55,25 +59,49 @@ def etcd_options(  # noqa: PLR0913 -- all that a start depends on
     }
 
 
+def listen_client_urls(secured: MemberTls) -> str:
+    """Where a member serves clients: on one port with both schemes, which etcd tells apart, for Prefer."""
+    schemes = (False, True) if secured.client and secured.mode == "Prefer" else (secured.client,)
+    return ",".join(url(ALL_ADDRESSES, CLIENT_PORT, is_secure=scheme) for scheme in schemes)
+
+
 def as_annotations(options: Options, keys: PodKeys) -> dict[str, str]:
     """The options that can change in a running pod, as its annotations (see `api.podkeys`)."""
-    return {
-        keys.initial_cluster: options["initial-cluster"],
-        keys.initial_cluster_state: options["initial-cluster-state"],
-    }
+    return {keys.of(name): options.get(name, "") for name in _changeable(options)}
+
+
+def serving_annotations(secured: MemberTls, keys: PodKeys) -> dict[str, str]:
+    """Those of them that say how clients are served; none without TLS for clients."""
+    if not secured.client:
+        return {}
+    return {keys.of(LISTEN): listen_client_urls(secured), keys.of(MIN_VERSION): secured.min_version or ""}
+
+
+def serving_of(annotations: Mapping[str, str], keys: PodKeys) -> Serving | None:
+    """What such annotations say; None without TLS for clients."""
+    urls = annotations.get(keys.of(LISTEN))
+    if urls is None:
+        return None
+    mode: ClientMode = "Prefer" if "," in urls else "Require"
+    return Serving(mode=mode, min_version=annotations.get(keys.of(MIN_VERSION), ""))
 
 
 def fixed(options: Options) -> Options:
     """The options that never change in a pod."""
-    return {name: value for name, value in options.items() if name not in DOWNWARD_API_OPTIONS}
+    changeable = _changeable(options)
+    return {name: value for name, value in options.items() if name not in changeable}
 
 
-def downward_api_env(keys: PodKeys) -> list[RawObject]:
-    """Environment that the kubelet sets from the pod's annotations at every start of the container."""
-    return [
-        from_annotation("ETCD_INITIAL_CLUSTER", keys.initial_cluster),
-        from_annotation("ETCD_INITIAL_CLUSTER_STATE", keys.initial_cluster_state),
-    ]
+def downward_api_env(options: Options, keys: PodKeys) -> list[RawObject]:
+    """Environment that the kubelet sets from the pod's annotations at every start of the container.
+
+    etcd ignores variables that are empty.
+    """
+    return [from_annotation(_variable(name), keys.of(name)) for name in _changeable(options)]
+
+
+def _changeable(options: Options) -> tuple[str, ...]:
+    return (*DOWNWARD_API_OPTIONS, *(SERVING_OPTIONS if "cert-file" in options else ()))
 
 
 def from_annotation(variable: str, annotation: str) -> RawObject:
@@ -89,4 +117,8 @@ def as_flags(options: Options) -> list[str]:
 
 def as_environment(options: Options) -> dict[str, str]:
     """`ETCD_NAME: value` for each option: etcd also reads its flags from the environment."""
-    return {f"ETCD_{name.upper().replace('-', '_')}": value for name, value in options.items()}
+    return {_variable(name): value for name, value in options.items()}
+
+
+def _variable(option: str) -> str:
+    return f"ETCD_{option.upper().replace('-', '_')}"

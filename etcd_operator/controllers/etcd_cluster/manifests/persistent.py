@@ -294,7 +294,7 @@ def _environment(peer: EtcdPeer, options: Options) -> list[RawObject]:
     if threads is not None:
         environment["GOMAXPROCS"] = str(threads)
     written: list[RawObject] = [{"name": name, "value": value} for name, value in environment.items()]
-    return [*written, *downward_api_env(improbable.POD_KEYS)]
+    return [*written, *downward_api_env(options, improbable.POD_KEYS)]
 
 
 def member_labels(cluster_name: str, name: str) -> dict[str, str]:

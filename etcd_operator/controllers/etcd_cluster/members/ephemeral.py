@@ -15,6 +15,7 @@ from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RetireMember, StartSurvivor
 from etcd_operator.controllers.etcd_cluster.manifests import seed, survivor_reader
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR, MOUNT_PATH, member_service
+from etcd_operator.controllers.etcd_cluster.manifests.options import serving_annotations
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnAction, Scope
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
 from etcd_operator.controllers.shared.manifests.security import security
@@ -62,7 +63,12 @@ class EphemeralMembers:
             self._run(pod, self.image(), {"annotations": {RESTARTING_ANNOTATION: "true"}}, version=version)
             return
         image = self.scope.desired.at(action.version).image
-        annotations = {coreos.VERSION_ANNOTATION: action.version, RESTARTING_ANNOTATION: None, **loads}
+        annotations = {
+            coreos.VERSION_ANNOTATION: action.version,
+            RESTARTING_ANNOTATION: None,
+            **serving_annotations(self.scope.desired.secured, coreos.POD_KEYS),
+            **loads,
+        }
         self._run(pod, image, {"annotations": annotations}, version=version)
 
     def remove(self, name: str, whose: str = "") -> None:

@@ -8,6 +8,7 @@ live EtcdCluster, and names, hosts and token follow from that cluster.
 from collections.abc import Iterator
 
 from etcd_operator.api import improbable
+from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
 from etcd_operator.api.recoveries import is_recovery_token
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import reserved_names
@@ -53,7 +54,8 @@ def _differences(peer: EtcdPeer, cluster: EtcdCluster) -> Iterator[str]:
     survivor = bootstrap.survivor
     if survivor and not _member_at(cluster, survivor):
         yield f"spec.bootstrap.survivor: {survivor!r} is not a member of its EtcdCluster"
-    if spec.tls != (cluster.status.tls.of_members if cluster.status.tls is not None else None):
+    recorded = cluster.status.tls.of_members if cluster.status.tls is not None else PLAIN
+    if not (spec.tls or PLAIN).becomes(recorded):
         yield "spec.tls is not the TLS of its EtcdCluster"
     reserved = [name for names in reserved_names(spec.pod_template).values() for name in names]
     if reserved:

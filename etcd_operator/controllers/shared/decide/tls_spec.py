@@ -41,7 +41,7 @@ def problems(tls: Tls) -> Iterator[str]:
 def auth_problem(auth: Auth | None, tls: Tls | None) -> str:
     """What is wrong with `spec.auth`; empty if nothing is."""
     client = tls.client if tls is not None else None
-    is_possible = client is not None and client.client_cert_auth
+    is_possible = client is not None and client.client_cert_auth and client.mode == "Require"
     return f"auth: {rules.AUTH}" if auth is not None and auth.enabled and not is_possible else ""
 
 

@@ -65,6 +65,7 @@ def test_what_cannot_be_is_refused(tls: Any, spec: dict[str, Any], message: str)
 
 
 NO_CERTIFICATES: dict[str, Any] = {"client": {"auto": {}, "clientCertAuth": False}}
+PREFERRED: dict[str, Any] = {"client": {"auto": {}, "mode": "Prefer"}}
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,8 @@ NO_CERTIFICATES: dict[str, Any] = {"client": {"auto": {}, "clientCertAuth": Fals
         (None, {"enabled": True}, "spec.auth: authentication needs tls.client with clientCertAuth"),
         ({"peer": {"auto": {}}}, {"enabled": True}, "spec.auth: authentication needs tls.client"),
         (NO_CERTIFICATES, {"enabled": True}, "spec.auth: authentication needs tls.client"),
+        (PREFERRED, {"enabled": True}, "spec.auth: authentication needs tls.client"),
+        (PREFERRED, {"enabled": False}, ""),
         (BOTH, {}, "spec: Object missing required field `enabled`"),
     ],
 )
@@ -99,7 +102,7 @@ def test_whether_users_are_required_may_be_left_open() -> None:
         (None, None, False),
         ({"peer": {"auto": {}}}, RECORD, True),
         ({**BOTH, "client": {"auto": {}, "clientCertAuth": False}}, RECORD, True),
-        ({**BOTH, "client": {"auto": {}, "minVersion": "TLS1.3"}}, RECORD, True),
+        ({**BOTH, "client": {"auto": {}, "minVersion": "TLS1.3", "mode": "Prefer"}}, RECORD, False),
         ({**BOTH, "client": {"auto": {}, "leafDuration": "30d", "extraDNSNames": ["a.b"]}}, RECORD, False),
     ],
 )

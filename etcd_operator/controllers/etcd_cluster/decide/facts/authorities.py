@@ -5,6 +5,7 @@ from dataclasses import replace
 from etcd_operator.controllers.etcd_cluster.decide.certificates import facts
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import Restart, Step, next_step
+from etcd_operator.controllers.etcd_cluster.decide.members import Serving
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import unhealthy
 
@@ -34,14 +35,24 @@ def _obstacle(state: ClusterState) -> str:
 
 @fact
 def restarts(state: ClusterState) -> frozenset[str]:
-    """The members that are to be started again now, one at a time, so that they load the CAs again."""
+    """The members that are to be started again now, one at a time, to load the CAs or to serve otherwise."""
     steps = (step.action for _, _, step in next_steps(state))
-    return frozenset(
+    return _serving_otherwise(state).union(
         name
         for action in steps
         if isinstance(action, Restart) and not action.is_forced
         for name in action.members
     )
+
+
+def _serving_otherwise(state: ClusterState) -> frozenset[str]:
+    """The members that serve clients in another way than is on record."""
+    recorded = state.persisted.tls
+    if recorded is None:
+        return frozenset()
+    wanted = Serving(mode=recorded.mode, min_version=recorded.min_version or "")
+    found = ((member.name, member.pod.serving) for member in state.members if member.pod is not None)
+    return frozenset(name for name, serving in found if serving is not None and serving != wanted)
 
 
 @fact
@@ -63,4 +74,4 @@ def rotating(state: ClusterState) -> tuple[bool, str, str]:
     if not reason and (upgrade is None or not upgrade.restart):
         return False, "AsExpected", "no CA is being replaced"
     steps = [f"{side} CA: {step.message}" for side, _, step in next_steps(state)]
-    return True, reason or "Restarting", "; ".join(steps) or "members load the CAs again"
+    return True, reason or "Restarting", "; ".join(steps) or "members are restarted"

@@ -80,6 +80,7 @@ def _recorded(state: ClusterState, tls: Tls) -> TlsRecord:
         client_ca=state.tls.client_ca if wanted.client else "",
         client_cert_auth=wanted.client_cert_auth,
         min_version=wanted.min_version,
+        mode=wanted.mode,
     )
 
 

@@ -78,7 +78,7 @@ def _go_on(state: ClusterState) -> Step | None:
 def _is_done(state: ClusterState, member: Member) -> bool:
     """Whether its objects, if there are any, request the desired version and, if it answers, it runs that.
 
-    And whether it has loaded the CAs that it is to trust.
+    And whether it has loaded the CAs that it is to trust, and serves clients as is on record.
 
     One without objects is lost, or is about to get them at that version: nothing has to be upgraded.
     """
@@ -145,7 +145,7 @@ def _finish(state: ClusterState, obstacle: str) -> Step:
     return Step(
         action=Remember(persisted=replace(state.persisted, upgrade=None)),
         reason=RESTARTING if is_restart else "UpgradeFinished",
-        message="all members have loaded the CAs"
+        message="all members have been restarted"
         if is_restart
         else f"all members run {state.desired.version}",
     )

@@ -18,7 +18,7 @@ from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import has_old_entries, needs_snapshots
 
 UPGRADING, RESTARTING = "Upgrading", "TLSRotating"
-"""Reasons: a version is changed; members are only started again, to load CAs."""
+"""Reasons: a version is changed; members are only started again, for their TLS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,40 @@
+"""Clients without TLS of a cluster with TLS: served or refused, as the spec says at that time."""
+
+from typing import Any
+
+import pytest
+
+from e2e.support.clusters import each_kind
+from e2e.support.load import Load
+from e2e.support.space import Space
+from e2e.test_tls import CLIENT, etcdctl, settled, start_client
+
+
+@each_kind(ephemerals=pytest.mark.capability("TLS"))
+def test_clients_without_tls_write_while_it_is_preferred_and_are_refused_afterwards(
+    space: Space, kind: Any
+) -> None:
+    preferred = {"auto": {}, "mode": "Prefer"}
+    document = space.create(kind(tls={"peer": {"auto": {}}, "client": preferred}))
+    settled(space, document)
+    start_client(space, document)
+    etcdctl(space, document, "put", "key", "value")
+
+    def change(**client: str) -> None:
+        document["spec"]["tls"]["client"] |= client
+        space.kubectl.apply(document)
+        settled(space, document)
+        assert etcdctl(space, document, "get", "key").split() == ["key", "value"]
+
+    with Load(lambda: space.addresses(document)) as load:
+        load.go_on()
+        change(minVersion="TLS1.3")
+        load.go_on()
+    load.judge(space.testbed, space.addresses(document), load.newest)
+
+    plain = ("exec", CLIENT, "--", "etcdctl", f"--endpoints=http://{document['metadata']['name']}:2379")
+    change(mode="Require")
+    assert "value" not in space.kubectl(*plain, "get", "key", check=False)
+    change(mode="Prefer")
+    assert space.kubectl(*plain, "get", "key").split() == ["key", "value"]
+    load.judge(space.testbed, space.addresses(document), load.newest)

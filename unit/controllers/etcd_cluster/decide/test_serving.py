@@ -1,0 +1,173 @@
+"""How clients are served is recorded; then members that serve otherwise are restarted, one at a time."""
+
+from collections import deque
+from dataclasses import dataclass, replace
+
+import msgspec
+import pytest
+
+from etcd_operator.api.cluster_spec import Auto, ClientMode, ClientTls, MinVersion, Tls
+from etcd_operator.api.persisted import TlsRecord, Upgrade
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    KeepBudget,
+    MoveLeader,
+    Remember,
+    ReplaceMember,
+)
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.members import Serving
+from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from unit.controllers.etcd_cluster.decide.builders import (
+    VERSION,
+    bootstrapped,
+    changed,
+    down,
+    ephemeral,
+    with_record,
+)
+from unit.controllers.etcd_cluster.decide.initial_members import BOTH
+from unit.controllers.etcd_cluster.decide.upgrade.upgrade_states import led_by
+
+RECORD = TlsRecord(client_ca="c", client_cert_auth=True)
+REQUIRED, PREFERRED = Serving(mode="Require", min_version=""), Serving(mode="Prefer", min_version="")
+
+
+def asked(
+    cluster: DesiredCluster, client: ClientTls, *members: Serving | None, budget: int = 2
+) -> ClusterState:
+    """A cluster that serves, whose members serve clients like this (default: as is recorded)."""
+    state = replace(bootstrapped(replace(cluster, tls=Tls(client=client))), budget=budget)
+    for member, serving in zip(state.members, members or (REQUIRED,) * 3, strict=True):
+        assert member.pod is not None
+        state = changed(state, member.name, pod=replace(member.pod, serving=serving))
+    return with_record(state, tls=RECORD)
+
+
+def client(mode: ClientMode = "Require", min_version: MinVersion | None = None) -> ClientTls:
+    return ClientTls(auto=Auto(), mode=mode, min_version=min_version)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("wanted", "record"),
+    [
+        (client("Prefer"), msgspec.structs.replace(RECORD, mode="Prefer")),
+        (client(min_version="TLS1.3"), msgspec.structs.replace(RECORD, min_version="TLS1.3")),
+    ],
+)
+def test_what_is_asked_for_is_recorded_before_a_member_is_restarted(
+    cluster: DesiredCluster, wanted: ClientTls, record: TlsRecord
+) -> None:
+    state = asked(cluster, wanted)
+    made = plan(state)
+    assert made.actions == (Remember(persisted=replace(state.persisted, tls=record)),)
+    assert made.reason == "TLSRotating"
+
+
+def test_nothing_is_recorded_while_the_spec_is_invalid() -> None:
+    state = asked(replace(ephemeral(), problem="spec.tls: wrong"), client("Prefer"))
+    assert plan(state).actions == ()
+
+
+@BOTH
+def test_members_that_serve_otherwise_are_restarted_and_the_leader_is_moved_first(
+    cluster: DesiredCluster,
+) -> None:
+    state = asked(cluster, client(), REQUIRED, PREFERRED, REQUIRED, budget=3)
+    name = cluster.member_name(1)
+    begun = Upgrade(origin=VERSION, target=VERSION, member=name, restart=True)
+    assert plan(state).actions == (
+        Remember(persisted=replace(state.persisted, upgrade=begun)),
+        ReplaceMember(name=name, version=VERSION),
+    )
+    last = cluster.member_name(2)
+    assert plan(led_by(state, name)).actions[1:] == (MoveLeader(name=last, member_id=f"id-{last}"),)
+
+
+@BOTH
+def test_members_of_which_nothing_is_known_are_left_alone(cluster: DesiredCluster) -> None:
+    state = asked(cluster, client(), None, None, None)
+    assert plan(state).actions == ()
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A cluster of three: what is asked for and recorded, how members serve, and which one is away."""
+
+    wanted: ClientMode
+    recorded: ClientMode
+    upgrade: Upgrade | None
+    members: tuple[Serving, ...]
+    away: int | None
+    edits: int
+    budget: int = 2
+    leader: int = 0
+
+    def state(self, cluster: DesiredCluster) -> ClusterState:
+        state = asked(cluster, client(self.wanted), *self.members, budget=self.budget)
+        tls = msgspec.structs.replace(RECORD, mode=self.recorded)
+        state = with_record(state, tls=tls, upgrade=self.upgrade)
+        state = led_by(state, cluster.member_name(self.leader))
+        if self.away is None:
+            return state
+        name = cluster.member_name(self.away)
+        running = state.by_name[name].pod
+        assert running is not None
+        stopped = replace(running, is_running=False)
+        return down(state, name, pod=stopped)
+
+
+def events(world: World, cluster: DesiredCluster) -> list[World]:
+    """Each thing that may happen next: an edit, the start of a member, or a prefix of what is planned."""
+    found: list[World] = []
+    if world.edits:
+        other: ClientMode = "Prefer" if world.wanted == "Require" else "Require"
+        found.append(replace(world, wanted=other, edits=world.edits - 1))
+    if world.away is not None:
+        members = list(world.members)
+        members[world.away] = Serving(mode=world.recorded, min_version="")
+        found.append(replace(world, members=tuple(members), away=None))
+    after, names = world, cluster.initial_member_names
+    for action in plan(world.state(cluster)).actions:
+        if isinstance(action, Remember):
+            tls = action.persisted.tls
+            assert tls is not None
+            after = replace(after, recorded=tls.mode, upgrade=action.persisted.upgrade)
+        elif isinstance(action, KeepBudget):
+            after = replace(after, budget=action.min_available)
+        elif isinstance(action, MoveLeader):
+            after = replace(after, leader=names.index(action.name))
+        elif isinstance(action, ReplaceMember):
+            number = names.index(action.name)
+            assert number != after.leader
+            assert after.away in (None, number), "two members are away"
+            assert after.upgrade is not None
+            assert after.upgrade.member == action.name
+            assert action.version == VERSION
+            after = replace(after, away=number)
+        else:
+            raise AssertionError(action)
+        found.append(after)
+    return [each for each in found if each != world]
+
+
+@BOTH
+def test_in_every_order_of_edits_and_restarts_all_members_serve_as_asked_in_the_end(
+    cluster: DesiredCluster,
+) -> None:
+    """The operator may die after each action."""
+    begin = World("Require", "Require", None, (REQUIRED,) * 3, None, edits=3)
+    seen, waiting = {begin}, deque([begin])
+    ends: set[World] = set()
+    while waiting:
+        world = waiting.popleft()
+        following = events(world, cluster)
+        if not following:
+            ends.add(world)
+        new = set(following) - seen
+        seen |= new
+        waiting += new
+    assert {(end.recorded, end.members, end.away, end.upgrade) for end in ends} == {
+        ("Prefer", (PREFERRED,) * 3, None, None)
+    }
