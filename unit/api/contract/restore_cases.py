@@ -185,8 +185,8 @@ RESTORE_CASES = (
     _refused(
         "auth without tls.client",
         {f"{_TEMPLATE}/auth": {"enabled": True}},
-        f"{_AT}.auth: Invalid value: authentication needs tls.client with clientCertAuth: set both, or "
-        "enabled: false",
+        f"{_AT}.auth: Invalid value: authentication needs tls.client with clientCertAuth and mode "
+        "Require: set these, or enabled: false",
     ),
     _refused("no storage", {f"{_TEMPLATE}/storage": ABSENT}, f"{_AT}.storage: Required value"),
     Case(

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from etcd_operator.api.cluster_spec import MemberTls
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
-from etcd_operator.api.persisted import AdoptedMember, Adoption, Bootstrap
+from etcd_operator.api.persisted import AdoptedMember, Adoption, Bootstrap, TlsRecord
 from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Bootstrapping,
@@ -167,3 +168,13 @@ def test_nobody_is_told_to_delete_a_member_because_the_status_of_its_cluster_los
     problem = content_problem(stored(with_spec(tls={"peer": True})), asks)
     assert "spec.tls" in problem
     assert "delete" not in problem
+
+
+def test_a_peer_that_was_made_before_clients_were_to_be_served_otherwise_is_acted_on() -> None:
+    recorded = TlsRecord(client_ca="c", client_cert_auth=True, mode="Prefer", min_version="TLS1.3")
+    status = msgspec.structs.replace(CLUSTER.status, tls=recorded)
+    asks = improbable_cluster({**CLUSTER.spec, "tls": {"client": {"auto": {}}}}, status=status)
+    served: dict[str, Any] = {"client": True, "client_cert_auth": True}
+    for tls, is_refused in ((served, False), ({**served, "peer": True}, True), ({"client": True}, True)):
+        problem = content_problem(stored(with_spec(tls=msgspec.to_builtins(MemberTls(**tls)))), asks)
+        assert ("spec.tls" in problem) is is_refused
