@@ -19,6 +19,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import C
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Record, Side
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.shared.decide.tls_spec import ca_duration
+from etcd_operator.decoding import from_json
 from etcd_operator.pki.authority import KeyPair, new_ca, renewed_ca
 from etcd_operator.pki.description import Description, describe
 from etcd_operator.pki.errors import BadCertificate
@@ -178,7 +179,7 @@ def authorities_of(data: Mapping[str, str], version: str = "") -> Authorities:
 
 def _read(files: Mapping[str, bytes], side: Side) -> Authority:
     try:
-        stored = msgspec.json.decode(files[f"{side}.json"], type=_Stored)
+        stored = from_json(files[f"{side}.json"], _Stored)
         there = [role for role in ROLES if role == ISSUER or f"{side}-{role}.crt" in files]
         pairs = {role: KeyPair(files[f"{side}-{role}.crt"], files[f"{side}-{role}.key"]) for role in there}
     except KeyError as error:

@@ -12,6 +12,7 @@ import msgspec
 from etcd_operator.api.meta import Value
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities
+from etcd_operator.decoding import from_json
 from etcd_operator.pki.description import Description
 
 
@@ -47,7 +48,7 @@ def _of(ca: Description) -> LoadedCa:
 def loaded_of(text: str, side: Side) -> tuple[LoadedCa, ...] | None:
     """The CAs of one side that it names; None if it cannot be read."""
     try:
-        found = msgspec.json.decode(text, type=_Loaded) if text else _Loaded()
+        found = from_json(text, _Loaded) if text else _Loaded()
     except msgspec.DecodeError:
         return None
     return (found.peer if side == "peer" else found.client) or None
