@@ -69,8 +69,10 @@ def build_groups(wiring: Wiring, source: CacheSource) -> tuple[Group, ...]:
     policies = policy_cache(source)
     of_improbable, of_coreos = improbable_caches(source, policies), coreos_caches(source, policies)
     backups, restores = backup_caches(source), restore_caches(source)
-    authorities = AuthorityStore(client=wiring.client, clock=wiring.clock, namespace=wiring.own_namespace)
-    certificates = ToolCertificates(authorities=authorities, clock=wiring.clock, zone=wiring.zone)
+    authorities = AuthorityStore(
+        client=wiring.client, clock=wiring.clock, namespace=wiring.own_namespace, zone=wiring.zone
+    )
+    certificates = ToolCertificates(authorities=authorities, clock=wiring.clock)
     of_users = AuthReports(wiring.epoch)
     of_schedules, of_tools = BackupReports(wiring.epoch), BackupReports(wiring.epoch)
     return (

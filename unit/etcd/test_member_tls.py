@@ -53,7 +53,7 @@ def credentials(made: Authorities, ca: bytes | None = None) -> TlsCredentials:
 
 @pytest.fixture
 def made() -> Authorities:
-    return new_authorities(CLUSTER, now())
+    return new_authorities(CLUSTER, now(), "cluster.local")
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_each_server_has_to_have_its_name(made: Authorities, served: FakeEtcdClu
 
 
 def test_only_the_cluster_of_the_credentials_is_called(made: Authorities, served: FakeEtcdCluster) -> None:
-    other = new_authorities(CLUSTER, now())
+    other = new_authorities(CLUSTER, now(), "cluster.local")
     at = served.members[0].endpoint
     for given in (credentials(other), credentials(other, made.client.bundle), None):
         channels = Channels(given)
@@ -178,8 +178,8 @@ def test_a_leaf_that_is_replaced_is_presented_without_a_restart(members: Members
 
 def test_who_has_no_certificate_of_the_cluster_gets_nothing(members: Members, made: Authorities) -> None:
     members.start("a")
-    other = new_authorities(CLUSTER, now())
-    peers = Authorities(peer=made.peer, client=made.peer)
+    other = new_authorities(CLUSTER, now(), "cluster.local")
+    peers = replace(made, client=made.peer)
     bare = replace(credentials(made), certificate=None, key=None)
     for given in (
         bare,

@@ -47,7 +47,7 @@ def add_source(made: Bench, *, client_cert_auth: bool = True, has_cas: bool = Tr
         rotate_peer_ca="",
         rotate_client_ca="",
     )
-    cas = new_authorities(cluster, made.clock.now())
+    cas = new_authorities(cluster, made.clock.now(), "cluster.local")
     if has_cas:
         made.api.objects.create(SECRETS, OWN_NAMESPACE, authorities_secret(cluster, OWN_NAMESPACE, cas))
     record = {"clientCA": "f" * 64, "clientCertAuth": client_cert_auth}

@@ -26,11 +26,10 @@ class _Current:
 
 @dataclass(eq=False, kw_only=True)
 class ToolCertificates:
-    """Of the clusters of `coreos.com`. zone: of the names of Services."""
+    """Of the clusters of `coreos.com`."""
 
     authorities: AuthorityStore
     clock: Clock
-    zone: str
     _current: dict[Key, _Current] = field(default_factory=dict)
 
     def trust(self, desired: DesiredCluster) -> Trust | None:
@@ -73,7 +72,7 @@ class ToolCertificates:
         self._current.pop(key, None)
 
     def _wanted(self, desired: DesiredCluster) -> tuple[Named, ...]:
-        return leafs(desired, self.authorities.recorded(desired), self.zone)
+        return leafs(desired, self.authorities.recorded(desired))
 
     def _found(self, desired: DesiredCluster, objects: Objects) -> Secret | None:
         return objects.find(resources.SECRETS, tls.secret_name(tool_name(desired.name)), Secret)

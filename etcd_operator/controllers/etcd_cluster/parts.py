@@ -87,9 +87,7 @@ class Parts(Generic[Cluster]):
             dialect=self.dialect,
             clock=wiring.clock,
             writes=self.writes,
-            holdings=Holdings(
-                dialect=self.dialect, clock=wiring.clock, zone=wiring.zone, reads=self.authorities.reads
-            ),
+            holdings=Holdings(dialect=self.dialect, clock=wiring.clock, reads=self.authorities.reads),
             handshakes=self.handshakes,
         )
         prober = Prober(

@@ -596,7 +596,7 @@ def test_known_cas_are_used_while_their_secret_cannot_be_read() -> None:
     """An API server that starts answers 403 to what it allows a moment later."""
     clock, client, made = FakeClock(), Mock(spec=Client), Mock()
     client.get.side_effect = [Mock(), Forbidden("no"), Forbidden("no")]
-    store = AuthorityStore(client=client, clock=clock, namespace=OWN_NAMESPACE)
+    store = AuthorityStore(client=client, clock=clock, namespace=OWN_NAMESPACE, zone="z")
     cluster = Mock(key=Key("default", "c"), uid="u")
     with patch.object(authorities_module, "authorities_of", return_value=made):
         assert store.get(cluster) is made
@@ -640,16 +640,38 @@ def test_a_clock_that_was_ahead_leaves_nothing_that_is_not_valid_yet() -> None:
         made.rest()
 
 
+def test_the_names_in_leafs_are_of_the_domain_that_is_recorded_with_the_cas() -> None:
+    """So an operator that finds another one, as in the network of its node, replaces no leaf."""
+    kind, body = ephemeral(size=1, tls=BOTH)
+    with secured(kind, body) as made:
+        (stored,) = authorities(made)
+        assert files(stored)["zone"] == b"cluster.local"
+        made.kill()
+        name = stored["metadata"]["name"]
+        data = {"zone": base64.b64encode(b"example.org\n").decode()}
+        made.api.objects.patch(SECRETS, OWN_NAMESPACE, name, {"data": data}, "merge")
+        made.start()
+        made.wait(60.0)
+        made.settle()
+        names = describe(secrets(made)["c-0000-tls"]["server.crt"]).names
+        assert "c.default.svc.example.org" in names
+        made.kill()
+        made.api.objects.patch(SECRETS, OWN_NAMESPACE, name, {"data": {"zone": None}}, "merge")
+        made.start()
+        made.run_until(lambda: made.reason(kind) == "TLSInvalid")
+        assert "it has no 'zone'" in made.condition(kind, "Degraded")["message"]
+
+
 def test_cas_that_are_not_recorded_are_read_again_and_others_than_those_on_record_are_not_used() -> None:
     record = TlsRecord(peer_ca="a" * 40, client_ca="b" * 40, client_cert_auth=True)
     new = replace(builders.ephemeral(), tls=Tls())
     begun = replace(new, persisted=PersistedState(tls=record, cluster_id="c0de"))
     clock = FakeClock()
-    body = authorities_secret(new, OWN_NAMESPACE, new_authorities(new, clock.now()))
+    body = authorities_secret(new, OWN_NAMESPACE, new_authorities(new, clock.now(), "z"))
     found = Secret(metadata=ObjectMeta(name="s", uid="s"), data=body["data"])
     client = Mock(spec=Client)
     client.get.side_effect = [found, found, NotFound("gone")]
-    store = AuthorityStore(client=client, clock=clock, namespace=OWN_NAMESPACE)
+    store = AuthorityStore(client=client, clock=clock, namespace=OWN_NAMESPACE, zone="z")
     assert store.get_live(new) == store.get_live(new) == store.get(new)
     with pytest.raises(Conflict, match="has other CAs than this cluster uses"):
         store.trust(begun, "c-0000")
@@ -666,7 +688,7 @@ def test_cas_are_kept_while_the_kind_of_their_cluster_is_not_served() -> None:
         Listing(items=(Written(metadata=stored),), resource_version="1"),
         NotFound("404 page not found"),
     ]
-    store = AuthorityStore(client=client, clock=FakeClock(), namespace=OWN_NAMESPACE)
+    store = AuthorityStore(client=client, clock=FakeClock(), namespace=OWN_NAMESPACE, zone="z")
     assert not store.forget(Key("default", "c"), objects=Mock())
     assert client.list.call_count == 2
     client.delete.assert_not_called()

@@ -23,11 +23,11 @@ A third of it is how long backups go on while no operator runs.
 """
 
 
-def leafs(cluster: DesiredCluster, made: Authorities, zone: str) -> tuple[Named, ...]:
-    """What the Secret has, under the names of `pods.contract`. zone: of the names of Services."""
+def leafs(cluster: DesiredCluster, made: Authorities) -> tuple[Named, ...]:
+    """What the Secret has, under the names of `pods.contract`."""
     tls = (cluster.tls.client if cluster.tls is not None else None) or ClientTls()
     lasts = min(LASTS, leaf_duration(tls))
-    names = names_of((tool_name(cluster.name),), namespace=cluster.namespace, zone=zone)
+    names = names_of((tool_name(cluster.name),), namespace=cluster.namespace, zone=made.zone)
     return tuple(
         named(file, "client", made, CA_FILE, leaf, lasts)
         for file, leaf in (("tls", client(USER)), ("server", server(names)))

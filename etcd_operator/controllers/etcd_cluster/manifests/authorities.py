@@ -1,7 +1,8 @@
 """The Secret with the CAs of a cluster, in the namespace of the operator.
 
 For each side (`peer`, `client`) it has SIDE.json, which says how far a rotation is, and SIDE-ROLE.crt with
-SIDE-ROLE.key for each CA: `old` (only during a rotation), `issuer`, which signs, and `next`.
+SIDE-ROLE.key for each CA: `old` (only during a rotation), `issuer`, which signs, and `next`. `zone` is the
+domain of the names in leafs: two operators that find different ones must not replace those of each other.
 """
 
 import base64
@@ -31,6 +32,8 @@ CA_LABEL = "etcd.improbable.io/authorities-of"
 
 CLUSTER_ANNOTATION = "etcd.improbable.io/cluster"
 """On the same Secret: API version, namespace and name of the cluster."""
+
+ZONE = "zone"
 
 OLD, ISSUER, NEXT = ROLES = ("old", "issuer", "next")
 
@@ -68,6 +71,7 @@ class Authorities:
 
     peer: Authority
     client: Authority
+    zone: str  # of the names of Services in leafs
     version: str = ""  # resourceVersion of the Secret that they were read from
 
     def of(self, side: Side) -> Authority:
@@ -86,7 +90,7 @@ def authorities_name(uid: str) -> str:
     return f"etcd-authorities-{uid}"
 
 
-def new_authorities(cluster: DesiredCluster, now: datetime) -> Authorities:
+def new_authorities(cluster: DesiredCluster, now: datetime, zone: str) -> Authorities:
     """The CAs of a cluster. The next ones are there from the beginning: no roll is needed to trust them."""
 
     def made(side: Side) -> Authority:
@@ -96,7 +100,7 @@ def new_authorities(cluster: DesiredCluster, now: datetime) -> Authorities:
         record = Record(trusted=(issuer, following), issuer=issuer.key_id, since=now, request=request)
         return Authority(record=record, pairs=pairs)
 
-    return Authorities(peer=made("peer"), client=made("client"))
+    return Authorities(peer=made("peer"), client=made("client"), zone=zone)
 
 
 def requested(cluster: DesiredCluster, side: Side) -> str:
@@ -140,6 +144,7 @@ def _described(pairs: tuple[KeyPair, ...]) -> tuple[Description, ...]:
 
 def authorities_secret(cluster: DesiredCluster, namespace: str, made: Authorities) -> RawObject:
     """Their Secret. It has no owner: owners are in the same namespace."""
+    files = {**_files("peer", made.peer), **_files("client", made.client), ZONE: made.zone.encode()}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -150,7 +155,7 @@ def authorities_secret(cluster: DesiredCluster, namespace: str, made: Authoritie
             "annotations": {CLUSTER_ANNOTATION: f"{cluster.api_version} {cluster.namespace}/{cluster.name}"},
         },
         "type": "Opaque",
-        "data": encoded({**_files("peer", made.peer), **_files("client", made.client)}),
+        "data": encoded(files),
     }
 
 
@@ -174,7 +179,10 @@ def _files(side: Side, made: Authority) -> dict[str, bytes]:
 def authorities_of(data: Mapping[str, str], version: str = "") -> Authorities:
     """The CAs in such a Secret. Raises BadCertificate if it lacks one."""
     files = decoded(data)
-    return Authorities(peer=_read(files, "peer"), client=_read(files, "client"), version=version)
+    zone = files.get(ZONE, b"").decode(errors="replace").strip()
+    if not zone:
+        raise BadCertificate(f"it has no '{ZONE}', the domain of the cluster, like cluster.local")
+    return Authorities(peer=_read(files, "peer"), client=_read(files, "client"), zone=zone, version=version)
 
 
 def _read(files: Mapping[str, bytes], side: Side) -> Authority:

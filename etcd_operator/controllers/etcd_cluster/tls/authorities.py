@@ -81,6 +81,7 @@ class AuthorityStore:
     client: Client
     clock: Clock
     namespace: str  # of the operator
+    zone: str  # of the names of Services, for CAs that are made
     _known: dict[str, _Known] = field(default_factory=dict, repr=False)
     _uids: dict[Key, str] = field(default_factory=dict)
     _lost: dict[str, Authorities] = field(default_factory=dict, repr=False)  # deleted while they were known
@@ -158,7 +159,8 @@ class AuthorityStore:
 
     def create(self, cluster: DesiredCluster, objects: Objects) -> None:
         """Make them, if nobody has. objects: any, for the right to write."""
-        body = authorities_secret(cluster, self.namespace, new_authorities(cluster, self.clock.now()))
+        made = new_authorities(cluster, self.clock.now(), self.zone)
+        body = authorities_secret(cluster, self.namespace, made)
         objects.require_leadership()
         with suppress(AlreadyExists):
             self.client.create(resources.SECRETS, self.namespace, body, Written)

@@ -42,7 +42,6 @@ class Holdings:
 
     dialect: Dialect[Any]
     clock: Clock
-    zone: str  # of the names of Services
     reads: Reads
     # by holder of a Secret, and of each ConfigMap the bundle, and until when it is believed
     _current: dict[Key, dict[str, _Current]] = field(default_factory=dict)
@@ -112,7 +111,7 @@ class Holdings:
         if member == tls.clients_of(desired):
             return tls.client_leafs(desired, made)
         host = self.dialect.member_host(desired, member).removesuffix(f".{desired.namespace}.svc")
-        return tls.leafs(desired, made, member, tls.member_names(desired, (host, member), self.zone))
+        return tls.leafs(desired, made, member, tls.member_names(desired, (host, member), made.zone))
 
     def outdate(self, key: Key, holder: str = "") -> None:
         """The Secret of a holder is written, or the ConfigMap: it is read again."""
