@@ -115,7 +115,10 @@ def _reach(wiring: Wiring, authorities: AuthorityStore) -> Reach:
         channels = Channels(credentials)
         channels.identify({at: dialects[kind].member_host(desired, name) for at, name in members.items()})
         authority = ClientAuthority(
-            pair=made.client.issuer, bundle=made.client.bundle, shared=shared_secret(desired.name)
+            pair=made.client.issuer,
+            bundle=made.client.bundle,
+            shared=shared_secret(desired.name),
+            refusal=authorities.clock_problem(),
         )
         return Access(channels=channels, authority=authority)
 

@@ -1,7 +1,7 @@
 """Verbs on Kubernetes objects: typed in, typed out, our errors.
 
 Promises
-- Thread-safe; holds no state but the pool.
+- Thread-safe; holds no state but the pool, and how far our clock is from that of the API server.
 - Every request is bounded in time (`Timeouts`). Nothing is retried implicitly except a read on a dropped
   kept-alive connection (see `transport`).
 - An object is decoded to the type that the caller names; `dict[str, Any]` gives plain JSON.
@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
+from datetime import timedelta
 from enum import Enum
 from importlib import metadata
 from typing import Any, Generic, TypeVar
@@ -34,6 +35,7 @@ from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.decode import ApiResources, ListPage, ServerVersion, Unreadable, decode_each
 from etcd_operator.kube.failures import failure, parse_status
 from etcd_operator.kube.resources import Resource, Selection
+from etcd_operator.kube.server_clock import ServerClock
 from etcd_operator.kube.transport import Request, Response, Stream, Timeouts, TooLarge, Transport, Verb
 
 T = TypeVar("T")
@@ -94,6 +96,7 @@ class Client:
 
     def __post_init__(self) -> None:
         self._headers = {"User-Agent": user_agent(), "Accept": "application/json"}
+        self._server_clock = ServerClock(self.clock)
 
     def get(self, resource: Resource, key: Key, decode: type[T]) -> T:
         """Read one object. `NotFound` also when the API itself is not there."""
@@ -196,6 +199,10 @@ class Client:
         major, minor = (int(found.group()) if found else 0 for found in digits)
         return major, minor
 
+    def clock_offset(self) -> timedelta:
+        """How far our clock is ahead of that of the API server, as far as its newest answer shows."""
+        return self._server_clock.offset()
+
     def open_watch(
         self, selection: Selection, *, resource_version: str, timeout_seconds: int, abort: Abort
     ) -> Stream:
@@ -288,7 +295,10 @@ class Client:
         began, code = self.clock.monotonic(), 0
         try:
             response = send()
-            code = response.status if isinstance(response, Response) else 200
+            code = 200
+            if isinstance(response, Response):
+                code = response.status
+                self._server_clock.saw(response.headers, self.clock.monotonic() - began)
             return response
         finally:
             self.on_request(request.verb, request.resource, code, self.clock.monotonic() - began)

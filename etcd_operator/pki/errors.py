@@ -8,3 +8,7 @@ from etcd_operator.errors import TerminalError
 
 class BadCertificate(TerminalError):
     """A certificate or a key that is given, or asked for, cannot be used."""
+
+
+class ClockSkew(TerminalError):
+    """Our clock is off: what is issued now would not be valid for others, or not for as long as it should."""

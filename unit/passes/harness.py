@@ -79,7 +79,7 @@ class Operator:
         tools = tools or Tools()
         self.schedule = Schedule(clock)
         mortality = Mortality(dies_at, dies_on)
-        client = Client(MortalTransport(api.url, mortality), timeouts=TIMEOUTS)
+        client = Client(MortalTransport(api.url, mortality), timeouts=TIMEOUTS, clock=clock)
         self._recorder = Recorder(
             Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS), instance="test", clock=clock
         )

@@ -1,7 +1,6 @@
 """The Secrets with the certificates of backup tools. They are read when that is needed, not watched."""
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import tool_name
@@ -21,7 +20,7 @@ from etcd_operator.pods.http_client import Trust
 @dataclass(frozen=True, slots=True)
 class _Current:
     leafs: tuple[Named, ...] = field(repr=False)  # that the Secret has
-    until: datetime  # when it is read again
+    until: float  # when it is read again; monotonic, for a clock that is wrong
 
 
 @dataclass(eq=False, kw_only=True)
@@ -44,16 +43,16 @@ class ToolCertificates:
         if not desired.secured.client:
             return True
         wanted, known = self._wanted(desired), self._current.get(desired.key)
-        if known is not None and known.leafs == wanted and self.clock.now() < known.until:
+        if known is not None and known.leafs == wanted and self.clock.monotonic() < known.until:
             return True
         return self._note(desired, wanted, self._found(desired, objects))
 
     def keep(self, desired: DesiredCluster, objects: Objects) -> bool:
-        """Write what is missing, or due; whether it was created. Raises the errors of `Objects`."""
+        """Write what is missing, or due; whether it was created. Raises ClockSkew, and those of `Objects`."""
         wanted, found = self._wanted(desired), self._found(desired, objects)
         if self._note(desired, wanted, found):
             return False
-        body = tls.secret(desired, wanted, tool_name(desired.name), self.clock.now())
+        body = tls.secret(desired, wanted, tool_name(desired.name), self.authorities.issuing_time())
         if found is None or found.metadata.controller_uid != desired.uid:
             return objects.create(resources.SECRETS, body)
         data = {**dict.fromkeys(found.data), **body["data"]}
@@ -88,6 +87,6 @@ class ToolCertificates:
             self.authorities.recorded(desired), {"client": held}, now
         ):
             return False
-        until = min(renewal(held.files.leaf), now + timedelta(seconds=KEPT_SECONDS))
-        self._current[desired.key] = _Current(wanted, until)
+        left = min((renewal(held.files.leaf) - now).total_seconds(), KEPT_SECONDS)
+        self._current[desired.key] = _Current(wanted, self.clock.monotonic() + left)
         return True

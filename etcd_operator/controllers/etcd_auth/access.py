@@ -11,7 +11,7 @@ from etcd_operator.kube.resources import Resource
 from etcd_operator.pki.authority import KeyPair, issue
 from etcd_operator.pki.decode import one_certificate, private_key
 from etcd_operator.pki.description import describe
-from etcd_operator.pki.errors import BadCertificate
+from etcd_operator.pki.errors import BadCertificate, ClockSkew
 from etcd_operator.pki.lifetimes import is_due
 from etcd_operator.pki.profiles import client
 
@@ -24,11 +24,13 @@ class ClientAuthority:
     """The client CA of a cluster. bundle: the certificates that clients trust.
 
     shared: the Secret with a certificate of no user, for clusters that require none.
+    refusal: why it issues none now, as the clock is off; empty if it does.
     """
 
     pair: KeyPair
     bundle: bytes
     shared: str
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +52,13 @@ def client_tls(
 
     It names the user as its CN: a token of another user would be refused with it once authentication is
     enabled. after: how long a password is used. The certificate expires before that name is used again.
-    Raises BadCertificate if the CA cannot issue one.
+    Raises BadCertificate if the CA cannot issue one, and ClockSkew.
     """
     bundle = authority.bundle.decode()
     if _is_current(stored, username, authority, now):
         return ClientTls(ca=bundle, certificate=stored.certificate, key=stored.key)
+    if authority.refusal:
+        raise ClockSkew(authority.refusal)
     lasts = min(LASTS, after) if after is not None else LASTS
     made = issue(authority.pair, client(username), now=now, duration=lasts)
     return ClientTls(ca=bundle, certificate=made.certificate.decode(), key=made.key.decode())
@@ -70,5 +74,5 @@ def _is_current(stored: ClientTls, username: str, authority: ClientAuthority, no
     except BadCertificate:
         return False
     is_own = found.common_name == username and found.issuer_key_id == issuer
-    is_good = found.is_valid(now) and not is_due(found, now)
+    is_good = found.is_valid(now) and (bool(authority.refusal) or not is_due(found, now))
     return is_own and is_good and leaf.public_key() == key.public_key()

@@ -29,6 +29,7 @@ from etcd_operator.decoding import parsed
 from etcd_operator.errors import Conflict, Forbidden, NotLeading, OperatorError, Throttled, Unavailable
 from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
+from etcd_operator.pki.errors import ClockSkew
 
 
 @dataclass(kw_only=True)
@@ -146,7 +147,8 @@ class DeclaredUser:
         """Its Secret cannot be read or written. Raises `NotLeading`."""
         if isinstance(error, NotLeading):
             raise error
-        reason = type(error).__name__ if isinstance(error, (Forbidden, NameConflict)) else "SecretFailed"
+        is_named = isinstance(error, (Forbidden, NameConflict, ClockSkew))
+        reason = type(error).__name__ if is_named else "SecretFailed"
         self.failure = error
         self.verdict = self.verdict or Verdict(is_ready=False, reason=reason, message=str(error))
 

@@ -1,9 +1,12 @@
 """When the users and roles of a cluster were as declared, so that etcd need not be read again."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from etcd_operator.keys import Key
+
+SECRETS_CHECKED = timedelta(minutes=5)
+"""After so long it is checked whether the Secrets still exist: a watch would be sent all Secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,9 @@ class Memory:
         known = self._settled.get(key)
         if known is None or known.inputs != inputs or revision != known.revision:
             return None
-        return known if known.until is None or now < known.until else None
+        # Longer than that only if the clock was ahead.
+        is_so = known.until is None or now < known.until <= now + SECRETS_CHECKED
+        return known if is_so else None
 
     def settle(self, key: Key, settled: Settled) -> None:
         """Etcd is as declared."""

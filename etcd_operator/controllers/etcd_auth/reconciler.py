@@ -44,12 +44,12 @@ from etcd_operator.controllers.etcd_auth.declared import (
     not_ready,
     requested,
 )
-from etcd_operator.controllers.etcd_auth.memory import Memory, Settled
+from etcd_operator.controllers.etcd_auth.memory import SECRETS_CHECKED, Memory, Settled
 from etcd_operator.controllers.etcd_auth.reporter import Reporter
 from etcd_operator.controllers.etcd_auth.switch import switch
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource
 from etcd_operator.controllers.shared.decide.holds import BEHIND
-from etcd_operator.controllers.shared.failures import Failures
+from etcd_operator.controllers.shared.failures import Failures, is_waited_for
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
@@ -66,9 +66,6 @@ POLL = 30.0
 
 UNDECLARED_POLL = 300.0
 """The same where nothing is declared, and no page can be read: there may be users to remove."""
-
-SECRETS_CHECKED = timedelta(minutes=5)
-"""After so long it is checked whether the Secrets still exist: a watch would be sent all Secrets."""
 
 HELD = timedelta(seconds=30)
 """After so long something is tried again that another one has to resolve, without an event."""
@@ -124,6 +121,8 @@ class AuthReconciler:
             message = self.failures.failed(key, error)
             if message and error is not failure_of(made.users):
                 made.report_all(report.waiting(message))
+            if is_waited_for(error):
+                return Result(requeue_after=POLL)
             raise
 
 

@@ -17,6 +17,7 @@ from unit.controllers.etcd_cluster.test_tls import (
     request_rotation,
     rotated,
     secrets,
+    set_clock,
     world,
 )
 from unit.fakes.apiserver import Json
@@ -99,6 +100,29 @@ def test_its_certificates_follow_a_rotation_of_the_cas() -> None:
 def test_a_secret_that_is_deleted_is_made_again() -> None:
     with backed_up() as made:
         made.delete(SECRETS, SECRET)
+        made.run_until(lambda: SECRET in made.names(SECRETS))
+
+
+def test_what_was_read_while_the_clock_was_ahead_is_not_believed_for_longer() -> None:
+    """By the wrong clock, too, the certificates are current."""
+    ahead = timedelta(hours=1)
+    with backed_up() as made:
+        set_clock(made, ahead)
+        made.wait(310.0)
+        set_clock(made, -ahead)
+        made.delete(SECRETS, SECRET)
+        made.wait(310.0)
+        assert SECRET in made.names(SECRETS)
+
+
+def test_the_tool_gets_no_certificate_while_the_clock_is_off() -> None:
+    with backed_up() as made:
+        made.delete(SECRETS, SECRET)
+        set_clock(made, timedelta(minutes=10))
+        made.wait(310.0)
+        assert SECRET not in made.names(SECRETS)
+        assert "clock is off" in made.condition(COREOS, "BackupHealthy")["message"]
+        set_clock(made, -timedelta(minutes=10))
         made.run_until(lambda: SECRET in made.names(SECRETS))
 
 

@@ -11,6 +11,8 @@ from etcd_operator.controllers.etcd_auth.access import LASTS, ClientAuthority, c
 from etcd_operator.controllers.etcd_auth.manifests.connection import ClientTls
 from etcd_operator.pki.authority import new_ca
 from etcd_operator.pki.description import describe
+from etcd_operator.pki.errors import ClockSkew
+from unit.controllers.etcd_cluster.test_tls import set_clock
 from unit.fakes.apiserver.kinds import SECRETS
 from unit.fakes.clock import FakeClock
 from unit.passes.bench import Bench, bench
@@ -63,6 +65,20 @@ def test_a_certificate_that_is_not_the_users_is_replaced(what: str) -> None:
     assert describe(made.certificate.encode()).common_name == "app"
 
 
+def test_a_clock_that_is_off_issues_nothing_and_keeps_what_is_valid() -> None:
+    ca = authority()
+    first = client_tls(NONE, "app", ca, None, NOW)
+    off = replace(ca, refusal="the clock is off")
+    assert client_tls(first, "app", off, None, NOW + LASTS * 0.9) == first
+    for stored, username, now in (
+        (first, "app", NOW + LASTS * 1.1),
+        (first, "other", NOW),
+        (NONE, "app", NOW),
+    ):
+        with pytest.raises(ClockSkew):
+            client_tls(stored, username, off, None, now)
+
+
 def test_clients_trust_the_whole_bundle() -> None:
     ca = authority()
     both = replace(ca, bundle=ca.bundle + authority().bundle)
@@ -107,6 +123,28 @@ def test_a_certificate_is_replaced_in_the_same_secret(made: Bench) -> None:
     assert {key for key in after if after[key] != before[key]} == {"tls.crt", "tls.key"}
     assert made.get(SECRETS, SECRET)["metadata"]["uid"] == uid
     assert auth(made).revision == revision
+
+
+@pytest.mark.parametrize(
+    ("ahead", "reason"), [(timedelta(minutes=10), "ClockSkew"), (timedelta(days=365), "ClusterNotReady")]
+)
+def test_a_user_gets_no_certificate_while_the_clock_is_off(
+    made: Bench, ahead: timedelta, reason: str
+) -> None:
+    """If it is far off, the operator itself cannot dial members."""
+    before = secret(made)
+    set_clock(made, ahead)
+    made.create(*user("late", authentication="certificate"))
+    made.wait(310.0)
+    status, found = ready(made, USERS, "late")
+    assert (status, found) == ("False", reason)
+    assert "clock is off" in made.condition(USERS, "Ready", "late")["message"]
+    assert secret(made) == before
+    set_clock(made, -ahead)
+    made.wait(61.0)
+    assert ready(made, USERS, "late") == ("True", "Applied")
+    leaf = describe(secret(made, "late-etcd-connection")["tls.crt"].encode())
+    assert leaf.is_valid(made.clock.now())
 
 
 def test_a_user_changes_between_password_and_certificate(made: Bench) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from etcd_operator.pki.description import describe
+from unit.controllers.etcd_cluster.test_tls import set_clock
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import JOBS, SECRETS
 from unit.passes.bench import Bench
@@ -65,6 +66,17 @@ def test_a_job_is_root_for_a_day_at_most_and_no_longer_than_it_runs(
     world.drain()
     assert world.status(BACKUPS, "one")["phase"] == "Completed"
     assert secrets(world) == []
+
+
+def test_a_job_gets_its_certificate_once_the_clock_is_right(world: Bench) -> None:
+    add_source(world)
+    world.start()
+    set_clock(world, timedelta(minutes=10))
+    world.create(*backup(source={"clusterName": "c"}))
+    world.run_until(lambda: complete(world).get("reason") == "ClockSkew")
+    assert secrets(world) == []
+    set_clock(world, -timedelta(minutes=10))
+    world.run_until(lambda: bool(secrets(world)))
 
 
 def test_members_that_require_no_certificate_are_given_none(world: Bench) -> None:

@@ -625,9 +625,16 @@ def test_cas_are_kept_while_members_that_outlive_their_cluster_use_them(make: ty
 
 
 def test_a_clock_that_was_ahead_leaves_nothing_that_is_not_valid_yet() -> None:
-    """Nothing that is read or issued counts for longer than it would have with the right clock."""
+    """Nothing that is read or issued counts for longer than it would have with the right clock.
+
+    Nothing shows that it is wrong.
+    """
     kind, body = ephemeral(size=1, tls=BOTH)
-    with secured(kind, body, ago=timedelta(minutes=10)) as made:
+    with world(kind.group, ago=timedelta(minutes=10)) as made:
+        made.api.ahead = None
+        made.start()
+        made.create(kind, body)
+        made.settle()
         ahead = timedelta(days=80).total_seconds()
         made.clock.jump(ahead)
         made.wait(310.0)
@@ -638,6 +645,63 @@ def test_a_clock_that_was_ahead_leaves_nothing_that_is_not_valid_yet() -> None:
         made.settle()
         assert describe(secrets(made)["c-0000-tls"]["server.crt"]).is_valid(datetime.now(UTC))
         made.rest()
+
+
+def set_clock(made: Bench, change: timedelta) -> None:
+    """That of the operator; that of the API server remains as it is."""
+    made.clock.jump(change.total_seconds())
+    made.api.ahead = (made.api.ahead or timedelta()) - change
+
+
+@MAKERS
+def test_nothing_is_issued_while_the_clock_is_off(make: type) -> None:
+    """By this clock all leafs are due. What the operator has itself is valid: it goes on to ask members."""
+    kind, body = make(size=1, tls=HOUR)
+    with secured(kind, body, ago=timedelta(minutes=10)) as made:
+        before, ahead = secrets(made), timedelta(minutes=45)
+        set_clock(made, ahead)
+        made.run_until(lambda: made.reason(kind) == "ClockSkew")
+        made.wait(310.0)
+        assert secrets(made) == before
+        found = {each["type"]: each for each in made.status(kind)["conditions"]}
+        assert found["Available"]["status"] == "True"
+        assert found["Degraded"]["message"].startswith("client CA: the operator's clock is off by 44 min")
+        set_clock(made, -ahead)
+        made.wait(60.0)
+        made.settle()
+        assert secrets(made) == before
+        made.rest()
+
+
+@MAKERS
+def test_nobody_is_asked_while_no_certificate_can_be_issued_for_that(make: type) -> None:
+    kind, body = make(size=1, tls=BOTH)
+    with secured(kind, body) as made:
+        before, serving, ahead = secrets(made), conditions(made), timedelta(days=365)
+        set_clock(made, ahead)
+        made.restart()
+        made.run_until(lambda: made.reason(kind) == "ClockSkew")
+        made.wait(60.0)
+        assert (secrets(made), conditions(made)) == (before, serving)
+        set_clock(made, -ahead)
+        made.wait(60.0)
+        made.settle()
+        assert secrets(made) == before
+        made.rest()
+
+
+@MAKERS
+def test_a_cluster_is_made_once_the_clock_is_right(make: type) -> None:
+    kind, body = make(size=1, tls=BOTH)
+    with world(kind.group) as made:
+        set_clock(made, -timedelta(minutes=10))
+        made.start()
+        made.create(kind, body)
+        made.run_until(lambda: made.reason(kind) == "ClockSkew")
+        assert not authorities(made)
+        set_clock(made, timedelta(minutes=10))
+        made.wait(60.0)
+        made.settle()
 
 
 def test_the_names_in_leafs_are_of_the_domain_that_is_recorded_with_the_cas() -> None:

@@ -8,6 +8,7 @@ import contextlib
 import select
 import socket
 import time
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
@@ -57,6 +58,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base class
         """Nothing on the terminal: `ApiServer.log` has it all."""
+
+    def send_response(self, code: int, message: str | None = None) -> None:
+        """As the base class does it, but with the date of the fake's clock, if it has one."""
+        date = self.server.api.date
+        self.send_response_only(code, message)
+        if date is not None:
+            self.send_header("Date", format_datetime(date, usegmt=True))
 
     def _serve(self) -> None:
         url = urlsplit(self.path)

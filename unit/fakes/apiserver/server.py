@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -54,7 +55,9 @@ class ApiServer:
     """The fake. Start it with `with ApiServer() as api`, point a client at `api.url`."""
 
     def __init__(self, *, clock: Clock | None = None, custom: Iterable[Kind] = kinds.OPERATOR_KINDS) -> None:
-        self.objects = Objects(Store(), Kinds([*kinds.BUILT_IN, *custom]), clock or Clock())
+        self._clock = clock or Clock()
+        self.objects = Objects(Store(), Kinds([*kinds.BUILT_IN, *custom]), self._clock)
+        self.ahead: timedelta | None = timedelta()
         self.before: faults.Hook = faults.no_fault
         self.after: faults.Hook = faults.no_fault
         self.crashes: list[BaseException] = []
@@ -105,6 +108,11 @@ class ApiServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    @property
+    def date(self) -> datetime | None:
+        """What its answers say: the time of the clock, and `ahead` more; nothing if that is None."""
+        return None if self.ahead is None else self._clock.now().astimezone(UTC) + self.ahead
 
     @property
     def url(self) -> str:

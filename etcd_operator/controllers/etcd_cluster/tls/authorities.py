@@ -20,6 +20,7 @@ from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.actions import AlterAuthorities
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
+from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import clock_problem
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
@@ -32,7 +33,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     side_change,
 )
 from etcd_operator.controllers.etcd_cluster.manifests.tls import USER
-from etcd_operator.controllers.etcd_cluster.tls.dialing import LASTS, dialing
+from etcd_operator.controllers.etcd_cluster.tls.dialing import LASTS, dialing, is_usable
 from etcd_operator.controllers.etcd_cluster.tls.leftovers import Leftovers
 from etcd_operator.controllers.etcd_cluster.tls.reads import Reads
 from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials
@@ -44,7 +45,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.views import Secret, Written
 from etcd_operator.pki.authority import issue
-from etcd_operator.pki.errors import BadCertificate
+from etcd_operator.pki.errors import BadCertificate, ClockSkew
 from etcd_operator.pki.profiles import client as client_leaf
 from etcd_operator.pods.http_client import Trust
 
@@ -159,7 +160,7 @@ class AuthorityStore:
 
     def create(self, cluster: DesiredCluster, objects: Objects) -> None:
         """Make them, if nobody has. objects: any, for the right to write."""
-        made = new_authorities(cluster, self.clock.now(), self.zone)
+        made = new_authorities(cluster, self.issuing_time(), self.zone)
         body = authorities_secret(cluster, self.namespace, made)
         objects.require_leadership()
         with suppress(AlreadyExists):
@@ -182,10 +183,10 @@ class AuthorityStore:
 
     def alter(self, cluster: DesiredCluster, action: AlterAuthorities, objects: Objects) -> None:
         """Change one side, if the Secret is as it was when that was decided. Raises Conflict if not."""
+        side, now = action.side, self.issuing_time()
         known = self._known.pop(cluster.uid, None)
         if known is None or known.made.version != action.version:
             raise Conflict("the CAs were changed since they were read: trying again")
-        side, now = action.side, self.clock.now()
         made = altered(cluster, side, known.made.of(side), action.change, now, action.request)
         objects.require_leadership()
         self._note(
@@ -200,29 +201,44 @@ class AuthorityStore:
         )
         log.info("authorities_changed", cluster=str(cluster.key), side=side, change=action.change)
 
+    def issuing_time(self) -> datetime:
+        """The time at which certificates are issued. Raises ClockSkew while the clock is off."""
+        problem = self.clock_problem()
+        if problem:
+            raise ClockSkew(problem)
+        return self.clock.now()
+
+    def clock_problem(self) -> str:
+        """Why no certificate is issued now; empty if any is."""
+        return clock_problem(self.client.clock_offset())
+
     def credentials(self, cluster: DesiredCluster, side: Side = "client") -> TlsCredentials | None:
         """With which the operator dials the members; the same value until they are renewed.
 
-        Without a certificate while the CA has expired: it is renewed first.
+        Without a certificate while the CA has expired: it is renewed first. Raises ClockSkew if none may be
+        issued, and the one that is there is not valid.
         """
         made, now = self.get(cluster), self.clock.now()
         known = self._known.get(cluster.uid)
         if made is None or known is None:
             return None
         found = known.credentials.get(side)
-        if found is None or not now < found[1] <= now + LASTS:  # a clock that was ahead has been set back
-            found = known.credentials[side] = dialing(made.of(side), side, now)
+        if found is not None and now < found[1] <= now + LASTS:  # not if a clock that was ahead is set back
+            return found[0]
+        if found is not None and self.clock_problem() and is_usable(found[0], now):
+            return found[0]
+        found = known.credentials[side] = dialing(made.of(side), side, self.issuing_time())
         return found[0]
 
     def for_job(self, cluster: ObjectMeta, needs_certificate: bool) -> EtcdCredentials:  # noqa: FBT001 -- see `Issue`
         """With which one Job reaches the members: as root, because only root may take snapshots.
 
-        Raises Unavailable without CAs, BadCertificate, and the errors of `Client`.
+        Raises Unavailable without CAs, BadCertificate, ClockSkew, and the errors of `Client`.
         """
         made = self._required(cluster)
         leaf = client_leaf(USER)
         pair = (
-            issue(made.client.issuer, leaf, now=self.clock.now(), duration=LASTS)
+            issue(made.client.issuer, leaf, now=self.issuing_time(), duration=LASTS)
             if needs_certificate
             else None
         )

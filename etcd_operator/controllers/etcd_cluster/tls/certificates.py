@@ -46,6 +46,7 @@ from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ConfigMap, Secret
+from etcd_operator.pki.errors import ClockSkew
 
 INVALID, UNREAD = "TLSInvalid", "TLSUnreadable"
 UNWRITTEN_SECONDS = 30.0  # until it is tried again to write a Secret
@@ -90,7 +91,7 @@ class Certificates:
                 made = self.authorities.restore(desired, self.writes.of(desired.key))
             credentials = self.authorities.credentials(desired) if desired.secured.client else None
         except TerminalError as error:
-            reason = "Forbidden" if isinstance(error, Forbidden) else INVALID
+            reason = _reason(error, INVALID)
             return Secured(unseen=Unseen(reason=reason, message=str(error), is_asked=False))
         found = facts(made)
         missing = self.authorities.missing(desired, made)
@@ -126,7 +127,7 @@ class Certificates:
         try:
             return self._followed(known, desired, members)
         except (RetryableError, TerminalError) as error:
-            reason = "Forbidden" if isinstance(error, Forbidden) else UNREAD
+            reason = _reason(error, UNREAD)
             return replace(known, unkept=Unseen(reason=reason, message=str(error)))
 
     def _followed(self, known: TlsFacts, desired: DesiredCluster, members: Iterable[Member]) -> TlsFacts:
@@ -175,6 +176,7 @@ class Certificates:
             now=self.clock.now(),
             request=requested(desired, side),
             unwritten=frozenset(self._failures(desired)),
+            offset=self.authorities.client.clock_offset(),
         )
         client = desired.tls.client if desired.tls is not None else None
         if side == "peer" or client is None:
@@ -233,7 +235,7 @@ class Certificates:
             self._unwritten.pop(key, None)
 
     def keep(self, scope: Scope, member: str) -> RawObject:
-        """A current Secret, with the CAs on record. Raises Conflict if they are gone.
+        """A current Secret, with the CAs on record. Raises Conflict if they are gone, and ClockSkew.
 
         The annotation of a pod that is created after that.
         """
@@ -247,7 +249,7 @@ class Certificates:
         if tls.is_current(made, self.holdings.note(desired, member, leafs, found), self.clock.now()):
             return annotation
         self.holdings.outdate(desired.key, member)
-        body = tls.secret(desired, leafs, member, self.clock.now())
+        body = tls.secret(desired, leafs, member, self.authorities.issuing_time())
         if found is None or found.metadata.controller_uid != desired.uid:
             scope.create(resources.SECRETS, body, "SecretCreated")
             return annotation
@@ -280,6 +282,10 @@ class Certificates:
             self._unwritten.pop(Key(key.namespace, holder), None)
             self.handshakes.forget(Key(key.namespace, holder))
         return self.authorities.forget(key, self.writes.of(key))
+
+
+def _reason(error: OperatorError, otherwise: str) -> str:
+    return reason_of(error) if isinstance(error, (Forbidden, ClockSkew)) else otherwise
 
 
 def _main(desired: DesiredCluster) -> Side:

@@ -19,6 +19,11 @@ AGAIN = timedelta(seconds=5)
 """Until it is tried again to make credentials with a CA that has expired."""
 
 
+def is_usable(found: TlsCredentials, now: datetime) -> bool:
+    """Whether members accept the certificate."""
+    return found.certificate is not None and describe(found.certificate).is_valid(now)
+
+
 def dialing(made: Authority, side: Side, now: datetime) -> tuple[TlsCredentials, datetime]:
     """Credentials for the ports of one side, and when they are renewed."""
     leaf = client_leaf(USER) if side == "client" else PEER_DIALING

@@ -85,19 +85,22 @@ def first_aid(found: Situation) -> Step | None:
 
 def for_clients(found: Situation) -> Step | None:
     """What clients need, before anything is changed that they have to follow."""
-    if not found.issuer_is_valid:
+    if not found.issuer_is_valid or _check_clock(found) is not None:
         return None
     return _publish(found) or _deliver(replace(found, members=()))
 
 
+def clock_problem(offset: timedelta) -> str:
+    """Why none is issued with a clock that is so far from that of the API server; empty if any is."""
+    if abs(offset) <= MOST_OFFSET:
+        return ""
+    off = duration_text(int(abs(offset).total_seconds()))
+    return f"the operator's clock is off by {off}: no certificate is issued until it is set"
+
+
 def _check_clock(found: Situation) -> Step | None:
-    if abs(found.offset) <= MOST_OFFSET:
-        return None
-    off = duration_text(int(abs(found.offset).total_seconds()))
-    return Step(
-        reason="ClockSkew",
-        message=f"the operator's clock is off by {off}: no certificate is issued until it is set",
-    )
+    problem = clock_problem(found.offset)
+    return Step(reason="ClockSkew", message=problem) if problem else None
 
 
 def _switch_in_emergency(found: Situation) -> Step | None:

@@ -20,6 +20,8 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
     Deliver,
     Publish,
     Restart,
+    first_aid,
+    for_clients,
     next_step,
 )
 from etcd_operator.pki.description import Description
@@ -90,6 +92,10 @@ def test_a_new_member_gets_its_files_and_no_other_is_restarted() -> None:
 def test_a_wrong_clock_stops_everything() -> None:
     found = replace(situation(without_files("m0"), request="1"), offset=-timedelta(minutes=3))
     assert message(found) == "the operator's clock is off by 3 min: no certificate is issued until it is set"
+    wanted = replace(found, published=(), clients=(ClientLeaf(name="root", leaf=None),))
+    assert (first_aid(wanted), for_clients(wanted)) == (None, None)
+    right = replace(wanted, offset=timedelta())
+    assert None not in (first_aid(right), for_clients(right))
 
 
 # Leafs
