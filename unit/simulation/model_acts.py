@@ -51,9 +51,9 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmNothingLeft,
     ConfirmSilence,
     CreateClosedService,
+    DropEmpty,
     DropFilling,
     DropSeed,
-    DropUnassigned,
     FillSeed,
     RecoveryAction,
     ReopenClients,
@@ -73,6 +73,7 @@ from unit.simulation.model_recovery import (
     confirm,
     confirm_claims_lost,
     confirm_nothing_left,
+    drop_empty,
     hand_over,
     start_survivor,
 )
@@ -138,14 +139,15 @@ def _recover(
             | ReopenClients()
         ):
             return restore(world, state, action)
-        case ConfirmLoss():
-            confirm(world, state, action)
+        case ConfirmLoss() | ConfirmNothingLeft():
+            if isinstance(action, ConfirmLoss):
+                confirm(world, state, action)
+            else:
+                confirm_nothing_left(world, action)
             return set()
-        case ConfirmNothingLeft():
-            confirm_nothing_left(world, action)
-            return set()
-        case DropUnassigned():
-            raise AssertionError("each pod of the simulation has a node")
+        case DropEmpty():
+            drop_empty(world, state, action.name)
+            return {"pods"}
         case AddReader():
             return add_reader(world, state, action)
         case TrySeedExistingOnly():

@@ -62,6 +62,11 @@ class Etcd(Raft):
         best = self._responder()
         return best is not None and {entry.name for entry in best.disk.members.values()} != set(names)
 
+    @property
+    def has_responder(self) -> bool:
+        """Whether a new member finds anyone to ask."""
+        return self._responder() is not None
+
     def _responder(self) -> Process | None:
         """Whom a new member asks for the list; those of a cluster that was given up have no name any more."""
         able = [p for p in self.alive() if p.has_led and not p.is_cut_off]

@@ -102,6 +102,7 @@ def pod_facts(pod: Pod) -> PodFacts:
         serves=pod.serves,
         has_no_data=pod.has_no_data,
         can_never_join=pod.can_never_join,
+        never_joined=pod.never_joined,
         has_fetched=pod.has_fetched,
         fetched=pod.fetched,
         is_routed=pod.is_routed,

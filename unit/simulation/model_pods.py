@@ -68,6 +68,7 @@ class Pod:
     restarts: int = 0
     has_no_data: bool = False
     can_never_join: bool = False
+    never_joined: bool = False
     is_unmounted: bool = False
     has_fetched: bool = False
     fetched: FetchedBackup | None = None
@@ -207,6 +208,7 @@ class Pods(Sources):
                 has_no_data=isinstance(pod.start, Resuming) and not complaint,
                 can_never_join=disk.is_removed
                 or (isinstance(pod.start, Joining) and not complaint and self.are_unequal(pod.start.members)),
+                never_joined=isinstance(pod.start, Joining) and not complaint and not self.has_responder,
                 problem=problem,
             )
             return
@@ -217,6 +219,7 @@ class Pods(Sources):
             is_running=True,
             has_no_data=False,
             can_never_join=False,
+            never_joined=False,
             problem=None,
             has_restarted=pod.has_run,
             restarts=again,

@@ -121,6 +121,15 @@ def observed_pod(world: World, state: ClusterState, name: str) -> Pod:
     return pod
 
 
+def drop_empty(world: World, state: ClusterState, name: str) -> None:
+    """Delete the pod of a member that has never joined."""
+    pod = observed_pod(world, state, name)
+    if not pod.never_joined:
+        raise Refused(f"{name} may have data")
+    assert world.disks.get(pod.uid, Disk()).is_empty, f"{name} has data"
+    world.delete_pod(name)
+
+
 def _stop_survivor(world: World, state: ClusterState, name: str) -> None:
     if name in world.pods and state.by_name[name].pod is not None:
         world.pods[name] = replace(observed_pod(world, state, name), is_routed=False, has_etcd=False)

@@ -183,6 +183,22 @@ def test_a_pod_that_no_cache_shows_is_not_lost() -> None:
         machine.everything_goes_on(times=4)
 
 
+def test_a_learner_that_has_not_joined_when_the_others_are_lost_keeps_no_backup_from_being_restored() -> None:
+    with run(Disasters, size=3, history="write backup report", left="all but the leader") as machine:
+        pods = machine.world.pods
+        for _ in range(9):
+            machine.operator_observes_the_world_as_it_is()
+            if not all(pod.has_run for pod in pods.values()):
+                break
+            machine.nature_goes_on()
+            machine.world.agree()
+        machine.disaster_strikes(history="", left="the last pod")
+        ((learner, pod),) = pods.items()
+        assert not pod.has_run
+        machine.everything_goes_on(times=4)
+        assert learner not in pods
+
+
 def test_a_survivor_that_was_read_is_asked_again_before_its_cluster_is_given_up() -> None:
     """It answered nobody when the pass began; the silent ones came back, and it follows a leader."""
     with run(

@@ -17,7 +17,7 @@ from unit.simulation.model_machine import profile
 from unit.simulation.model_operator import Operator
 from unit.simulation.test_recovery_model import Recoveries
 
-LEFT = st.sampled_from(["nobody", "laggards", "laggards", "the leader", "all but the leader"])
+LEFT = st.sampled_from(["nobody", "laggards", "laggards", "the leader", "all but the leader", "the last pod"])
 """Which pods are left. laggards: those that miss the newest writes."""
 AGAIN = "delete its pod to begin again"
 HISTORIES = st.sampled_from(
@@ -97,6 +97,8 @@ class Disasters(Recoveries):
                 return {process.name for process in processes if process.disk.revision < newest}
             case "the leader":
                 return leaders
+            case "the last pod":  # perhaps of a learner that has not joined
+                return {max(self.world.pods, default="")}
             case "all but the leader":
                 return {process.name for process in processes} - leaders
             case _:

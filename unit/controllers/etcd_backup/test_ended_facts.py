@@ -39,6 +39,30 @@ def test_a_process_that_found_no_data_reports_so(
     assert (facts.problem is not None and facts.problem.reason == "DataLost") is has_no_data
 
 
+JOINS, EXISTING_ONLY = "a=b,c=d", "a=b"
+FULL = ended("panic: write: no space left on device", 2)
+
+
+@pytest.mark.parametrize(
+    ("container", "members", "never_joined"),
+    [
+        pytest.param({"state": ended(EMPTY)}, JOINS, True, id="just ended"),
+        pytest.param({**BACK_OFF, "lastState": ended(EMPTY)}, JOINS, True, id="in back-off"),
+        pytest.param({**RUNNING, "lastState": ended(EMPTY)}, JOINS, False, id="it runs again"),
+        pytest.param({"state": FULL, "lastState": ended(EMPTY)}, JOINS, False, id="it has run since"),
+        pytest.param({"state": ended(EMPTY)}, EXISTING_ONLY, False, id="it had data before"),
+        pytest.param({"state": ended(KNOWN)}, JOINS, False, id="it was a member before"),
+    ],
+)
+def test_a_process_that_has_never_joined_reports_so(
+    container: dict[str, Any], members: str, never_joined: bool
+) -> None:
+    body = msgspec.to_builtins(annotated("coreos.com", members=members, state="existing"))
+    body["status"]["containerStatuses"] = [{"name": "etcd", **container}]
+
+    assert pod_facts(msgspec.convert(body, Pod), now=NOW).never_joined is never_joined
+
+
 WAL = '"msg":"discovery failed","error":"walpb: crc mismatch: expected: bd23af31 computed: eb7d4ede: in file"'
 DATABASE = '"msg":"failed to open database","path":"/var/lib/etcd/member/snap/db","error":"invalid database"'
 

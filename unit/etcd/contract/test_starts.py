@@ -10,6 +10,19 @@ def test_a_member_that_may_start_from_its_data_only_refuses_an_empty_directory(s
     assert NO_DATA in subject.log_tail("m0")
 
 
+def test_a_member_that_joins_and_reaches_no_other_reports_so_and_joins_later(subject: Subject) -> None:
+    subject.bootstrap("m0")
+    peer_url = new_peer_url()
+    subject.client("m0").member_add((peer_url,), learner=True)
+    subject.kill("m0")
+    subject.join("m1", peer_url)
+    assert NO_DATA in subject.log_tail("m1")
+    subject.restart("m0")
+    subject.until(lambda: subject.client("m0").has_quorum(deadline=1.0))
+    subject.restart("m1")
+    subject.until(lambda: subject.client("m1").status().is_learner)
+
+
 def test_an_initial_member_that_lost_its_data_is_not_let_in_again(subject: Subject) -> None:
     subject.bootstrap("m0", "m1", "m2")
     subject.wipe("m2")

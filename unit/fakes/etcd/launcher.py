@@ -130,6 +130,8 @@ class Launcher:
             token = self._token_of(options)
         if token not in self.by_token:
             self.by_token[token] = self._bootstrapped(options)
+        if not is_new and not self.by_token[token].running:
+            raise StartRefused("cannot fetch cluster info from peer urls")
         self._begin_empty(self.by_token[token], directory, options)
         return self.by_token[token]
 

@@ -87,6 +87,7 @@ class PodFacts:
     serves: bool | None = None  # the condition of the readiness gate; None while it is not set
     is_existing_only: bool = False  # a new process in it starts from its data only
     has_no_data: bool = False  # its last process reported that it found no data
+    never_joined: bool = False  # it is to join, and its last process has ended: it found no data and no peer
     has_broken_data: bool = False  # its last process reported that it cannot read the data that it found
     can_never_join: bool = False  # its last process reported that its flags or its data do not let it join
     has_fetched: bool = False  # this seed of a recovery has all of its survivor's data, or its backup

@@ -115,7 +115,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
     status = pod.container(ETCD_CONTAINER)
     state = status.state if status is not None else ContainerState()
     has_ended = status is not None and (status.restart_count > 0 or state.terminated is not None)
-    keys = next((m for m in KEYS if _is_gated(pod, m)), None)
+    keys = _keys_of(pod)
     is_existing_only = keys is not None and keys.is_existing_only(pod.metadata.annotations)
     has_no_data = status is not None and _found_nothing(status, is_existing_only=is_existing_only)
     return PodFacts(
@@ -136,6 +136,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         serves=_serves(pod, keys) if keys is not None else None,
         is_existing_only=is_existing_only,
         has_no_data=has_no_data,
+        never_joined=has_never_joined(pod),
         has_broken_data=status is not None and _reports(status, BROKEN_DATA),
         can_never_join=status is not None and _reports(status, NEVER_LET_IN),
         has_fetched=has_fetched(pod),
@@ -182,8 +183,10 @@ def _found_leader(pod: Pod, ended: StateReason) -> bool:
     return ended.exit_code == FOLLOWED_A_LEADER and not is_restarted
 
 
-def _is_gated(pod: Pod, keys: PodKeys) -> bool:
-    return any(gate.get("conditionType") == keys.serves for gate in pod.spec.readiness_gates)
+def _keys_of(pod: Pod) -> PodKeys | None:
+    """By its readiness gate; None for a pod of another operator."""
+    gates = {gate.get("conditionType") for gate in pod.spec.readiness_gates}
+    return next((keys for keys in KEYS if keys.serves in gates), None)
 
 
 def _serves(pod: Pod, keys: PodKeys) -> bool | None:
@@ -199,6 +202,17 @@ def _found_nothing(status: ContainerStatus, *, is_existing_only: bool) -> bool:
     """
     tail = _failure_tail(status)
     return BOOTSTRAPPED in tail or (is_existing_only and NO_DATA in tail)
+
+
+def has_never_joined(pod: Pod) -> bool:
+    """Whether the etcd of a member that is to join does not run, and its last process found no data.
+
+    etcd asks other members only where it has no log, without which it has never followed a leader.
+    """
+    status, keys = pod.container(ETCD_CONTAINER), _keys_of(pod)
+    if status is None or keys is None or status.state.running is not None:
+        return False
+    return not keys.is_existing_only(pod.metadata.annotations) and NO_DATA in _failure_tail(status)
 
 
 def _reports(status: ContainerStatus, messages: tuple[str, ...]) -> bool:

@@ -12,9 +12,9 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
     ConfirmNothingLeft,
     ConfirmSilence,
+    DropEmpty,
     DropFilling,
     DropSeed,
-    DropUnassigned,
     OpenSeed,
     RecoveryAction,
     RetireMember,
@@ -23,6 +23,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
 from etcd_operator.controllers.etcd_cluster.manifests.steps import SKIP_STEPS
+from etcd_operator.controllers.etcd_cluster.members.pod_facts import has_never_joined
 from etcd_operator.controllers.etcd_cluster.members.protocol import AnnotateSeed, Members, Scope
 from etcd_operator.controllers.etcd_cluster.recovery.proofs import RecoveryProofs
 from etcd_operator.errors import Conflict
@@ -55,8 +56,8 @@ class Recoverer:
                 self.proofs.readers.add(self.scope, self.members, action.name, found)
             case DropSeed():
                 self._drop_seed(action.name)
-            case DropUnassigned():
-                self._drop_unassigned(action.name)
+            case DropEmpty():
+                self._drop_empty(action.name)
             case OpenSeed():
                 self.members.open_seed(action.name)
             case _:
@@ -96,13 +97,13 @@ class Recoverer:
             self.members.act(DropFilling(name=name))
         self.members.remove(name, ", which is not needed any more")
 
-    def _drop_unassigned(self, name: str) -> None:
-        """With its version: it is deleted only if it is not assigned to a node since it was read."""
+    def _drop_empty(self, name: str) -> None:
+        """With its version: it is deleted only if it has neither got a node nor started since it was read."""
         found, seen = self.proofs.pod(name), self.scope.pod(name)
         if found is None:
             return
         metadata = found.metadata
-        if metadata.uid != seen.uid or found.spec.node_name:
-            raise Conflict(f"{name} has a node by now: it may have fetched its data")
+        if metadata.uid != seen.uid or (found.spec.node_name and not has_never_joined(found)):
+            raise Conflict(f"{name} has a node by now, and may have data")
         if self.scope.objects.remove(resources.PODS, metadata, version=metadata.resource_version):
-            self.scope.report("PodRemoved", f"removed Pod {name}, which never had a node")
+            self.scope.report("PodRemoved", f"removed Pod {name}, which never had data")

@@ -1,11 +1,14 @@
 """Recovery from the newest of survivors and backups: what is chosen, after what proof, at any write."""
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
 from etcd_operator.pods.reports import RestorableBackups
 from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import PODS, REPLICA_SETS
+from unit.passes.bench import Bench
 from unit.passes.bodies import COREOS
 from unit.passes.disasters import assert_restored, backed_up, members, recovery, silent_last_member, store
 from unit.passes.disturbance import DISTURBANCES, Disturbance, EachWrite, survives
@@ -232,6 +235,27 @@ def test_the_backup_that_is_named_to_a_person_is_not_restored_unasked() -> None:
         assert_restored(made, newer, 3, 4, 5)
 
 
+def lose_before_a_learner_joins(made: Bench) -> None:
+    """One of three is lost, and the others before the learner that is to replace it has any data."""
+    made.world.unmountable.add("c-0003")
+    lose(made, 0)
+    made.run_until(lambda: "c-0003" in members(made))
+    made.kill()
+    lose(made, 1, 2)
+    made.world.unmountable.clear()
+    made.world.settle()
+
+
+def test_a_learner_that_never_joined_keeps_no_backup_from_being_restored() -> None:
+    with backed_up() as made:
+        name = store(made)
+        lose_before_a_learner_joins(made)
+        made.start()
+        made.settle()
+        assert_restored(made, name, 4, 5, 6)
+        assert "PodRemoved" in {event["reason"] for event in made.events()}
+
+
 def test_the_tool_is_not_asked_what_it_has_while_a_quorum_serves() -> None:
     with backed_up() as made:
         made.wait(300.0)
@@ -241,16 +265,27 @@ def test_the_tool_is_not_asked_what_it_has_while_a_quorum_serves() -> None:
         assert made.names(REPLICA_SETS) == ["c-backup-tool"]
 
 
+def lose_all(made: Bench) -> None:
+    made.kill()
+    lose(made, 0, 1, 2)
+
+
 @pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("loss", "seed"),
+    [(lose_all, 3), (lose_before_a_learner_joins, 4)],
+    ids=["all", "all but an empty learner"],
+)
 @pytest.mark.parametrize("disturbance", [DISTURBANCES[lost] for lost in LOST], ids=LOST)
-def test_a_backup_is_restored_once_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
+def test_a_backup_is_restored_once_whatever_happens_at_any_write(
+    disturbance: Disturbance, loss: Callable[[Bench], None], seed: int
+) -> None:
     writes = EachWrite()
     for write in writes:
         with backed_up() as made:
             name = store(made)
-            made.kill()
-            lose(made, 0, 1, 2)
+            loss(made)
             made.edit(COREOS, "c", {"spec": {"size": 1}})
             writes.goes_on = survives(made, disturbance, write, lambda: None)
-            assert_restored(made, name, 3)
+            assert_restored(made, name, seed)
     assert writes.runs >= 10

@@ -13,7 +13,7 @@ from etcd_operator.api.recoveries import REVISION_BUMP, Recovery, Survivor
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
-    DropUnassigned,
+    DropEmpty,
     OpenSeed,
     RetireMember,
     SetSeedExistingOnly,
@@ -121,9 +121,9 @@ def _with(desired: Any, recovery: Recovery) -> Any:
 def test_only_a_pod_that_has_no_node_live_is_removed_as_such(made: Bench, channels: Channels) -> None:
     acts = Acts(made, channels)
     with pytest.raises(Conflict, match="c-0002 has a node by now"):
-        acts.act(DropUnassigned(name="c-0002"))
+        acts.act(DropEmpty(name="c-0002"))
     lose(made, 2)
-    acts.act(DropUnassigned(name="c-0002"))
+    acts.act(DropEmpty(name="c-0002"))
     made.world.up.clear()
     made.start()
     made.run_until(lambda: "c-0003" in made.names(PODS))
@@ -137,9 +137,9 @@ def test_only_a_pod_that_has_no_node_live_is_removed_as_such(made: Bench, channe
 
     before, made.api.before = made.api.before, assign
     with pytest.raises(Conflict):
-        acts.act(DropUnassigned(name="c-0003"))
+        acts.act(DropEmpty(name="c-0003"))
     made.api.before = before
-    acts.act(DropUnassigned(name="c-0003"))
+    acts.act(DropEmpty(name="c-0003"))
     assert "c-0003" not in made.names(PODS)
     assert acts.reported == ["PodRemoved"]
 

@@ -59,8 +59,8 @@ class AddReader(OnMember):
     """Have the data of a member that answers nobody read by a container in its pod, if there is none yet."""
 
 
-class DropUnassigned(OnMember):
-    """Delete the pod of a seed that, live, has no node: it has fetched nothing."""
+class DropEmpty(OnMember):
+    """Delete the pod of a member that, live, has no data: it has no node, or has never joined."""
 
 
 class DropSeed(OnMember):
@@ -142,7 +142,7 @@ RecoveryAction = (
     | ConfirmNothingLeft
     | ConfirmSilence
     | AddReader
-    | DropUnassigned
+    | DropEmpty
     | DropSeed
     | TrySeedExistingOnly
     | SetSeedExistingOnly

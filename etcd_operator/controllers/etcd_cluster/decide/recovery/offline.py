@@ -93,7 +93,8 @@ def _can_be_read(member: Member) -> bool:
 def _is_being_read(member: Member) -> bool:
     """Also while its etcd restarts, but not one that cannot run: nothing is read of it then."""
     pod = member.pod
-    is_possible = pod is not None and (pod.is_running or not (pod.is_finished or member.problem is not None))
+    is_ended = pod is not None and (pod.is_finished or pod.never_joined or member.problem is not None)
+    is_possible = pod is not None and (pod.is_running or not is_ended)
     reader = pod.reader if pod is not None and is_possible else None
     is_asked = reader is not None and not reader.has_ended and not member.unreadable
     return is_asked and member.report is None and member.refusal is None

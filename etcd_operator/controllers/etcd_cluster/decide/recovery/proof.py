@@ -53,7 +53,7 @@ def what_is_left(state: ClusterState) -> Plan | Left | None:
     Nothing can be recovered from what is left without responders (`proven.begin`).
     """
     left = left_of(state)
-    if not left.remaining or state.persisted.is_restoring:
+    if left.is_empty or state.persisted.is_restoring:
         return left
     rest = without_silent(left)
     if rest is not None:

@@ -6,7 +6,7 @@ same recovery. Nothing here ever bootstraps an empty cluster (I4).
 A new cluster that begins with a backup (`spec.restore`) is a recovery that replaces nothing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -17,7 +17,7 @@ from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
     ConfirmNothingLeft,
-    DropUnassigned,
+    DropEmpty,
     StartSurvivor,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import is_recent, without_request
@@ -36,6 +36,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
     is_corrupt,
     kept_survivor,
     left_of,
+    never_had_data,
     read_among,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.source import newer_than, older_source
@@ -62,10 +63,9 @@ def begin(state: ClusterState, left: Left) -> Plan:
     left = replace(left, state=state)  # with what was observed of backups since
     if not left.remaining:
         return _without_members(state)
+    if left.is_empty:
+        return _drop_empty(left.remaining.values())
     survivor = best(state, left.able)
-    unassigned = [member for member in left.remaining.values() if _is_unassigned(member)]
-    if kept_survivor(state) is not None and len(unassigned) == len(left.remaining):
-        return _drop_unassigned(unassigned)
     if survivor is None:
         return _without_responders(left)
     chosen = newer_than(state, survivor)
@@ -175,8 +175,8 @@ def _restore_all(state: ClusterState, backup: BackupReport) -> Plan:
 def _wait_for_seeds(found: list[Member], instead: str) -> Plan:
     """Seeds that may have fetched what nobody else has: a person gives them up, or they have no node."""
     seeds = ", ".join(member.name for member in found)
-    if all(_is_unassigned(member) for member in found):
-        return _drop_unassigned(found)
+    if all(never_had_data(member) for member in found):
+        return _drop_empty(found)
     # The kubelet may not have reported that yet, for long if its node is cut off.
     return held(
         "QuorumLost",
@@ -185,18 +185,23 @@ def _wait_for_seeds(found: list[Member], instead: str) -> Plan:
     )
 
 
-def _drop_unassigned(found: list[Member]) -> Plan:
-    names = ", ".join(member.name for member in found)
+def _drop_empty(found: Collection[Member]) -> Plan:
+    """Delete pods without data; then wait until they are gone."""
+    names, staying = ", ".join(m.name for m in found), [m for m in found if not _is_going(m)]
+    why = "never joined" if any(m.pod is not None and m.pod.is_assigned for m in found) else "has no node"
+    message = f"no quorum can return, and {names} {why}, so it has no data"
+    if not staying:
+        return held("QuorumLost", f"{message}: waiting until it is gone; {_deletion(found)}")
     return Plan.act(
-        *(DropUnassigned(name=member.name) for member in found),
+        *(DropEmpty(name=member.name) for member in staying),
         reason="QuorumLost",
-        message=f"no quorum can return, and {names} has no node, so it has no data: it is given up",
+        message=f"{message}: it is given up",
         requeue_after=SEED_POLL,
     )
 
 
-def _is_unassigned(member: Member) -> bool:
-    return member.pod is not None and not member.pod.is_assigned and not member.pod.is_terminating
+def _is_going(member: Member) -> bool:
+    return member.pod is not None and member.pod.is_terminating
 
 
 def begin_at_creation(state: ClusterState, source: Source, version: str) -> Plan:
@@ -253,7 +258,7 @@ def _without_responders(left: Left) -> Plan:
     known, so nothing is changed. A learner never recovers by itself once all voters are gone, so the message
     names the backup that would be restored then.
     """
-    silent = [member for member in left.remaining.values() if member.report is None]
+    silent = [m for m in left.remaining.values() if m.report is None and not never_had_data(m)]
     partial = [m for m in left.remaining.values() if m.report is not None and m not in left.given_up]
     texts = [
         f"{_named(silent)} may still have the data, but do not answer" if silent else "",

@@ -150,6 +150,18 @@ def keeps_running(member: Member) -> bool:
     return member.peer is None or not member.peer.is_terminating
 
 
+def never_had_data(member: Member) -> bool:
+    """Whether nothing was ever written in an ephemeral member's pod: it has no node, or never joined.
+
+    Not one that was found to vote, nor where its kubelet is silent: it may have joined since.
+    """
+    pod = member.pod
+    if pod is None or not pod.is_assigned:
+        return pod is not None
+    is_known = member.has_voted or member.report is not None
+    return pod.never_joined and not is_known and not pod.is_on_lost_node
+
+
 def corrupt_ids(state: ClusterState) -> frozenset[str]:
     """IDs of the members that alarms CORRUPT name, by what is known of any member of the recorded cluster."""
     reports = (member.report for member in state.members)
@@ -212,6 +224,11 @@ class Left:
     state: ClusterState
     remaining: dict[str, Member]  # members whose data may still exist, by name
     silent: tuple[str, ...] = ()  # voters that are given up although theirs may
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no data is left."""
+        return all(never_had_data(member) for member in self.remaining.values())
 
     @cached_property
     def responders(self) -> tuple[Member, ...]:

@@ -12,7 +12,7 @@ from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
     ConfirmNothingLeft,
-    DropUnassigned,
+    DropEmpty,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.inquiry import (
     Inquiry,
@@ -404,7 +404,7 @@ def test_a_seed_that_may_have_all_data_is_given_up_by_a_person() -> None:
 def test_a_seed_without_a_node_is_given_up() -> None:
     unassigned = pod("db-0003", is_running=False, is_assigned=False)
     state = with_seed(alone(having(backup(3))), pod=unassigned)
-    assert plan(state).actions == (DropUnassigned(name="db-0003"),)
+    assert plan(state).actions == (DropEmpty(name="db-0003"),)
     waits = plan(changed(state, "db-0003", pod=pod("db-0003", is_assigned=False, is_terminating=True)))
     assert (waits.stage, waits.actions) == (Stage.HELD, ())
 

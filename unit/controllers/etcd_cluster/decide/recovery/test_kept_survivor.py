@@ -15,7 +15,7 @@ from etcd_operator.controllers.etcd_cluster.decide.readiness import routes
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
     ConfirmNothingLeft,
-    DropUnassigned,
+    DropEmpty,
     StartSurvivor,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ToolBackups
@@ -142,7 +142,7 @@ def test_it_is_not_gone_back_to_while_another_member_may_have_more() -> None:
 
 def test_a_learner_without_a_node_has_no_data_and_keeps_nothing_from_going_back() -> None:
     state = changed(seed_lost(handed_over(learner=WAITING)), "db-0004", entry=None)
-    assert plan(state).actions == (DropUnassigned(name="db-0004"),)
+    assert plan(state).actions == (DropEmpty(name="db-0004"),)
 
 
 def test_one_that_is_being_deleted_is_no_source() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
-from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ToolBackups
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import DropEmpty
+from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source, names_backup
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.pods.reports import BackupReport, RestorableBackups
@@ -103,3 +104,56 @@ def test_all_pods_are_named_that_keep_the_backup_from_being_restored() -> None:
 )
 def test_nothing_is_given_up_for_a_backup_that_is_not_known(state: ClusterState) -> None:
     assert "kubectl delete" not in held(state).message
+
+
+NEVER_JOINED = pod("db-0007", is_running=False, never_joined=True)
+BROKEN_OFF = ReaderFacts(name="survivor-reader-1", is_running=True)
+
+
+def empty_left(**facts: Any) -> ClusterState:
+    """The same, and the learner's etcd ends, because there was nobody who could give it the data."""
+    return changed(learner_left(), "db-0007", answer=None, pod=replace(NEVER_JOINED, **facts))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param({}, id="it never joined"),
+        pytest.param({"reader": BROKEN_OFF}, id="and a reader waits for it"),
+        pytest.param({"never_joined": False, "is_assigned": False}, id="it has no node"),
+    ],
+)
+def test_a_learner_without_data_is_given_up(facts: dict[str, Any]) -> None:
+    assert plan(empty_left(**facts)).actions == (DropEmpty(name="db-0007"),)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param({"is_running": True, "never_joined": False}, id="its process runs"),
+        pytest.param({"serves": False}, id="it was found to vote"),
+        pytest.param({"is_on_lost_node": True}, id="its kubelet is silent"),
+    ],
+)
+def test_one_that_may_have_joined_since_is_given_up_by_a_person(facts: dict[str, Any]) -> None:
+    assert held(empty_left(**facts)).message.endswith(GIVE_UP)
+
+
+def test_one_whose_data_was_read_is_given_up_by_a_person() -> None:
+    state = changed(learner_left(), "db-0007", pod=NEVER_JOINED)
+    assert held(state).message.endswith(GIVE_UP)
+
+
+def test_nothing_is_restored_until_the_pod_without_data_is_gone() -> None:
+    message = held(empty_left(is_terminating=True)).message
+    assert "db-0007 never joined, so it has no data: waiting until it is gone; kubectl delete pod" in message
+
+
+def test_only_data_that_may_be_there_is_waited_for() -> None:
+    state = changed(empty_left(), "db-0002", pod=pod("db-0002"))
+    assert "to give up the data of db-0002 and restore" in held(state).message
+
+
+def test_a_learner_without_data_stays_while_a_quorum_serves() -> None:
+    state = replace(empty_left(), has_quorum=True)
+    assert not any(isinstance(action, DropEmpty) for action in plan(state).actions)

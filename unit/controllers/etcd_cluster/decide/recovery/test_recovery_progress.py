@@ -17,7 +17,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
-    DropUnassigned,
+    DropEmpty,
     OpenSeed,
     RetireMember,
     SetSeedExistingOnly,
@@ -174,7 +174,7 @@ def test_a_seed_that_may_have_fetched_more_than_the_next_survivor_is_given_up_by
     made = plan(orphaned(89))
     assert (made.stage, made.actions) == (Stage.HELD, ())
 
-    assert plan(orphaned(89, is_assigned=False)).actions == (DropUnassigned(name="db-0005"),)
+    assert plan(orphaned(89, is_assigned=False)).actions == (DropEmpty(name="db-0005"),)
 
 
 @pytest.mark.parametrize(
