@@ -47,8 +47,8 @@ class BackupSource(Value, frozen=True, kw_only=True, forbid_unknown_fields=True)
     #: The client URL of an etcd cluster, like http://my-cluster:2379 or https://etcd.example.com:2379.
     cluster_url: str = msgspec.field(default="", name="clusterURL")
     cluster_name: str = ""  #: The name of an EtcdCluster in the same namespace, of either group.
-    #: For https://: a Secret with the CA of the servers as ca.crt and, for a client certificate, the keys
-    #: tls.crt and tls.key.
+    #: For a clusterURL with https://, which requires it: a Secret with the CA of the servers as ca.crt and,
+    #: for a client certificate, tls.crt and tls.key.
     tls_secret: str = ""
     #: For clusterURL: a user of etcd, if etcd requires one and no certificate names it.
     auth: SourceAuth | None = None

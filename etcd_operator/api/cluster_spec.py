@@ -39,10 +39,11 @@ class PeerTls(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """TLS between the members."""
 
     auto: Auto | None = None  #: The operator issues the certificates. The only source so far, so required.
-    #: How long the members' certificates are valid, like 90d. They are renewed after two thirds of it,
-    #: without a restart. Default: 90d.
+    #: How long certificates of members, and the one in the Secret for clients, are valid, like 90d; at least
+    #: 10m. They are renewed after two thirds of that time, without a restart. Default: 90d.
     leaf_duration: str = ""
-    #: How long the certificate of the CA is valid, like 3650d. Default: 3650d. Cannot be changed later.
+    #: How long the certificate of the CA is valid, like 3650d; at least three times leafDuration. Default:
+    #: 3650d. Cannot be changed later.
     ca_duration: str = msgspec.field(default="", name="caDuration")
 
 
@@ -52,9 +53,10 @@ class ClientTls(PeerTls, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: Require (the default): clients have to use TLS. Prefer: the same port also serves clients without TLS,
     #: which need no certificate.
     mode: ClientMode = "Require"
-    #: While true (the default), clients need a certificate of the cluster's client CA.
+    #: While true (the default), clients that use TLS need a certificate of the cluster's client CA. Cannot be
+    #: changed later.
     client_cert_auth: bool = True
-    #: The lowest version of TLS that members accept. Default: TLS1.2.
+    #: The lowest version of TLS that members accept from clients. Default: TLS1.2.
     min_version: MinVersion | None = None
     #: More DNS names under which clients connect, like etcd.example.com.
     extra_dns_names: tuple[str, ...] = msgspec.field(default=(), name="extraDNSNames")
@@ -72,12 +74,16 @@ class Tls(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Auth(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """etcd's authentication: whether requests need a user."""
 
-    #: Whether requests need a user, that is an EtcdUser. Needs TLS for clients, with clientCertAuth.
+    #: Whether requests need a user in etcd, such as an EtcdUser. Needs TLS for clients, with clientCertAuth
+    #: and the mode Require.
     enabled: bool
 
 
 class MemberTls(Value, frozen=True, kw_only=True):
-    """How a member is started: the part of the TLS settings that its flags contain."""
+    """How a member is started: the part of the TLS settings that its flags contain.
+
+    What is observed of the certificates of a member is another class: `certificates.state.MemberTls`.
+    """
 
     peer: bool = False  #: Whether the members use TLS among themselves.
     client: bool = False  #: Whether clients use TLS.
@@ -86,7 +92,7 @@ class MemberTls(Value, frozen=True, kw_only=True):
     mode: ClientMode = "Require"  #: Whether clients have to use TLS.
 
     def becomes(self, other: "MemberTls") -> bool:
-        """Whether a restart makes the other one of it: only how clients are served differs."""
+        """Whether a restart changes these settings to `other`: they differ only in how clients are served."""
         return self == msgspec.structs.replace(other, mode=self.mode, min_version=self.min_version)
 
 
@@ -112,8 +118,8 @@ _Peer = Annotated[RawObject, of_schema("NetworkPolicyPeer")]
 class NetworkAccess(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who may connect to the pods of a cluster: the operator writes a NetworkPolicy (decision 040)."""
 
-    #: false: the operator writes no NetworkPolicy for this cluster. Default: true. It writes none either
-    #: where another NetworkPolicy selects members.
+    #: false: the operator writes no NetworkPolicy for this cluster, and deletes its own. Default: true. It
+    #: also writes none while another NetworkPolicy selects members that existed before its own.
     enabled: bool = True
     #: Who may connect to the client port, 2379, in the form of a peer of a NetworkPolicy. Without this field
     #: everybody may. The operator, the members, and the pods of backups in the same namespace always may.
@@ -129,11 +135,11 @@ class SharedSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: removed afterwards, unless the mode is Join or Leave. Cannot be set once the cluster is bootstrapped,
     #: except to continue an adoption.
     adopt: Adopt | None = None
-    #: TLS between the members and for clients. Whether members use TLS, clientCertAuth and caDuration cannot
-    #: be changed once the cluster is created.
+    #: TLS between the members and for clients. It cannot be added, removed or changed once the cluster is
+    #: created, except for mode, minVersion, leafDuration, extraDNSNames and extraIPs.
     tls: Tls | None = None
-    #: Whether etcd requires users. Without this field it remains as it is; if the operator has enabled it,
-    #: removing the field disables it.
+    #: Whether etcd requires users. Without this field, authentication remains as it is; if the operator has
+    #: enabled authentication, removing the field disables it.
     auth: Auth | None = None
     #: Manual (the default): members that do not answer are given up only on request. Automatic: if the quorum
     #: is lost, and stays lost for recoveryAfterSeconds, the operator gives up the members that do not answer,

@@ -40,7 +40,9 @@ class Upgrade(Value, frozen=True, kw_only=True):
     origin: str = msgspec.field(name="from")  #: The lowest version that ran when the upgrade began.
     target: str = msgspec.field(name="to")  #: The version that all members are upgraded to.
     member: str = ""  #: The member that is being upgraded: restarted for this upgrade, or about to be.
-    restart: bool = False  #: Whether members are only restarted, to load CAs, at the version that they run.
+    #: Whether members are only restarted at the version that they run: to load CAs, or to serve clients
+    #: otherwise.
+    restart: bool = False
     # Set when the status is written.
     since: str = ""  #: When the upgrade began.
 
@@ -48,11 +50,12 @@ class Upgrade(Value, frozen=True, kw_only=True):
 class TlsRecord(Value, frozen=True, kw_only=True):
     """The TLS of a cluster; written before its first object is created, and before a member is restarted.
 
-    A CA is named by the ID of its key, in hexadecimal: a renewed certificate has the same one.
+    A CA is named by the ID of its key, in hexadecimal: the certificate of a renewed CA has the same ID.
     """
 
-    peer_ca: str = msgspec.field(default="", name="peerCA")  #: The CA of the members; empty without peer TLS.
-    #: The CA of servers and clients; empty without TLS for clients.
+    #: The CA that signs the certificates with which members connect to each other; empty without peer TLS.
+    peer_ca: str = msgspec.field(default="", name="peerCA")
+    #: The CA that signs the certificates of the client port and of clients; empty without TLS for clients.
     client_ca: str = msgspec.field(default="", name="clientCA")
     client_cert_auth: bool = False  #: Whether clients need a certificate.
     min_version: MinVersion | None = None  #: The lowest version of TLS for clients.
@@ -71,7 +74,7 @@ class TlsRecord(Value, frozen=True, kw_only=True):
 
 
 class AuthRecord(Value, frozen=True, kw_only=True):
-    """What etcd is told about users; written before that is done."""
+    """What the operator tells etcd about authentication; written before etcd is told."""
 
     enabled: bool  #: Whether requests need a user, or are about to.
 
@@ -125,9 +128,11 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
     upgrade: Upgrade | None = None  #: The upgrade in progress.
     #: The adoption of a running cluster, in progress or finished. Persisted state of the operator.
     adoption: Adoption | None = None
-    tls: TlsRecord | None = None  #: The CAs of the cluster. Persisted state of the operator.
-    #: Whether requests need a user; absent while the operator leaves that as it is. Persisted state of the
+    #: The CAs of the cluster, and how its members use TLS; absent without TLS. Persisted state of the
     #: operator.
+    tls: TlsRecord | None = None
+    #: Whether requests need a user; absent while the operator leaves authentication as it is. Persisted state
+    #: of the operator.
     auth: AuthRecord | None = None
     conditions: tuple[Condition, ...] = ()  #: The current state of this object.
 

@@ -101,7 +101,7 @@ class TemplateSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True)
     affinity: Affinity = {}  #: An alternative to podTemplate.affinity; set one of the two.
     #: TLS between the members and for clients, as in the spec of an EtcdCluster.
     tls: Tls | None = None
-    #: Whether etcd requires users. Without this field it remains as it is in the backup.
+    #: Whether etcd requires users. Without this field, authentication remains as it is in the backup.
     auth: Auth | None = None
     network_policy: NetworkAccess = NetworkAccess()  #: Who may connect to the pods of the cluster.
 

@@ -1,6 +1,6 @@
 """`etcd.improbable.io/v1alpha1`: EtcdRole and EtcdUser, who may do what in an etcd cluster.
 
-`spec` of a stored object stays raw until a pass parses it, as that of an EtcdBackup.
+`spec` of a stored object stays raw until a pass parses it, like the spec of an EtcdBackup.
 """
 
 from typing import Literal
@@ -14,7 +14,7 @@ API_VERSION = f"{GROUP}/{VERSION}"
 ROLE_KIND, USER_KIND = "EtcdRole", "EtcdUser"
 
 MARK = f"{GROUP}/managed/"
-"""How the names of roles and keys begin in etcd that are reserved for the operator."""
+"""The prefix of names of roles, and of keys, in etcd that are reserved for the operator (decision 042)."""
 
 READY = "Ready"
 """The condition of both kinds: whether etcd has what the spec asks for."""
@@ -45,7 +45,7 @@ class PermissionSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     access: Literal["Read", "Write", "ReadWrite"]  #: Read, Write or ReadWrite.
     key: str | None = None  #: One key.
     prefix: str | None = None  #: All keys that begin with this text; all keys, if it is empty.
-    range: KeyRange | None = None  #: All keys between two keys.
+    range: KeyRange | None = None  #: All keys from one key up to, and not including, another one.
 
 
 class RoleSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,9 +77,9 @@ class UserSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: which the operator generates. In both cases the connection Secret contains what a client needs.
     authentication: Literal["certificate", "password"]
     roles: tuple[str, ...] = ()  #: The roles of the user: names of EtcdRoles, or of other roles in etcd.
-    #: How long a generated password is used, like 30d, at least 1h. Then the connection Secret gets another
-    #: user and password with the same roles; the old ones are valid for half as long, and at most for 1d.
-    #: Default: no rotation.
+    #: How long a generated password is used, like 30d, in the units w, d and h. Then the connection Secret
+    #: gets another user with the same roles and another password; the former user is valid for half of this
+    #: time, and at most for 1d. Default: no rotation.
     rotate_after: str = ""
 
 

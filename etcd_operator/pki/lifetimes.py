@@ -1,7 +1,7 @@
-"""When certificates are renewed.
+"""When certificates are renewed: leafs and CAs when two thirds of their life have passed.
 
-A leaf at two thirds of its life. A CA, too: so that a leaf that is issued before that still has its whole
-life, a CA lives at least three times as long as its leafs.
+A CA lives at least three times as long as its leafs. So a leaf that is issued just before the CA is renewed
+still has its whole life.
 """
 
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ RATIO = 3
 
 
 def renewal(found: Description) -> datetime:
-    """From when on a leaf or a CA is renewed: a third of its life remains."""
+    """From when on a leaf or a CA is renewed: then a third of its life is left."""
     issued = min(found.not_before + BACKDATING, found.not_after)
     return found.not_after - (found.not_after - issued) / 3
 

@@ -4,7 +4,7 @@ Two kinds for peers: a listener checks the addresses of a dialing member against
 reverse DNS, and accepts a leaf without names (measured in etcd 3.5, 3.6 and 3.7). So members dial with a leaf
 that has none, and is no good for a server.
 
-etcd takes the common name of a client's leaf as its user. The leaf of a server has none.
+etcd takes the common name of a client's leaf as its user. The leaf of the client port has no common name.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Certificates that users supply in Secrets: read, and checked before a member gets them.
 
+`spec.tls` has no field for such a Secret yet.
+
 A Secret has its files under the keys of Kubernetes and cert-manager (tls.crt, tls.key, ca.crt), or under
 those that the operator of coreos.com had for each purpose.
 """

@@ -21,10 +21,11 @@ LASTS = timedelta(days=90)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientAuthority:
-    """The client CA of a cluster. bundle: the certificates that clients trust.
+    """The client CA of a cluster. bundle: the certificates of CAs that clients trust, in PEM.
 
-    shared: the Secret with a certificate of no user, for clusters that require none.
-    refusal: why it issues none now, as the clock is off; empty if it does.
+    shared: the name of the Secret with a certificate for all clients, which names no user of etcd. It does
+    not exist while requests need a user.
+    refusal: why the CA issues no certificate now, because the clock is off; empty if it does issue them.
     """
 
     pair: KeyPair
@@ -50,9 +51,10 @@ def client_tls(
 ) -> ClientTls:
     """What a client needs: the stored certificate as long as it is current, else another one.
 
-    It names the user as its CN: a token of another user would be refused with it once authentication is
-    enabled. after: how long a password is used. The certificate expires before that name is used again.
-    Raises BadCertificate if the CA cannot issue one, and ClockSkew.
+    The certificate names the user as its CN. A client that connected before authentication was enabled has no
+    token: etcd knows such a client by this CN. after: how long a password is used; None: for ever. The
+    certificate expires before the name of the user is used again. Raises BadCertificate if the CA cannot
+    issue one, and ClockSkew.
     """
     bundle = authority.bundle.decode()
     if _is_current(stored, username, authority, now):

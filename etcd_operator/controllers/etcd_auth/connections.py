@@ -26,7 +26,7 @@ from etcd_operator.kube.views import Secret
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What an EtcdUser asks for in one pass. after: how long a password is used."""
+    """What an EtcdUser asks for in one pass. after: how long a password is used; None: for ever."""
 
     user: EtcdUser
     cluster: Key
@@ -72,9 +72,10 @@ class UserConnection:
     passwords: Mapping[str, str] = field(repr=False)  # by name of the user in etcd
 
     def publish(self, objects: Objects) -> str:
-        """Once etcd is as planned: the user that the Secret is for, from now on. Raises Conflict.
+        """Write the Secret, once etcd is as planned; the user in etcd that it is for from now on.
 
-        Also puts back what somebody has changed in the Secret, and renews its certificate.
+        Also puts back what somebody has changed in the Secret, and renews its certificate. Raises Conflict,
+        BadCertificate, and the errors of `Client`.
         """
         username, now = self.rotation.current, self.asked.now
         since = moment(self.found.metadata.annotations.get(ROTATED_ANNOTATION, "")) or now

@@ -65,9 +65,9 @@ class DeclaredRole:
 
 @dataclass(kw_only=True)
 class DeclaredUser:
-    """An EtcdUser; spec: None for one that is not valid. With a verdict, etcd keeps what it has of it.
+    """An EtcdUser; spec: None for one that is not valid. With a verdict, its user in etcd remains as it is.
 
-    connection: of a user with a password, once its Secret is known. username: what the Secret is for.
+    connection: its Secret, once that is known. username: the user in etcd that the Secret is for.
     """
 
     user: EtcdUser

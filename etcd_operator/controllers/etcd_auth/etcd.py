@@ -44,9 +44,10 @@ class Found:
 
 
 def read(channels: Channels, endpoints: Iterable[str], cluster_id: str, on_call: OnCall) -> Found:
-    """What the first member reports that answers. Raises the errors of `AuthClient`, for the last one.
+    """What the first member that answers reports. Raises the errors of `AuthClient`, for the last one.
 
-    Not an etcd of another cluster, which may have the address of a pod that is gone: it would get passwords.
+    A member of another etcd cluster, which may have the address of a pod that is gone, does not count: it
+    would get passwords.
     """
     last: RetryableError = Unavailable("no member of the cluster is ready")
     for endpoint in endpoints:
@@ -72,7 +73,7 @@ def _store(client: AuthClient) -> AuthStore:
 
 
 def revision(endpoints: Iterable[str]) -> int | None:
-    """Of users and roles, from the metrics page of the first member that has one."""
+    """The revision of users and roles, from the first metrics page that has it; None if none has."""
     for endpoint in endpoints:
         found = metrics_page.read([endpoint])[endpoint].auth_revision
         if found is not None:

@@ -6,12 +6,18 @@ from datetime import datetime, timedelta
 from etcd_operator.keys import Key
 
 SECRETS_CHECKED = timedelta(minutes=5)
-"""After so long it is checked whether the Secrets still exist: a watch would be sent all Secrets."""
+"""After so long the connection Secrets are read again: a watch would be sent all Secrets.
+
+A Secret that was deleted or edited is written again then, and a certificate of a CA that was replaced, too.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """That etcd was as declared. revision: of its users and roles. until: when time changes something."""
+    """That etcd was as declared, for these inputs and at this revision of its users and roles.
+
+    until: when etcd or a Secret has to be looked at again although nothing changed; None: never.
+    """
 
     inputs: tuple[object, ...]
     revision: int

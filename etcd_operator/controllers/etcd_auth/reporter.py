@@ -70,7 +70,7 @@ class Reporter:
         self.reports.forget(key)
 
     def enabling(self, cluster: ClusterResource, users: list[str]) -> None:
-        """Before it is done: who will be refused. etcd does not show who is connected."""
+        """Before authentication is enabled: who will be served. etcd does not show who is connected."""
         name = cluster.metadata.name
         served = f"only {', '.join(users[:10])} {'and others ' * (len(users) > 10)}will be served"
         message = (

@@ -102,7 +102,7 @@ class NetworkPolicies(Generic[Cluster]):
     def _body(
         self, state: ClusterState, own: NetworkPolicy | None
     ) -> tuple[RawObject, OperatorUnknown | None]:
-        """The one that there is to be, or why it cannot be made."""
+        """The desired NetworkPolicy, or why it cannot be made."""
         try:
             operator = self.own_peer()
         except OperatorUnknown as error:
@@ -127,7 +127,7 @@ class NetworkPolicies(Generic[Cluster]):
                 raise Overridden(f"NetworkPolicy {desired.name} is not stored as requested: {CHANGED}")
 
     def _switch_off(self, state: ClusterState, report: RecordEvent) -> None:
-        """Remove it as it is found live: it must be possible whatever the cache cannot read."""
+        """Remove it as it is read live: that must be possible also where the cache cannot read it."""
         desired, policies = state.desired, self.caches.policies
         is_known = policies.has_synced and policies.reflector.last_error is None
         is_readable = policies.store.unreadable_at(desired.key) is None

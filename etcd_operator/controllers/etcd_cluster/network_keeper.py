@@ -25,7 +25,7 @@ PAUSE = 30.0
 """Seconds until a request is repeated that the API server could not carry out."""
 
 _PREDECESSOR = 0.5
-"""Seconds until the name is tried again of an object that is being deleted."""
+"""Seconds until the creation is tried again while another object of that name is being deleted."""
 
 _REASONS: dict[type[Exception], str] = {Invalid: "Refused", Overridden: "Overridden"}
 
@@ -59,7 +59,7 @@ class NetworkKeeper(Generic[Cluster]):
         self.failures.passed(key)
 
     def keep(self, state: ClusterState, report: RecordEvent) -> float | None:
-        """Seconds after which the next pass has something to do about it; None without such a time."""
+        """Write or remove it; seconds after which the next pass tries again, or None if it need not."""
         key, began = state.desired.key, self.clock.monotonic()
         retry, generation = self._retries.get(key, (0.0, 0))
         due = max(retry if generation == state.desired.generation else 0.0, self._pause_ends)
@@ -91,7 +91,7 @@ class NetworkKeeper(Generic[Cluster]):
         return self._spread(wait)
 
     def _spread(self, seconds: float) -> float:
-        """A little longer: after a pause, another one of the waiting clusters is the first each time."""
+        """These seconds, and a little more at random: so each pause ends for another cluster first."""
         return seconds * (1.0 + 0.2 * self.jitter())
 
 

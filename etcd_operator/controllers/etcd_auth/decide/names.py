@@ -1,12 +1,12 @@
 """How etcd itself records which users and roles are the operator's, and the names of a user.
 
 A record in Kubernetes would be lost with its object, and would not know what a restore brings back. So a user
-whom the operator manages has a role of a reserved name, and a managed role has a permission for a reserved
-key, each with the UID of the EtcdCluster. Whoever has another UID in it is of a former cluster: that is taken
-over if an object declares it, and never removed because none does.
+that the operator manages has a role of a reserved name, and a managed role has a permission for a reserved
+key (the mark), each with the UID of the EtcdCluster. A user or role whose mark has another UID is from a
+former cluster: it is taken over if an object declares it, and remains if none does.
 
-etcd adds users and roles without anything granted, and the mark is the first that is granted. What has
-nothing granted is nobody's: it allows nothing, so it may be taken over too.
+etcd adds users and roles without anything granted, and the mark is the first that is granted. A user or role
+that has nothing granted allows nothing, so it may be taken over, too.
 """
 
 from collections.abc import Collection, Iterable

@@ -84,6 +84,6 @@ def _taken(what: str, name: str, command: str) -> Verdict:
 
 
 def was_ready(conditions: Iterable[Condition], generation: int) -> bool:
-    """Whether etcd had what this generation asks for: a change that is needed now corrects another one's."""
+    """Whether etcd had what this generation asks for: then a change that is needed now reverts somebody's."""
     before = condition_of(conditions, READY)
     return before is not None and before.status == "True" and before.observed_generation == generation

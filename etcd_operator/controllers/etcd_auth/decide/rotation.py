@@ -60,7 +60,7 @@ class Rotation:
 
 
 def rotation(user: str, found: Credentials | None, after: timedelta | None, now: datetime) -> Rotation:
-    """What to do for the EtcdUser of this name. after: how long a password is used; None for ever."""
+    """What to do for the EtcdUser of this name. after: how long a password is used; None: for ever."""
     if found is None or not _is_usable(user, found):
         return Rotation(
             step=Step.REPAIR if found is not None else Step.CREATE,

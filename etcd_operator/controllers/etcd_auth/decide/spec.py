@@ -43,7 +43,7 @@ def user_problem(spec: UserSpec) -> str:
 
 
 def rotate_after(spec: UserSpec) -> timedelta | None:
-    """How long a password is used; None for ever."""
+    """How long a password is used; None: for ever."""
     if not spec.rotate_after:
         return None
     return timedelta(seconds=min(seconds_of(spec.rotate_after), _LONGEST_SECONDS))

@@ -44,7 +44,7 @@ class Unseen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFacts:
-    """What of a cluster's TLS is there, beside what its status records."""
+    """What is observed of a cluster's TLS, beside what its status records."""
 
     # the key IDs of the CAs that sign; empty while it has none
     peer_ca: str = ""
@@ -53,9 +53,9 @@ class TlsFacts:
     is_unrecorded: bool = False  # members were made with them, and the status does not record that any more
     # of each side that is in use, `peer` and `client`, once its CAs are on record
     sides: tuple[tuple[Side, Situation], ...] = ()
-    unkept: Unseen | None = None  # why the sides in use are not known, or Secrets of theirs not written
+    unkept: Unseen | None = None  # why the sides are not known, or why a Secret of theirs cannot be written
     proven: frozenset[str] = frozenset()  # the members whose pods present what their Secrets have
-    refusals: tuple[tuple[str, str], ...] = ()  # what the last handshake with a member showed that is wrong
+    refusals: tuple[tuple[str, str], ...] = ()  # by member, why the last handshake failed
 
 
 NO_TLS = TlsFacts()

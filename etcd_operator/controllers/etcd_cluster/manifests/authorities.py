@@ -104,7 +104,7 @@ def new_authorities(cluster: DesiredCluster, now: datetime, zone: str) -> Author
 
 
 def requested(cluster: DesiredCluster, side: Side) -> str:
-    """The last rotation that its user requests."""
+    """The last rotation of a CA that is requested, by its name; empty for none."""
     return cluster.rotate_peer_ca if side == "peer" else cluster.rotate_client_ca
 
 

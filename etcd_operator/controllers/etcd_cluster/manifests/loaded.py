@@ -21,8 +21,8 @@ class LoadedCa(Value, frozen=True, kw_only=True):
 
     key_id: str
     fingerprint: str
-    since: int  # seconds since the epoch
-    until: int
+    since: int  # from when it is valid, in seconds since the epoch
+    until: int  # until when, likewise
 
     def is_valid(self, now: datetime) -> bool:
         """Whether it is valid now."""

@@ -38,11 +38,13 @@ SEED_LASTS = DAY
 """How long a seed may copy data from a survivor: as `root`, for clusters with etcd's authentication."""
 
 LONGEST_GRACE = timedelta(hours=1)
+"""See `grace`."""
 
 USER = "root"
 """etcd's name for the user that may do everything, once its authentication is on."""
 
 SEED_FILE = "seed.crt"
+"""The certificate of root in the Secret of a seed, see `SEED_LASTS`."""
 
 BCRYPT_COST = "4"
 """The least. Passwords are generated, of 32 random bytes: nobody guesses one, however fast."""
@@ -72,7 +74,7 @@ class Named:
 
 
 def grace(client: ClientTls) -> timedelta:
-    """How long clients take to read again what is published: they have to before their leafs expire."""
+    """How long clients have, in each phase of a rotation, to read again what is published."""
     return min(LONGEST_GRACE, leaf_duration(client) / 6)
 
 
@@ -85,7 +87,10 @@ def secret_name(holder: str) -> str:
 
 
 def clients_of(cluster: DesiredCluster) -> str:
-    """What is named like a member, and holds the leaf for clients; empty where they need none, or a user."""
+    """The holder of the Secret for clients, beside the members; empty where there is no such Secret.
+
+    There is none where clients need no certificate, and where they need the certificate of a user.
+    """
     auth = cluster.persisted.auth
     needs_user = auth is not None and auth.enabled
     return _holder(cluster.name) if cluster.secured.client_cert_auth and not needs_user else ""
@@ -171,7 +176,7 @@ class Held:
     """What a Secret has for one side."""
 
     files: Files | None  # None if something is missing, or cannot be read
-    is_renamed: bool = False  # it is valid, and not what is wanted
+    is_renamed: bool = False  # its leafs can be read, but are not those that are wanted (see `held`)
 
 
 def held(data: Mapping[str, str], leafs: tuple[Named, ...], side: Side, now: datetime) -> Held:

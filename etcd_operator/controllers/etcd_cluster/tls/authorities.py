@@ -71,7 +71,7 @@ class Owner(Protocol):
 class _Known:
     made: Authorities = field(repr=False)
     at: float  # monotonic, when it was read
-    # with which each side is dialed, and when they are renewed
+    # with which the operator dials the ports of each side, and when these are renewed
     credentials: dict[Side, tuple[TlsCredentials, datetime]] = field(default_factory=dict, repr=False)
 
 
@@ -94,7 +94,7 @@ class AuthorityStore:
         self.leftovers = Leftovers(self.client, self.namespace)
 
     def get(self, cluster: Owner) -> Authorities | None:
-        """Its CAs; None if it has none yet. Raises BadCertificate, and the errors of `Client`."""
+        """Its CAs; None if their Secret does not exist. Raises BadCertificate, and the errors of `Client`."""
         known, now = self._known.get(cluster.uid), self.clock.monotonic()
         if known is not None and now - known.at < KEPT_SECONDS:
             return known.made
@@ -113,14 +113,14 @@ class AuthorityStore:
         return self._note(cluster, found)
 
     def get_live(self, cluster: Owner) -> Authorities | None:
-        """The same as of now, before it is recorded: what is not there any more must not be."""
+        """The same, read again now: CAs whose Secret was deleted meanwhile must not be recorded."""
         known = self._known.get(cluster.uid)
         if known is not None:
             known.at = -KEPT_SECONDS
         return self.get(cluster)
 
     def _note(self, cluster: Owner, found: Secret) -> Authorities:
-        """What is known from now on."""
+        """Remember what was read. Raises BadCertificate."""
         known, now = self._known.get(cluster.uid), self.clock.monotonic()
         try:
             made = authorities_of(found.data, found.metadata.resource_version)
@@ -135,7 +135,10 @@ class AuthorityStore:
         return made
 
     def recorded(self, cluster: DesiredCluster) -> Authorities:
-        """Its CAs, if they are those on record: with no others anything is issued. Raises Conflict if not."""
+        """Its CAs, if they are those on record: nothing is issued by others. Raises Conflict if they are not.
+
+        Also raises BadCertificate, and the errors of `Client`.
+        """
         made = self.get(cluster)
         missing = self.missing(cluster, made)
         if made is None or missing:
@@ -159,7 +162,7 @@ class AuthorityStore:
         )
 
     def create(self, cluster: DesiredCluster, objects: Objects) -> None:
-        """Make them, if nobody has. objects: any, for the right to write."""
+        """Make the CAs, unless somebody has made them already. objects: to write only while leading."""
         made = new_authorities(cluster, self.issuing_time(), self.zone)
         body = authorities_secret(cluster, self.namespace, made)
         objects.require_leadership()
@@ -167,9 +170,9 @@ class AuthorityStore:
             self.client.create(resources.SECRETS, self.namespace, body, Written)
 
     def restore(self, cluster: DesiredCluster, objects: Objects) -> Authorities | None:
-        """Make the Secret again that somebody has deleted, while this process still knows what it had.
+        """Make a Secret again that somebody has deleted, if this process still knows its content.
 
-        None if it does not, or knows only an earlier state. Raises the errors of `Client`.
+        None if this process does not know it, or only an earlier state. Raises the errors of `Client`.
         """
         made = self._lost.pop(cluster.uid, None)
         if made is None or self.missing(cluster, made):
@@ -260,7 +263,7 @@ class AuthorityStore:
         return made
 
     def forget(self, key: Key, objects: Objects) -> bool:
-        """The cluster is deleted: so are its CAs, once no member uses them; whether that is still to come."""
+        """The cluster is deleted: delete its CAs, unless a member still uses them. True if they are left."""
         uid = self._uids.get(key, "")
         self._known.pop(uid, None)
         self._lost.pop(uid, None)

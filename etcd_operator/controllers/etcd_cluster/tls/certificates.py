@@ -54,7 +54,7 @@ UNWRITTEN_SECONDS = 30.0  # until it is tried again to write a Secret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secured:
-    """What a pass may know before it probes: how members are reached, and why not."""
+    """What a pass knows before it asks members: how they are reached, or why they cannot be."""
 
     access: Access = OPEN
     facts: TlsFacts = NO_TLS
@@ -66,7 +66,7 @@ UNSECURED = Secured()
 
 @dataclass(eq=False, kw_only=True)
 class Certificates:
-    """Those of the members of one API group."""
+    """The certificates of the clusters of one API group, and what each pass knows of them."""
 
     authorities: AuthorityStore
     dialect: Dialect[Any]
@@ -80,7 +80,10 @@ class Certificates:
     def secured(
         self, desired: DesiredCluster, endpoints: Mapping[str, str], members: Iterable[Member]
     ) -> Secured:
-        """endpoints: where each member serves clients. Raises the errors of `Client` that are retryable."""
+        """How members are reached. endpoints: where each member serves clients, as `host:port` by name.
+
+        Raises the errors of `Client` that are retryable.
+        """
         if desired.secured == PLAIN:
             having = made_with_tls(members) if desired.persisted.has_begun else []
             return self._unrecorded(desired, having) if having else UNSECURED
@@ -101,7 +104,7 @@ class Certificates:
         return Secured(facts=found, access=Access(credentials=credentials, names=names))
 
     def _unrecorded(self, desired: DesiredCluster, names: list[str]) -> Secured:
-        """Of a cluster whose record is lost. Nobody is asked: etcd would be sent plain text."""
+        """For a cluster whose record of TLS is lost. No member is asked: that would be without TLS."""
         message = (
             f"{', '.join(names)} were made with TLS, and the status does not record it: an operator without "
             "TLS has written it. Nothing is changed, and no member is asked; see docs/tls.md"
@@ -120,7 +123,7 @@ class Certificates:
         return Secured(facts=known, unseen=unseen)
 
     def facts(self, known: TlsFacts, desired: DesiredCluster, members: Iterable[Member]) -> TlsFacts:
-        """With what each side has, or why that is not known. Raises nothing of `Client`."""
+        """`known`, with what is observed of each side, or why that is unknown. Raises nothing of `Client`."""
         is_unknown = known == NO_TLS or desired.tls is None
         if is_unknown or desired.persisted.tls is None or not desired.persisted.has_begun:
             return known
@@ -201,7 +204,10 @@ class Certificates:
         return {holder: each[0] for holder, each in found.items() if each is not None and now < each[1]}
 
     def loaded(self, state: ClusterState, name: str) -> RawObject:
-        """The annotation of a member's pod whose etcd is about to start again, if it is known to be right."""
+        """The annotation with the CAs that a member's etcd is about to load when it starts again in its pod.
+
+        Empty if no handshake has shown that the pod has them. Raises as `AuthorityStore.recorded`.
+        """
         if name not in state.tls.proven:
             return {}
         return {LOADED_ANNOTATION: loaded_text(self.authorities.recorded(state.desired))}
@@ -235,9 +241,9 @@ class Certificates:
             self._unwritten.pop(key, None)
 
     def keep(self, scope: Scope, member: str) -> RawObject:
-        """A current Secret, with the CAs on record. Raises Conflict if they are gone, and ClockSkew.
+        """Write the Secret of a member, or of clients, if it is not current; the annotation of its next pod.
 
-        The annotation of a pod that is created after that.
+        Raises Conflict without the CAs on record, BadCertificate, ClockSkew, and the errors of `Objects`.
         """
         desired = scope.desired
         if desired.secured == PLAIN:
@@ -277,7 +283,7 @@ class Certificates:
             objects.merge(resources.SECRETS, secret.metadata, {"data": data})
 
     def forget(self, key: Key) -> bool:
-        """The cluster is deleted; whether its CAs are still to be deleted, as its members use them."""
+        """The cluster is deleted. True if its CAs are left, because members still use them."""
         for holder in self.holdings.forget(key):
             self._unwritten.pop(Key(key.namespace, holder), None)
             self.handshakes.forget(Key(key.namespace, holder))
@@ -289,5 +295,5 @@ def _reason(error: OperatorError, otherwise: str) -> str:
 
 
 def _main(desired: DesiredCluster) -> Side:
-    """Of whose port handshakes are made: what it presents shows which files the pod has."""
+    """The side whose port is asked for its certificate: that shows which files the pod has, of both sides."""
     return "client" if desired.secured.client else "peer"

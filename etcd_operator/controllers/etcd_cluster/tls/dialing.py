@@ -1,4 +1,4 @@
-"""With what the operator dials members: certificates that are only in its memory, and as good as of root."""
+"""With what the operator dials members: certificates of `root`, which are only in its memory."""
 
 from datetime import datetime, timedelta
 

@@ -20,8 +20,8 @@ from etcd_operator.pods.client import NoReport
 from etcd_operator.pods.http_client import Server
 
 SOON, SILENT, RARELY = 5.0, 30.0, 600.0
-"""Seconds between two handshakes with one member: until it presents what is expected, the same for one that
-does not answer, and from then on.
+"""Seconds between two handshakes with one member: until it presents what is expected; until then, if it does
+not answer; and once it has presented that.
 """
 
 NOTHING = Handshake(leaf=None)

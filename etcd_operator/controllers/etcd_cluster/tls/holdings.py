@@ -43,16 +43,17 @@ class Holdings:
     dialect: Dialect[Any]
     clock: Clock
     reads: Reads
-    # by holder of a Secret, and of each ConfigMap the bundle, and until when it is believed
+    # of each cluster, by holder (a member, or the name for clients), the Secret
     _current: dict[Key, dict[str, _Current]] = field(default_factory=dict)
+    # of each cluster, the bundle in its ConfigMap, and until when it is believed (monotonic)
     _bundles: dict[Key, tuple[tuple[Description, ...], float]] = field(default_factory=dict)
 
     def of(
         self, desired: DesiredCluster, made: Authorities, holder: str, objects: Objects, *, is_starting: bool
     ) -> Mapping[Side, Held]:
-        """What the Secret of a member has, or that of clients, which is read now and then.
+        """What the Secret of a member, or of clients, has. It is read now and then.
 
-        As it was known, while it cannot be read.
+        While it cannot be read, the last known content counts. Raises the errors of `Client` without one.
         """
         leafs = self.leafs(desired, made, holder)
         known = self._current.get(desired.key, {}).get(holder)
@@ -122,11 +123,11 @@ class Holdings:
             self._bundles.pop(key, None)
 
     def holders(self, key: Key) -> tuple[str, ...]:
-        """Those whose Secrets are known."""
+        """The members, and the name for clients, whose Secrets are known."""
         return tuple(self._current.get(key, {}))
 
     def forget(self, key: Key) -> tuple[str, ...]:
-        """The cluster is deleted; who had Secrets."""
+        """The cluster is deleted; the holders of its Secrets."""
         self._bundles.pop(key, None)
         return tuple(self._current.pop(key, ()))
 

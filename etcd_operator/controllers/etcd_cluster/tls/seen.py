@@ -33,7 +33,7 @@ class Seen:
 
     @property
     def _shown(self) -> str:
-        """Something else than what the Secret has; empty if there was no handshake."""
+        """What the pod presents instead: a serial number, or why the handshake failed; empty without one."""
         if self.last.leaf is not None:
             return self.last.leaf.serial
         return self.last.refusal

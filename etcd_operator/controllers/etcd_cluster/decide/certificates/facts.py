@@ -1,4 +1,8 @@
-"""What of a situation the steps share."""
+"""Questions about a situation that several steps ask.
+
+A leaf is *due* once it is to be replaced, *proven* once the running process has presented it in a handshake,
+and *overdue* if it should have been presented by now.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -14,7 +18,7 @@ from etcd_operator.pki.authority import BACKDATING
 from etcd_operator.pki.description import Description
 
 PATIENCE = timedelta(minutes=10)
-"""For a leaf that is not shown to delay the renewal of others: volumes follow in a minute or two."""
+"""How long a leaf that is not shown delays the renewal of others. Volumes follow in a minute or two."""
 
 
 def accepts(trusted: Iterable[Trusted] | None, key_id: str, now: datetime) -> bool:
@@ -49,12 +53,12 @@ def lacks_files(found: Situation, member: MemberTls) -> bool:
 
 
 def lacks_leaf(found: Situation, client: ClientLeaf) -> bool:
-    """The same of a client."""
+    """Whether the Secret of a client has to be written."""
     return client.leaf is None or is_due(found, client.leaf)
 
 
 def is_urgent(found: Situation, member: MemberTls) -> bool:
-    """Whether it has nothing to lose by new files: what it has is refused anyhow, or soon.
+    """Whether a member has nothing to lose by new files: the leaf that it has is refused anyhow, or soon.
 
     Where leafs are short, there is no time to prove each of many members before the next.
     """

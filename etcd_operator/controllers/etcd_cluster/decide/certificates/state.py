@@ -37,10 +37,10 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What is recorded, in one write together with the CAs and their keys.
+    """What is recorded of the CAs of one side, in one write together with the CAs and their keys.
 
-    `trusted` is the published bundle: the certificates of the old CA, if one is being replaced, the issuer,
-    and the next one, in this order. The next CA is there long before it is needed.
+    `trusted` is the bundle that is to be published: the certificates of the old CA, if one is being replaced,
+    of the issuer, and of the next CA, in this order. The next CA is there long before it is needed.
     """
 
     phase: Phase = Phase.STABLE
@@ -80,7 +80,10 @@ class Files:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberTls:
-    """One member."""
+    """What is observed of the certificates of one member, for one CA.
+
+    How a member is started is another class: `api.cluster_spec.MemberTls`.
+    """
 
     name: str
     files: Files | None  # None: not written yet
@@ -88,7 +91,7 @@ class MemberTls:
     shown: str = (
         ""  # the serial number in the newest handshake of the running process; empty if there was none
     )
-    # the bundle that the process was started with, or an earlier one; None: unknown
+    # the bundle with which the process was started, or one that was published earlier; None: unknown
     loaded: tuple[Trusted, ...] | None = None
     is_renamed: bool = False  # its leaf lacks names that it must have
 
@@ -116,10 +119,12 @@ class Situation:
     obstacle: str = ""  # why no voter may be away, as upgrades find it; empty if one may
     clients: tuple[ClientLeaf, ...] = ()
     unwritten: frozenset[str] = frozenset()  # members and clients whose Secrets could not be written just now
-    published: tuple[Description, ...] | None = None  # where clients find it; None: there are no such clients
+    # the bundle that clients find now; None: the side is for members only
+    published: tuple[Description, ...] | None = None
     request: str = ""  # the rotation that is requested
     grace: timedelta = timedelta()  # how long clients take to load what is published
-    offset: timedelta = timedelta()  # of the operator's clock, from that of the API server
+    # how far the operator's clock is ahead of the API server's; negative if it is behind
+    offset: timedelta = timedelta()
 
     @property
     def issuer_is_valid(self) -> bool:

@@ -20,7 +20,7 @@ from etcd_operator.formats import duration_text, timestamp
 from etcd_operator.pki import lifetimes
 
 MOST_OFFSET = timedelta(minutes=2)
-"""Of the operator's clock: well within what new certificates are back-dated by."""
+"""Of the operator's clock: less than the time by which new certificates are back-dated (`BACKDATING`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ class Deliver:
 class Restart:
     """These members are to be started again, one at a time.
 
-    forced: the members refuse each other; none is waited for until it is healthy, only until it runs.
+    is_forced: the members refuse each other, so the next one is started again once the one before runs,
+    whether it is healthy or not.
     """
 
     members: tuple[str, ...]

@@ -57,7 +57,7 @@ def _serving_otherwise(state: ClusterState) -> frozenset[str]:
 
 @fact
 def awaited_restarts(state: ClusterState) -> str:
-    """What restarts wait for that have still to come; empty if none have, or none waits."""
+    """What the restarts that are left wait for; empty if none is left, or none waits."""
     upgrade = state.persisted.upgrade
     if state.tls.unkept is not None and upgrade is not None and upgrade.restart:
         return f"before members load the CAs: {state.tls.unkept.message}"
@@ -67,7 +67,7 @@ def awaited_restarts(state: ClusterState) -> str:
 
 
 def rotating(state: ClusterState) -> tuple[bool, str, str]:
-    """Whether a CA is being replaced, or loaded again; reason and message."""
+    """The condition TLSRotating: whether a CA is being rotated, or members restarted; reason and message."""
     phases = [(side, each.record.phase) for side, each in state.tls.sides]
     reason = next((f"{side.title()}{phase}" for side, phase in phases if phase is not Phase.STABLE), "")
     upgrade = state.persisted.upgrade

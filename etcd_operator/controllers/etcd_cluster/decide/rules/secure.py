@@ -112,7 +112,7 @@ def _record(state: ClusterState, record: TlsRecord | None) -> Plan:
 
 
 def _of_another_scheme(state: ClusterState) -> Plan | None:
-    """Data on claims has the peer URLs of all members: with others they would not find each other."""
+    """Hold a cluster whose claims have peer URLs with the other scheme: members would not find each other."""
     wanted = state.desired.secured.peer
     others = [
         member.claim.name
@@ -136,7 +136,7 @@ def authentication(state: ClusterState) -> Plan | None:
         return None
     recorded, wanted = state.persisted.auth, state.desired.auth
     if wanted is None:
-        # Without the field it remains as it is, but for what the operator itself has enabled.
+        # Without the field authentication remains as it is, unless the operator itself has enabled it.
         wanted = False if recorded is not None else None
     if wanted is None or recorded == AuthRecord(enabled=wanted):
         return None
@@ -295,5 +295,5 @@ def _is_used(state: ClusterState) -> bool:
 
 
 def _quietly(*actions: Action, message: str) -> Plan:
-    """Nothing that the status reports changes by it."""
+    """A plan that the status does not report: for users of the cluster nothing changes by it."""
     return replace(Plan.act(*actions, reason="KeepingCertificates", message=message), is_quiet=True)
