@@ -185,13 +185,16 @@ RECOVERY_AFTER = Validation(
 )
 
 
+NETWORK_PEER = "name pods, with podSelector, namespaceSelector or both, or else addresses, with ipBlock"
+
+
 def network_peers(spec: str) -> tuple[Validation, ...]:
     """Whom the NetworkPolicy of the spec at this path admits."""
     return tuple(
         Validation(
             at=f"{spec}.networkPolicy.{field}[]",
             holds="has(self.ipBlock) != (has(self.podSelector) || has(self.namespaceSelector))",
-            message="name pods, with podSelector, namespaceSelector or both, or else addresses, with ipBlock",
+            message=NETWORK_PEER,
         )
         for field in ("clients", "metrics")
     )

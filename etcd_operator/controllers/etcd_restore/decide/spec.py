@@ -7,11 +7,11 @@ import msgspec
 from semver import Version
 
 from etcd_operator.api.backups import BackupDestination, BackupSource, BackupSpec
-from etcd_operator.api.cluster_spec import PodTemplate
+from etcd_operator.api.cluster_spec import NetworkAccess, PodTemplate
 from etcd_operator.api.definitions import restore_validations as rules
 from etcd_operator.api.definitions.cel import misfits
 from etcd_operator.api.definitions.limits import LONGEST_IMPROBABLE_NAME, NAME_PATTERN
-from etcd_operator.api.definitions.validations import EMPTY_VOLUME, VOLUME_SOURCES
+from etcd_operator.api.definitions.validations import EMPTY_VOLUME, NETWORK_PEER, VOLUME_SOURCES
 from etcd_operator.api.restores import RestoreSource, RestoreSpec, Verified
 from etcd_operator.controllers.shared.decide import tls_spec
 from etcd_operator.controllers.shared.decide.backup_spec import access_problems
@@ -21,6 +21,8 @@ from etcd_operator.versions import can_restore, minors_that_start_on, parse_vers
 
 OLDEST = Version(3, 4)
 """The oldest etcd whose backups can be restored: 3.5.10, the first that raises revisions, starts on them."""
+
+_SELECTORS = {"podSelector", "namespaceSelector"}
 
 
 def problem(spec: RestoreSpec) -> str:
@@ -127,8 +129,15 @@ def _problems(spec: RestoreSpec) -> Iterator[str]:
     wrong = tls_spec.auth_problem(template.spec.auth, template.spec.tls)
     if wrong:
         yield f"clusterTemplate.spec.{wrong}"
+    yield from (f"clusterTemplate.spec.{text}" for text in _peer_problems(template.spec.network_policy))
     if template.spec.affinity and template.spec.pod_template.affinity:
         yield "clusterTemplate.spec: affinity and podTemplate.affinity are alternatives: set one of them"
+
+
+def _peer_problems(access: NetworkAccess) -> Iterator[str]:
+    for field, peers in (("clients", access.clients or ()), ("metrics", access.metrics)):
+        if any(("ipBlock" in each) == bool(each.keys() & _SELECTORS) for each in peers):
+            yield f"networkPolicy.{field}: {NETWORK_PEER}"
 
 
 def _source_problems(source: RestoreSource) -> Iterator[str]:
