@@ -4,8 +4,6 @@ import base64
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from e2e.support.applications import Application
 from e2e.support.clusters import IMPROBABLE, Document, each_kind
 from e2e.support.resizing import scale
@@ -41,7 +39,7 @@ def foreign_secret(space: Space, name: str, ca: str) -> None:
     space.kubectl.create(body)
 
 
-@each_kind(ephemerals=pytest.mark.capability("TLS"))
+@each_kind()
 def test_users_are_served_and_nobody_else_until_authentication_is_off_again(space: Space, kind: Any) -> None:
     cluster = space.create(kind(tls=BOTH, auth={"enabled": True}))
     name = cluster["metadata"]["name"]

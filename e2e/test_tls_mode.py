@@ -2,15 +2,13 @@
 
 from typing import Any
 
-import pytest
-
 from e2e.support.clusters import each_kind
 from e2e.support.load import Load
 from e2e.support.space import Space
 from e2e.test_tls import CLIENT, etcdctl, settled, start_client
 
 
-@each_kind(ephemerals=pytest.mark.capability("TLS"))
+@each_kind()
 def test_clients_without_tls_write_while_it_is_preferred_and_are_refused_afterwards(
     space: Space, kind: Any
 ) -> None:

@@ -1,7 +1,5 @@
 """Clusters with TLS that lose their members: their backups come back, and are sent over TLS only."""
 
-import pytest
-
 from e2e.support.clusters import ephemeral
 from e2e.support.space import Space
 from e2e.support.waiting import wait_until
@@ -11,7 +9,6 @@ from etcd_operator.kube import resources
 BACKUP = {"backupIntervalInSecond": 5, "maxBackups": 3, "volumeSizeInMB": 50}
 
 
-@pytest.mark.capability("TLS")
 def test_a_cluster_that_loses_all_members_is_restored_from_its_backup_tool(space: Space) -> None:
     document = space.create(ephemeral(tls=BOTH, backup=BACKUP))
     settled(space, document)

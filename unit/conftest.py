@@ -44,7 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for _, tests in groupby(slow, lambda item: item.path):
         left = [test for test in tests if test.get_closest_marker("exhaustive") is None]
         _mark(left[1:], "no_cover")
-    _mark([item for item in items if is_hypothesis_test(getattr(item, "obj", None))], "no_cover")
+    impure = (item for item in items if not PURE.intersection(item.path.parts))
+    _mark([item for item in impure if is_hypothesis_test(getattr(item, "obj", None))], "no_cover")
 
 
 def _is_slow(path: Path) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.cluster_spec import PLAIN, Auto, ClientTls, MemberTls, PeerTls, Tls
-from etcd_operator.api.persisted import AuthRecord, TlsRecord, Upgrade
+from etcd_operator.api.persisted import Adoption, AuthRecord, TlsRecord, Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     AlterAuthorities,
     CreateAuthorities,
@@ -29,8 +29,10 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     Situation,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
+from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import next_steps
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.etcd_cluster.decide.rules.secure import rotate
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts, Unseen
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
 from unit.controllers.etcd_cluster.decide.builders import (
@@ -39,6 +41,7 @@ from unit.controllers.etcd_cluster.decide.builders import (
     claim,
     down,
     ephemeral,
+    first_recovery,
     persistent,
     pod,
     with_record,
@@ -301,6 +304,47 @@ def test_a_version_is_desired_in_the_middle_of_restarts(cluster: DesiredCluster)
     assert isinstance(first, Remember)
     assert first.persisted.upgrade is not None
     assert not first.persisted.upgrade.restart
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("record", "awaited"),
+    [
+        ({"recovery": first_recovery("db-3")}, "the end of the recovery"),
+        ({"adoption": Adoption(members=())}, "the end of the adoption"),
+        ({"cluster_id": ""}, None),
+    ],
+)
+def test_no_member_is_restarted_while_a_cluster_is_made_of_others(
+    cluster: DesiredCluster, record: dict[str, Any], awaited: str | None
+) -> None:
+    outdated = with_one(at_rest(cluster), loaded=None)
+    found = next_steps(with_record(secured(cluster, outdated), **record))
+    assert [step.message for _, _, step in found] == (
+        [f"before members load the CAs again: waiting for {awaited}"] if awaited else []
+    )
+
+
+@BOTH
+def test_a_member_that_is_ended_for_a_restart_does_not_serve(cluster: DesiredCluster) -> None:
+    state = secured(cluster, at_rest(cluster))
+    member = state.members[0]
+    assert member.pod is not None
+    assert member.serves_requested_version
+    ended = replace(member, pod=replace(member.pod, is_restarting=True))
+    assert not ended.serves_requested_version
+
+
+@BOTH
+def test_a_rotation_takes_each_step_that_no_other_rule_has_taken(cluster: DesiredCluster) -> None:
+    """As where what clients need is somebody else's."""
+    unpublished = rotate(secured(cluster, at_rest(cluster, published=())))
+    assert unpublished is not None
+    assert unpublished.actions == (PublishAuthority(),)
+    name = cluster.member_name(0)
+    lacking = rotate(secured(cluster, with_one(at_rest(cluster), files=None)))
+    assert lacking is not None
+    assert lacking.actions == (KeepCertificates(name=name),)
 
 
 @BOTH

@@ -9,6 +9,7 @@ from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls
 from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
+from etcd_operator.controllers.shared.decide import tls_spec
 from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS, coreos_cluster, improbable_cluster
 
 BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
@@ -117,3 +118,7 @@ def test_an_ephemeral_cluster_with_tls_cannot_join_another_one_yet() -> None:
     assert (
         CoreosDialect(DEFAULTS).desired(asked).problem.startswith("spec.tls: a cluster with spec.tls cannot")
     )
+
+
+def test_a_duration_that_is_none_is_one_problem() -> None:
+    assert len([*tls_spec.problems(Tls(peer=PeerTls(auto=Auto(), leaf_duration="x")))]) == 1

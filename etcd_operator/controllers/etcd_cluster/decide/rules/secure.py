@@ -132,8 +132,6 @@ def _of_another_scheme(state: ClusterState) -> Plan | None:
 
 def authentication(state: ClusterState) -> Plan | None:
     """Record whether requests are to need a user. The passes over users carry that out."""
-    if not state.persisted.is_bootstrapped:
-        return None
     recorded, wanted = state.persisted.auth, state.desired.auth
     if wanted is None:
         # Without the field authentication remains as it is, unless the operator itself has enabled it.

@@ -380,3 +380,9 @@ def test_the_next_ca_does_not_sign_if_one_member_does_not_trust_it(
         member("m1", issuer=OLD, loaded=loaded),
     )
     assert action(situation(*members, record=record)) == Alter(Change.RENEW)
+
+
+def test_nothing_is_published_of_a_ca_that_cannot_sign() -> None:
+    expired = situation(*THREE, record=replace(STABLE, trusted=(OLD, B)))
+    assert for_clients(replace(expired, published=())) is None
+    assert for_clients(replace(situation(*THREE), published=())) is not None
