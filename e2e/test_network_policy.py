@@ -31,7 +31,7 @@ def admitted(space: Space, document: Document) -> dict[int, list[Document] | Non
     """Who may connect to each port of the cluster; None for everybody, no ports without a policy."""
     found = space.api.get(resources.NETWORK_POLICIES, space.namespace, document["metadata"]["name"])
     rules = found["spec"]["ingress"] if found is not None else ()
-    return {port["port"]: rule.get("from") for rule in rules for port in rule["ports"]}
+    return {port["port"]: rule.get("from") for rule in rules for port in rule.get("ports", ())}
 
 
 def reason(space: Space, document: Document) -> str:
