@@ -162,7 +162,7 @@ def test_members_form_a_cluster_and_grow(members: Members) -> None:
     learner = added(members.client(leader), url)
     members.etcd.join("d", url)
     eventually(lambda: members.client(leader).member_promote(learner.id))
-    assert members.client("d").has_quorum(deadline=5.0)
+    eventually(lambda: members.client("d").has_quorum(deadline=1.0))
 
 
 def test_a_leaf_that_is_replaced_is_presented_without_a_restart(members: Members) -> None:
