@@ -59,10 +59,7 @@ def backup_name(schedule: str, due: datetime) -> str:
 def is_of_schedule(backup: EtcdBackup, schedule: str) -> bool:
     """Whether it has the name and the time that the schedule of this name would have given it."""
     due = moment(backup.metadata.annotations.get(SCHEDULED_ANNOTATION, ""))
-    try:
-        return due is not None and backup.metadata.name == backup_name(schedule, due)
-    except OverflowError:  # at the ends of the calendar, in another time zone
-        return False
+    return due is not None and backup.metadata.name == backup_name(schedule, due)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

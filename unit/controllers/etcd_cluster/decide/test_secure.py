@@ -326,6 +326,19 @@ def test_no_member_is_restarted_while_a_cluster_is_made_of_others(
 
 
 @BOTH
+def test_restarts_wait_for_a_member_that_is_away_and_for_a_quorum(cluster: DesiredCluster) -> None:
+    state = secured(cluster, with_one(at_rest(cluster), loaded=None))
+    name = cluster.member_name(1)
+    away = with_record(down(state, name), upgrade=Upgrade(origin=VERSION, target=VERSION, member=name))
+    for each, awaited in (
+        (away, f"{name}, which is being restarted"),
+        (replace(state, has_quorum=False), "a quorum"),
+    ):
+        ((_, _, step),) = next_steps(each)
+        assert step.message == f"before members load the CAs again: waiting for {awaited}"
+
+
+@BOTH
 def test_a_member_that_is_ended_for_a_restart_does_not_serve(cluster: DesiredCluster) -> None:
     state = secured(cluster, at_rest(cluster))
     member = state.members[0]

@@ -386,3 +386,13 @@ def test_nothing_is_published_of_a_ca_that_cannot_sign() -> None:
     expired = situation(*THREE, record=replace(STABLE, trusted=(OLD, B)))
     assert for_clients(replace(expired, published=())) is None
     assert for_clients(replace(situation(*THREE), published=())) is not None
+
+
+def test_before_the_bundle_is_published_only_members_with_nothing_to_lose_get_files() -> None:
+    record = replace(STABLE, since=None)
+    renamed = (member("m0", is_renamed=True), *THREE[1:])
+    assert first_aid(situation(*renamed, record=record)) is None
+    away = (member("m0", is_renamed=True, is_running=False), *THREE[1:])
+    step = first_aid(situation(*away, record=record))
+    assert step is not None
+    assert step.action == Deliver(members=("m0",))
