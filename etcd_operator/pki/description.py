@@ -1,7 +1,7 @@
 """What a certificate says, as plain values: for statuses, metrics, logs and comparisons."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TypeVar
 
 from cryptography import x509
@@ -40,14 +40,6 @@ class Description:
         """All subject alternative names."""
         return self.dns + self.addresses
 
-    def left(self, now: datetime) -> timedelta:
-        """How long it is valid from now on; negative once it has expired."""
-        return self.not_after - now
-
-    def days_left(self, now: datetime) -> float:
-        """The same in days."""
-        return self.left(now) / timedelta(days=1)
-
     def is_valid(self, now: datetime) -> bool:
         """Whether it is valid now."""
         return self.not_before <= now <= self.not_after
@@ -56,6 +48,11 @@ class Description:
 def describe(data: bytes, where: str = "the certificate") -> Description:
     """The first certificate in PEM, which is the leaf of a chain. Raises `BadCertificate`."""
     return described(certificates(data, where)[0])
+
+
+def describe_bundle(data: bytes) -> tuple[Description, ...]:
+    """The CAs that a file of etcd, or of its clients, trusts, in order. Raises `BadCertificate`."""
+    return tuple(map(described, certificates(data, "a bundle of CAs")))
 
 
 def described(found: x509.Certificate) -> Description:

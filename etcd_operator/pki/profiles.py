@@ -40,9 +40,6 @@ class Leaf:
     names: Names = NO_NAMES
 
 
-GATEWAY = Leaf(usage=Usage.CLIENT, organization="etcd gateway")
-"""With which etcd's own JSON gateway calls etcd: it refuses a leaf with a common name."""
-
 PEER_DIALING = Leaf(usage=Usage.CLIENT, common_name=PEER)
 """With which a member dials others."""
 

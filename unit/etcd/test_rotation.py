@@ -31,9 +31,9 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
 )
 from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.handshake import Handshake, shake
-from etcd_operator.pki import bundles, profiles
+from etcd_operator.pki import profiles
 from etcd_operator.pki.authority import KeyPair, issue, new_ca, renewed_ca
-from etcd_operator.pki.description import Description, describe
+from etcd_operator.pki.description import Description, describe, describe_bundle
 from etcd_operator.pki.names import names_of
 from unit.etcd.real import RealEtcdCluster, free_address
 from unit.waiting import eventually
@@ -83,7 +83,7 @@ class Member:
     @property
     def files(self) -> Files:
         leaf, bundle = (self.folder / "crt").read_bytes(), (self.folder / "ca").read_bytes()
-        return Files(leaf=describe(leaf), bundle=bundles.members(bundle))
+        return Files(leaf=describe(leaf), bundle=describe_bundle(bundle))
 
 
 class Cluster:
@@ -123,7 +123,7 @@ class Cluster:
 
     @property
     def bundle(self) -> bytes:
-        return bundles.bundle(self._cas[ca.key_id].certificate for ca in self.record.trusted)
+        return b"".join(self._cas[ca.key_id].certificate for ca in self.record.trusted)
 
     def _new_ca(self) -> Description:
         pair = new_ca("a CA", now=datetime.now(UTC), duration=CA_LIFE)
@@ -191,7 +191,7 @@ class Cluster:
         members = []
         for member in self.members:
             leaf = self.shake(member.ports[1], member, member.dial, member.loaded).leaf
-            loaded = bundles.members(member.loaded)
+            loaded = describe_bundle(member.loaded)
             shown = leaf.serial if leaf is not None else ""
             members.append(
                 MemberTls(name=member.name, files=member.files, is_running=True, shown=shown, loaded=loaded)
@@ -202,7 +202,7 @@ class Cluster:
                 members=tuple(members),
                 now=datetime.now(UTC),
                 clients=(ClientLeaf(name="root", leaf=describe(self.root.certificate)),),
-                published=bundles.members(self.published),
+                published=describe_bundle(self.published),
                 request=request,
             )
         )

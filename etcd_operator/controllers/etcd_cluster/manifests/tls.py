@@ -25,9 +25,8 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.shared.decide.tls_spec import leaf_duration
 from etcd_operator.controllers.shared.manifests.command import PodVolume
-from etcd_operator.pki import bundles
 from etcd_operator.pki.authority import KeyPair, check, issue
-from etcd_operator.pki.description import Description, describe
+from etcd_operator.pki.description import Description, describe, describe_bundle
 from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.lifetimes import is_due
 from etcd_operator.pki.names import Names, names_of
@@ -186,7 +185,7 @@ def held(data: Mapping[str, str], leafs: tuple[Named, ...], side: Side, now: dat
         files = decoded(data)
         pairs = [KeyPair(files[f"{each.file}.crt"], files[f"{each.file}.key"]) for each in own]
         found = [describe(pair.certificate) for pair in pairs]
-        bundle = bundles.members(files[own[0].ca_file])
+        bundle = describe_bundle(files[own[0].ca_file])
         for each, pair in zip(own, pairs, strict=True):
             check(pair, each.ca)
     except (BadCertificate, KeyError):

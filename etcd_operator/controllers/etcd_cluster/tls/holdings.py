@@ -19,8 +19,7 @@ from etcd_operator.errors import Forbidden, RetryableError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ConfigMap, Secret
-from etcd_operator.pki import bundles
-from etcd_operator.pki.description import Description
+from etcd_operator.pki.description import Description, describe_bundle
 from etcd_operator.pki.errors import BadCertificate
 
 STARTING_SECONDS = 5.0
@@ -101,7 +100,7 @@ class Holdings:
         if found is None or found.metadata.controller_uid != desired.uid:
             return ()
         try:
-            bundle = bundles.members(found.data.get("ca.crt", "").encode())
+            bundle = describe_bundle(found.data.get("ca.crt", "").encode())
         except BadCertificate:
             return ()
         self._bundles[desired.key] = bundle, now + KEPT_SECONDS
