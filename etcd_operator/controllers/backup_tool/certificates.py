@@ -62,9 +62,8 @@ class ToolCertificates:
     def remove(self, desired: DesiredCluster, objects: Objects) -> None:
         """Nothing needs them any more."""
         self.forget(desired.key)
-        found = self._found(desired, objects) if desired.secured.client else None
-        if found is not None and found.metadata.controller_uid == desired.uid:
-            objects.remove(resources.SECRETS, found.metadata)
+        if desired.secured.client:
+            objects.remove_of(desired.uid, resources.SECRETS, tls.secret_name(tool_name(desired.name)))
 
     def forget(self, key: Key) -> None:
         """Read the Secret anew the next time."""

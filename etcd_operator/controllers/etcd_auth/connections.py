@@ -110,13 +110,6 @@ def connect(asked: Asked, objects: Objects) -> UserConnection:
     return UserConnection(asked=asked, rotation=made, found=found, is_new=is_new, passwords=passwords)
 
 
-def withdraw(name: str, cluster: ObjectMeta, objects: Objects) -> None:
-    """Delete a Secret of a cluster, if there is one of that name."""
-    found = objects.find(resources.SECRETS, name, Secret)
-    if found is not None and found.metadata.controller_uid == cluster.uid:
-        objects.remove(resources.SECRETS, found.metadata)
-
-
 def _write(asked: Asked, found: Secret | None, made: Rotation, objects: Objects) -> None:
     password = secrets.token_urlsafe(render.PASSWORD_BYTES) if asked.has_password else ""
     if found is not None and made.step is Step.PREPARE:

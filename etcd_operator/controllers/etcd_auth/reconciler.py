@@ -18,7 +18,6 @@ from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_auth import etcd
 from etcd_operator.controllers.etcd_auth.access import ClientAuthority, Reach
 from etcd_operator.controllers.etcd_auth.caches import AuthCaches, is_served
-from etcd_operator.controllers.etcd_auth.connections import withdraw
 from etcd_operator.controllers.etcd_auth.decide import report
 from etcd_operator.controllers.etcd_auth.decide.enabling import AuthStep, AuthSwitch
 from etcd_operator.controllers.etcd_auth.decide.names import ROOT
@@ -264,7 +263,7 @@ class _Pass:
         taken, held = switch(found.client, state, before)
         self.reconciler.reporter.switched(cluster, taken, held, was_enabled=found.status.is_enabled)
         if state.wanted and authority is not None and not held:
-            withdraw(authority.shared, cluster.metadata, self.objects)
+            self.objects.remove_of(cluster.metadata.uid, resources.SECRETS, authority.shared)
         return bool(taken)
 
     def _until(self) -> datetime | None:

@@ -103,7 +103,7 @@ class BackupReconciler:
         """Make the Secret that the pod waits for, or report why it cannot be made."""
         job, spec, metadata = observed.state.job, observed.spec, observed.backup.metadata
         try:
-            if job is not None and spec is not None and _secret_of(job, objects) is None:
+            if job is not None and spec is not None and not _has_secret(job, objects):
                 credentials = self.observer.sources.credentials(spec.source, metadata.namespace)
                 objects.create(resources.SECRETS, backup_job.secret(metadata, job, credentials))
         except OperatorError as error:
@@ -194,15 +194,14 @@ class BackupReconciler:
             self.passes.event(backup, "Warning", "VerificationFailed", made.message)
 
 
-def _secret_of(job: JobState, objects: Objects) -> Written | None:
-    """The Secret of a Job that has one, live. Raises the errors of `Client`."""
+def _has_secret(job: JobState, objects: Objects) -> bool:
+    """Whether the Secret of a Job that needs one exists, live. Raises the errors of `Client`."""
     found = objects.find(resources.SECRETS, job.secret, Written)
-    return found if found is not None and found.metadata.controller_uid == job.uid else None
+    return found is not None and found.metadata.controller_uid == job.uid
 
 
 def _remove_secret(job: JobState, objects: Objects) -> None:
     """The Job has ended: nothing needs its certificate any more."""
     with suppress(Forbidden):  # the certificate expires, and the Secret is deleted with the Job
-        found = _secret_of(job, objects) if job.secret else None
-        if found is not None:
-            objects.remove(resources.SECRETS, found.metadata)
+        if job.secret:
+            objects.remove_of(job.uid, resources.SECRETS, job.secret)

@@ -31,7 +31,7 @@ from etcd_operator.errors import Invalid, NotLeading, OperatorError
 from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import Job, Written
+from etcd_operator.kube.views import Written
 from etcd_operator.versions import image_of
 
 
@@ -197,9 +197,8 @@ class RestoreReconciler:
     def _remove_jobs(self, observed: ObservedRestore, objects: Objects) -> None:
         """And with them their pods, which hold the claims even when they have ended."""
         for job in observed.state.jobs:
-            found = objects.find(resources.JOBS, job.name, Job)
-            if found is not None and found.metadata.controller_uid == observed.restore.metadata.uid:
-                objects.remove(resources.JOBS, found.metadata, propagation="Foreground")
+            owner = observed.restore.metadata.uid
+            objects.remove_of(owner, resources.JOBS, job.name, propagation="Foreground")
 
     def _fail(self, observed: ObservedRestore, made: RestorePlan, why: RestoreFailure) -> Result:
         """Record a failure that an act has met; the next pass removes what was made."""

@@ -215,6 +215,18 @@ class Objects:
             return False
         return True
 
+    def remove_of(
+        self, owner: str, resource: Resource, name: str, *, propagation: str = "Background"
+    ) -> bool:
+        """Delete the object of that name, as it is now, if the object with the UID `owner` controls it.
+
+        Whether there was one. Raises as `find` and `remove`.
+        """
+        found = self.find(resource, name, Written)
+        if found is None or found.metadata.controller_uid != owner:
+            return False
+        return self.remove(resource, found.metadata, propagation=propagation)
+
     def key(self, name: str) -> Key:
         """The key of an object of that name."""
         return Key(self.namespace, name)

@@ -7,12 +7,12 @@ from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.controllers.etcd_auth.manifests.connection import (
     ClientTls,
     Connection,
-    encoded,
     preparation,
     publication,
     secret,
     values,
 )
+from etcd_operator.controllers.shared.manifests.secret import encoded
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PLAIN = Connection(cluster="c", namespace="team", username="app_2", password="secret")

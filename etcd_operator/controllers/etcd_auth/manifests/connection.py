@@ -4,15 +4,15 @@ It belongs to the EtcdUser and is deleted with it. Keys: host, port, endpoints, 
 users with one; ca.crt, tls.crt and tls.key for clusters with client TLS.
 """
 
-import base64
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.users import API_VERSION, ROTATED_ANNOTATION, USER_ANNOTATION, USER_KIND
 from etcd_operator.controllers.shared.manifests.owner import owned_by
+from etcd_operator.controllers.shared.manifests.secret import encoded
+from etcd_operator.controllers.shared.manifests.secret import secret as secret_of
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
 from etcd_operator.formats import timestamp
 
@@ -56,18 +56,13 @@ def secret_name(user: str) -> str:
 
 def secret(owner: ObjectMeta, connection: Connection, rotated_at: datetime) -> RawObject:
     """The connection Secret of the EtcdUser `owner`."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": secret_name(owner.name),
-            "namespace": owner.namespace,
-            "annotations": _annotations(connection, rotated_at),
-            "ownerReferences": owned_by(API_VERSION, USER_KIND, name=owner.name, uid=owner.uid),
-        },
-        "type": "Opaque",
-        "data": encoded(values(connection)),
+    metadata = {
+        "name": secret_name(owner.name),
+        "namespace": owner.namespace,
+        "annotations": _annotations(connection, rotated_at),
+        "ownerReferences": owned_by(API_VERSION, USER_KIND, name=owner.name, uid=owner.uid),
     }
+    return secret_of(metadata, values(connection))
 
 
 def publication(connection: Connection, rotated_at: datetime) -> RawObject:
@@ -102,11 +97,6 @@ def values(connection: Connection) -> dict[str, str]:
     if connection.tls is not None:
         found |= {CA: connection.tls.ca, CERTIFICATE: connection.tls.certificate, KEY: connection.tls.key}
     return found
-
-
-def encoded(content: Mapping[str, str]) -> dict[str, str]:
-    """As a Secret has it."""
-    return {key: base64.b64encode(value.encode()).decode() for key, value in content.items()}
 
 
 def _annotations(connection: Connection, rotated_at: datetime) -> dict[str, str]:

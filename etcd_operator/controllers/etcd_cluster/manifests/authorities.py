@@ -20,6 +20,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import C
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Record, Side
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.shared.decide.tls_spec import ca_duration
+from etcd_operator.controllers.shared.manifests.secret import encoded, secret
 from etcd_operator.decoding import from_json
 from etcd_operator.pki.authority import KeyPair, new_ca, renewed_ca
 from etcd_operator.pki.description import Description, describe
@@ -145,18 +146,13 @@ def _described(pairs: tuple[KeyPair, ...]) -> tuple[Description, ...]:
 def authorities_secret(cluster: DesiredCluster, namespace: str, made: Authorities) -> RawObject:
     """Their Secret. It has no owner: owners are in the same namespace."""
     files = {**_files("peer", made.peer), **_files("client", made.client), ZONE: made.zone.encode()}
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": authorities_name(cluster.uid),
-            "namespace": namespace,
-            "labels": {CA_LABEL: cluster.uid},
-            "annotations": {CLUSTER_ANNOTATION: f"{cluster.api_version} {cluster.namespace}/{cluster.name}"},
-        },
-        "type": "Opaque",
-        "data": encoded(files),
+    metadata = {
+        "name": authorities_name(cluster.uid),
+        "namespace": namespace,
+        "labels": {CA_LABEL: cluster.uid},
+        "annotations": {CLUSTER_ANNOTATION: f"{cluster.api_version} {cluster.namespace}/{cluster.name}"},
     }
+    return secret(metadata, files)
 
 
 def side_change(side: Side, made: Authority, version: str) -> RawObject:
@@ -205,11 +201,6 @@ def _read(files: Mapping[str, bytes], side: Side) -> Authority:
         request=stored.request,
     )
     return Authority(record=record, pairs=tuple(pairs.values()))
-
-
-def encoded(data: Mapping[str, bytes]) -> dict[str, str]:
-    """The data of a Secret."""
-    return {name: base64.b64encode(content).decode() for name, content in data.items()}
 
 
 def decoded(data: Mapping[str, str]) -> dict[str, bytes]:

@@ -20,11 +20,11 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     DAY,
     Authorities,
     decoded,
-    encoded,
 )
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.shared.decide.tls_spec import leaf_duration
 from etcd_operator.controllers.shared.manifests.command import PodVolume
+from etcd_operator.controllers.shared.manifests.secret import secret as secret_of
 from etcd_operator.pki.authority import KeyPair, check, issue
 from etcd_operator.pki.description import Description, describe, describe_bundle
 from etcd_operator.pki.errors import BadCertificate
@@ -156,18 +156,12 @@ def member_names(cluster: DesiredCluster, hosts: tuple[str, ...], zone: str) -> 
 
 def secret(cluster: DesiredCluster, leafs: tuple[Named, ...], holder: str, now: datetime) -> RawObject:
     """The Secret, with new leafs. The owner is the cluster: a member may be created again."""
-    data: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     for each in leafs:
         pair = issue(each.ca, each.leaf, now=now, duration=each.duration)
-        data |= {f"{each.file}.crt": pair.certificate, f"{each.file}.key": pair.key}
-        data[each.ca_file] = each.bundle
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": metadata_of(cluster, secret_name(holder), {}),
-        "type": "Opaque",
-        "data": encoded(data),
-    }
+        files |= {f"{each.file}.crt": pair.certificate, f"{each.file}.key": pair.key}
+        files[each.ca_file] = each.bundle
+    return secret_of(metadata_of(cluster, secret_name(holder), {}), files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

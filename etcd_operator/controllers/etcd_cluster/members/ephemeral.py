@@ -79,13 +79,7 @@ class EphemeralMembers:
             self.scope.objects.remove(resources.PODS, member.pod)
             self.scope.report("PodRemoved", f"removed Pod {name}{whose}")
         if member.has_service:
-            self._remove_service(name)
-
-    def _remove_service(self, name: str) -> None:
-        objects = self.scope.objects
-        service = objects.find(resources.SERVICES, name, Written)
-        if service is not None and service.metadata.controller_uid == self.scope.desired.uid:
-            objects.remove(resources.SERVICES, service.metadata)
+            self.scope.objects.remove_of(self.scope.desired.uid, resources.SERVICES, name)
 
     def open_seed(self, name: str) -> None:
         """By the label that the Service for clients selects."""

@@ -19,7 +19,7 @@ from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.views import Pod, Written
+from etcd_operator.kube.views import Pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +67,8 @@ class Scope:
 
     def remove_certificates(self, member: str) -> None:
         """Delete the Secret with the keys of a member that is removed for good, or given up."""
-        if self.desired.secured == PLAIN:
-            return
-        found = self.objects.find(resources.SECRETS, secret_name(member), Written)
-        if found is not None and found.metadata.controller_uid == self.desired.uid:
-            self.objects.remove(resources.SECRETS, found.metadata)
+        if self.desired.secured != PLAIN:
+            self.objects.remove_of(self.desired.uid, resources.SECRETS, secret_name(member))
 
     def pod(self, name: str) -> PodFacts:
         """The member's pod as it was seen. Raises Unavailable without one."""

@@ -29,7 +29,7 @@ from etcd_operator.decoding import convert
 from etcd_operator.errors import Conflict, InvalidSpec
 from etcd_operator.formats import timestamp
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import Job, Written
+from etcd_operator.kube.views import Written
 from etcd_operator.versions import image_of
 
 CLOSED = "closed"
@@ -112,9 +112,8 @@ class Restoring:
         is_seeds = found.get(TOKEN_ANNOTATION) == recovery.token  # not of a later member
         if is_seeds and improbable.CLUSTER_ID_ANNOTATION in found:
             raise Conflict(f"{name} was found to serve: it is not deleted")
-        job = objects.find(resources.JOBS, seed_job.job_name(desired, recovery), Job)
-        if job is not None and job.metadata.controller_uid == desired.uid:
-            objects.remove(resources.JOBS, job.metadata, propagation="Foreground")
+        job = seed_job.job_name(desired, recovery)
+        objects.remove_of(desired.uid, resources.JOBS, job, propagation="Foreground")
 
     def _close(self) -> None:
         """Only while it is requested, live: the next act has no way back."""

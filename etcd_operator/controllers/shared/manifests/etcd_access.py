@@ -5,11 +5,11 @@ The folders are Secrets, with the keys of those of the types kubernetes.io/tls a
 are the user's, and the operator never reads them.
 """
 
-import base64
 from dataclasses import dataclass
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.shared.manifests import command
+from etcd_operator.controllers.shared.manifests.secret import secret as secret_of
 from etcd_operator.pki.authority import KeyPair
 from etcd_operator.pods.contract import CA_FILE, CERTIFICATE_FILE, ETCD_FOLDER, ETCD_USER_FOLDER, KEY_FILE
 
@@ -27,16 +27,10 @@ class EtcdCredentials:
 
 def secret(metadata: RawObject, credentials: EtcdCredentials) -> RawObject:
     """The Secret."""
-    data = {CA_FILE: credentials.ca}
+    files = {CA_FILE: credentials.ca}
     if credentials.pair is not None:
-        data |= {CERTIFICATE_FILE: credentials.pair.certificate, KEY_FILE: credentials.pair.key}
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": metadata,
-        "type": "Opaque",
-        "data": {name: base64.b64encode(content).decode() for name, content in data.items()},
-    }
+        files |= {CERTIFICATE_FILE: credentials.pair.certificate, KEY_FILE: credentials.pair.key}
+    return secret_of(metadata, files)
 
 
 def volume(secret_name: str) -> command.PodVolume:

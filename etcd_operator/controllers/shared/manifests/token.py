@@ -4,10 +4,9 @@ Pods that use it start without it, too. Otherwise a seed whose Secret somebody h
 again after a restart of its node, long after it has fetched its data.
 """
 
-import base64
-
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.shared.manifests import command
+from etcd_operator.controllers.shared.manifests.secret import secret as secret_of
 
 TOKEN_KEY = "token"  # noqa: S105 -- the key in the Secret
 _FOLDER = f"{command.SECRETS}/token"
@@ -16,13 +15,7 @@ FILE = f"{_FOLDER}/{TOKEN_KEY}"
 
 def secret(metadata: RawObject, token: str) -> RawObject:
     """The Secret."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": metadata,
-        "type": "Opaque",
-        "data": {TOKEN_KEY: base64.b64encode(token.encode()).decode()},
-    }
+    return secret_of(metadata, {TOKEN_KEY: token})
 
 
 def volume(secret_name: str) -> command.PodVolume:
