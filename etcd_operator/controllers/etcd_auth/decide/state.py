@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from etcd_operator.api.users import MARK
 from etcd_operator.controllers.etcd_auth.decide.names import Method
@@ -53,30 +54,11 @@ class AuthState:
     may_remove: bool = False
 
 
-# Each change has `words` for an Event, once it is done: empty where it only marks what is the operator's.
-
-
-def _of_role(verb: str, permission: Permission, role: str) -> str:
-    """Keys may be any bytes."""
-    if permission.key.startswith(MARK.encode()):
-        return ""
-    key, end = (part.decode(errors="backslashreplace") for part in (permission.key, permission.range_end))
-    keys = f"from {key!r} to {end!r}" if permission.range_end else f"of {key!r}"
-    if permission.range_end == OPEN_END:
-        keys = f"from {key!r} on"
-    return f"{verb} {permission.access.value} {keys} {role}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRole:
     """A role without permissions."""
 
     role: str
-
-    @property
-    def words(self) -> str:
-        """What was done."""
-        return "" if self.role.startswith(MARK) else f"added role {self.role}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +66,6 @@ class DeleteRole:
     """A role, which all users lose."""
 
     role: str
-
-    @property
-    def words(self) -> str:
-        """What was done."""
-        return f"deleted role {self.role}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +75,6 @@ class GrantPermission:
     role: str
     permission: Permission
 
-    @property
-    def words(self) -> str:
-        """What was done."""
-        return _of_role("granted", self.permission, f"to role {self.role}")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokePermission:
@@ -110,11 +82,6 @@ class RevokePermission:
 
     role: str
     permission: Permission
-
-    @property
-    def words(self) -> str:
-        """What was done."""
-        return _of_role("revoked", self.permission, f"from role {self.role}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,11 +92,6 @@ class AddUser:
     of: str
     method: Method
 
-    @property
-    def words(self) -> str:
-        """What was done."""
-        return f"added user {self.user}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteUser:
@@ -138,11 +100,6 @@ class DeleteUser:
     user: str
     of: str = ""
 
-    @property
-    def words(self) -> str:
-        """What was done."""
-        return f"deleted user {self.user}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPassword:
@@ -150,11 +107,6 @@ class SetPassword:
 
     user: str
     of: str
-
-    @property
-    def words(self) -> str:
-        """What was done."""
-        return f"set the password of user {self.user}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,11 +117,6 @@ class GrantRole:
     of: str
     role: str
 
-    @property
-    def words(self) -> str:
-        """What was done."""
-        return "" if self.role.startswith(MARK) else f"granted role {self.role} to user {self.user}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokeRole:
@@ -179,42 +126,67 @@ class RevokeRole:
     of: str
     role: str
 
-    @property
-    def words(self) -> str:
-        """What was done."""
-        return "" if self.role.startswith(MARK) else f"revoked role {self.role} from user {self.user}"
 
-
-Change = (
-    AddRole
-    | DeleteRole
-    | GrantPermission
-    | RevokePermission
-    | AddUser
-    | DeleteUser
-    | SetPassword
-    | GrantRole
-    | RevokeRole
-)
+RoleChange = AddRole | DeleteRole | GrantPermission | RevokePermission
+UserChange = AddUser | DeleteUser | SetPassword | GrantRole | RevokeRole
+Change = RoleChange | UserChange
 
 
 def role_of(change: Change) -> str:
     """The role in etcd that is changed; empty for a change of a user."""
-    if isinstance(change, (AddRole, DeleteRole, GrantPermission, RevokePermission)):
-        return change.role
-    return ""
+    return change.role if isinstance(change, RoleChange) else ""
 
 
 def user_of(change: Change) -> str:
     """The EtcdUser whose user in etcd is changed; empty for none."""
-    if isinstance(change, (AddRole, DeleteRole, GrantPermission, RevokePermission)):
-        return ""
-    return change.of
+    return change.of if isinstance(change, UserChange) else ""
 
 
 def described(changes: Iterable[Change]) -> str:
-    """What was done."""
-    return "; ".join(filter(None, (each.words for each in changes)))
+    """What was done, for an Event; nothing of what only marks what is the operator's."""
+    words = (_of_role(each) if isinstance(each, RoleChange) else _of_user(each) for each in changes)
+    return "; ".join(filter(None, words))
+
+
+def _of_role(change: RoleChange) -> str:
+    match change:
+        case AddRole(role=role):
+            return "" if role.startswith(MARK) else f"added role {role}"
+        case DeleteRole(role=role):
+            return f"deleted role {role}"
+        case GrantPermission(role=role, permission=permission):
+            return _of_permission("granted", permission, f"to role {role}")
+        case RevokePermission(role=role, permission=permission):
+            return _of_permission("revoked", permission, f"from role {role}")
+        case _:
+            assert_never(change)
+
+
+def _of_user(change: UserChange) -> str:
+    match change:
+        case AddUser(user=user):
+            return f"added user {user}"
+        case DeleteUser(user=user):
+            return f"deleted user {user}"
+        case SetPassword(user=user):
+            return f"set the password of user {user}"
+        case GrantRole(user=user, role=role):
+            return "" if role.startswith(MARK) else f"granted role {role} to user {user}"
+        case RevokeRole(user=user, role=role):
+            return "" if role.startswith(MARK) else f"revoked role {role} from user {user}"
+        case _:
+            assert_never(change)
+
+
+def _of_permission(verb: str, permission: Permission, role: str) -> str:
+    """Keys may be any bytes."""
+    if permission.key.startswith(MARK.encode()):
+        return ""
+    key, end = (part.decode(errors="backslashreplace") for part in (permission.key, permission.range_end))
+    keys = f"from {key!r} to {end!r}" if permission.range_end else f"of {key!r}"
+    if permission.range_end == OPEN_END:
+        keys = f"from {key!r} on"
+    return f"{verb} {permission.access.value} {keys} {role}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
