@@ -9,6 +9,7 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.tls import Named
 from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS, AuthorityStore
+from etcd_operator.controllers.shared.manifests.secret import replacement
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
@@ -55,8 +56,7 @@ class ToolCertificates:
         body = tls.secret(desired, wanted, tool_name(desired.name), self.authorities.issuing_time())
         if found is None or found.metadata.controller_uid != desired.uid:
             return objects.create(resources.SECRETS, body)
-        data = {**dict.fromkeys(found.data), **body["data"]}
-        objects.merge(resources.SECRETS, found.metadata, {"data": data})
+        objects.merge(resources.SECRETS, found.metadata, replacement(found.data, body))
         return False
 
     def remove(self, desired: DesiredCluster, objects: Objects) -> None:

@@ -30,9 +30,8 @@ log = structlog.get_logger()
 class Config:
     """How the tool runs. to: the URL of the store; folder: of this cluster below it. interval: in seconds.
 
-    owner, is_exclusive: see `Runner`. tls_dir: the folder with the certificates to reach etcd and to serve
-    (`pods.contract`); None without TLS.
-    owner, is_exclusive: see `Runner`. encryption_keys: see `KeyRing.read`; None for plain backups.
+    owner, is_exclusive: see `Runner`. encryption_keys: see `KeyRing.read`; None for plain backups. tls_dir:
+    the folder with the certificates to reach etcd and to serve (`pods.contract`); None without TLS.
     """
 
     endpoint: str

@@ -6,11 +6,10 @@ is to serve its own HTTP API. The cluster owns the Secret.
 
 from datetime import timedelta
 
-from etcd_operator.api.cluster_spec import ClientTls
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import tool_name
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities
-from etcd_operator.controllers.etcd_cluster.manifests.tls import USER, Named, named
+from etcd_operator.controllers.etcd_cluster.manifests.tls import USER, Named, client_settings, named
 from etcd_operator.controllers.shared.decide.tls_spec import leaf_duration
 from etcd_operator.pki.names import names_of
 from etcd_operator.pki.profiles import client, server
@@ -25,8 +24,7 @@ A third of it is how long backups go on while no operator runs.
 
 def leafs(cluster: DesiredCluster, made: Authorities) -> tuple[Named, ...]:
     """What the Secret has, under the names of `pods.contract`."""
-    tls = (cluster.tls.client if cluster.tls is not None else None) or ClientTls()
-    lasts = min(LASTS, leaf_duration(tls))
+    lasts = min(LASTS, leaf_duration(client_settings(cluster)))
     names = names_of((tool_name(cluster.name),), namespace=cluster.namespace, zone=made.zone)
     return tuple(
         named(file, "client", made, CA_FILE, leaf, lasts)

@@ -72,6 +72,11 @@ class Named:
     duration: timedelta
 
 
+def client_settings(cluster: DesiredCluster) -> ClientTls:
+    """`spec.tls.client`; the defaults where the spec has none."""
+    return (cluster.tls.client if cluster.tls is not None else None) or ClientTls()
+
+
 def grace(client: ClientTls) -> timedelta:
     """How long clients have, in each phase of a rotation, to read again what is published."""
     return min(LONGEST_GRACE, leaf_duration(client) / 6)
@@ -129,7 +134,7 @@ def named(file: str, side: Side, made: Authorities, ca_file: str, leaf: Leaf, la
 
 def client_leafs(cluster: DesiredCluster, made: Authorities) -> tuple[Named, ...]:
     """The leaf for clients, under the keys of a Secret of the type kubernetes.io/tls."""
-    client = (cluster.tls.client if cluster.tls is not None else None) or ClientTls()
+    client = client_settings(cluster)
     return (named("tls", "client", made, "ca.crt", client_leaf(CLIENT), leaf_duration(client)),)
 
 
@@ -143,8 +148,7 @@ def client_flags(secured: MemberTls) -> list[str]:
 
 def member_names(cluster: DesiredCluster, hosts: tuple[str, ...], zone: str) -> Names:
     """The names by which a member is dialed: its own ones, those of the Service for clients, and more."""
-    client = cluster.tls.client if cluster.tls is not None else None
-    client = client if client is not None else ClientTls()
+    client = client_settings(cluster)
     return names_of(
         (*hosts, cluster.name),
         namespace=cluster.namespace,

@@ -38,7 +38,7 @@ from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
 from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
 from etcd_operator.controllers.shared.failures import reason_of
-from etcd_operator.controllers.shared.manifests.secret import encoded
+from etcd_operator.controllers.shared.manifests.secret import encoded, replacement
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.errors import Conflict, Forbidden, NotLeading, OperatorError, RetryableError, TerminalError
@@ -259,8 +259,7 @@ class Certificates:
         if found is None or found.metadata.controller_uid != desired.uid:
             scope.create(resources.SECRETS, body, "SecretCreated")
             return annotation
-        data = {**dict.fromkeys(found.data), **body["data"]}
-        scope.objects.merge(resources.SECRETS, found.metadata, {"data": data})
+        scope.objects.merge(resources.SECRETS, found.metadata, replacement(found.data, body))
         scope.report("CertificatesRenewed", f"renewed the certificates of {member}")
         return annotation
 

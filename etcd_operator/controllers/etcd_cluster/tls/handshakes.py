@@ -10,7 +10,7 @@ from dataclasses import replace
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
-from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT
+from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, endpoint
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.etcd.handshake import Handshake, shake
@@ -71,6 +71,6 @@ class Handshakes:
         if credentials is None:
             raise NoReport("the member is gone")
         try:
-            return shake(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", credentials)
+            return shake(endpoint(host, port), credentials)
         except (Unavailable, BadCertificate) as error:
             raise NoReport(str(error)) from error

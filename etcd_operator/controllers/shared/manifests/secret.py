@@ -17,6 +17,11 @@ def secret(metadata: RawObject, files: Mapping[str, bytes | str]) -> RawObject:
     }
 
 
+def replacement(found: Mapping[str, str], body: RawObject) -> RawObject:
+    """A merge patch that leaves the files of `body` in a Secret, and no others. found: its `data` before."""
+    return {"data": {**dict.fromkeys(found), **body["data"]}}
+
+
 def encoded(files: Mapping[str, bytes | str]) -> dict[str, str]:
     """Files as the field `data` of a Secret has them."""
     contents = {name: each.encode() if isinstance(each, str) else each for name, each in files.items()}

@@ -37,6 +37,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import next_steps
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL, STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import RESTARTING
@@ -185,10 +186,7 @@ def restart(state: ClusterState) -> Plan | None:
     ]
     if not stopped:
         return None
-    actions = [
-        ReplaceMember(name=member.name, version=member.requested_version or state.desired.version)
-        for member in stopped
-    ]
+    actions = [_start_again(state, member) for member in stopped]
     return _quietly(*actions, message=f"starting {', '.join(member.name for member in stopped)} again")
 
 
@@ -273,10 +271,7 @@ def _planned(state: ClusterState, side: Side, found: Situation, step: Step) -> P
                 side=side, change=change, request=found.request, version=state.tls.version
             )
         case Restart(members=names):
-            member = state.by_name[names[0]]
-            action = ReplaceMember(
-                name=member.name, version=member.requested_version or state.desired.version
-            )
+            action = _start_again(state, state.by_name[names[0]])
         case Publish():
             action = PublishAuthority()
         case Deliver():
@@ -286,6 +281,11 @@ def _planned(state: ClusterState, side: Side, found: Situation, step: Step) -> P
         case _:
             assert_never(step.action)
     return Plan.act(action, reason=step.reason, message=message, requeue_after=STEP)
+
+
+def _start_again(state: ClusterState, member: Member) -> Action:
+    """At the version that it has."""
+    return ReplaceMember(name=member.name, version=member.requested_version or state.desired.version)
 
 
 def _is_used(state: ClusterState) -> bool:
