@@ -14,8 +14,9 @@ import argparse
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -150,12 +151,15 @@ def _encoded(document: Mapping[str, Any]) -> str:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+AGAIN_SECONDS = 0.05
+
 
 class Interrupted(BaseException):
     """A signal ended the command. Not an `Exception`: nothing that handles failures may hold it back."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
+        self.number = number
         self.exit_code = 128 + number
 
 
@@ -173,10 +177,23 @@ def as_exception() -> Iterator[None]:
             has_come = True
             raise Interrupted(number)
 
+    def swallowed(unraisable: "sys.UnraisableHookArgs") -> None:
+        # It was raised in a destructor or a callback of C code, and those go on after any exception. It is
+        # raised once more when this function has ended: here, it would be swallowed, too.
+        nonlocal has_come
+        if isinstance(unraisable.exc_value, Interrupted):
+            has_come = False
+            again = threading.Timer(AGAIN_SECONDS, os.kill, [os.getpid(), unraisable.exc_value.number])
+            ending.callback(again.cancel)
+            again.start()
+        else:
+            hook(unraisable)
+
     heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, handle) for number in heeded}
-    try:
+    hook = sys.unraisablehook
+    with ExitStack() as ending:
+        ending.callback(setattr, sys, "unraisablehook", hook)
+        sys.unraisablehook = swallowed
+        for number in heeded:
+            ending.callback(signal.signal, number, signal.signal(number, handle))
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -4,11 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import trustme
 
+from etcd_operator.commands.outcome import Interrupted, as_exception
 from unit.archive.samples import snapshot
 from unit.commands.conftest import Held
 from unit.fakes.etcd.cluster import FakeEtcdCluster
@@ -32,9 +36,14 @@ SLOW = ("semver", "importlib.metadata", "ctypes")
 pytestmark = pytest.mark.usefixtures("default_signals")
 
 
-def start(*words: str) -> subprocess.Popen[str]:
+@contextmanager
+def started(*words: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "etcd_operator", *words]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_the_parser_needs_nothing_large() -> None:
@@ -60,13 +69,28 @@ def test_a_plain_backup_to_a_folder_needs_no_sdk(etcd: FakeEtcdCluster, endpoint
 def test_a_signal_leaves_nothing_behind(
     held: Held, endpoint: str, backups: Path, number: signal.Signals
 ) -> None:
-    process = start("backup", "--endpoints", endpoint, "--to", str(backups / "one.db"))
-    assert held.reached.wait(60)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    with started("backup", "--endpoints", endpoint, "--to", str(backups / "one.db")) as process:
+        assert held.reached.wait(60)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert err == f"etcd-operator: interrupted by {number.name}\n"
     assert (out, list(backups.iterdir())) == ("", [])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_signal_during_a_destructor_is_heeded() -> None:
+    class Interruptible:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    def work() -> bool:
+        held = [Interruptible()]
+        held.clear()
+        return threading.Event().wait(60)
+
+    with pytest.raises(Interrupted), as_exception():
+        work()
 
 
 def test_a_broken_pipe_is_not_a_traceback(backups: Path) -> None:
@@ -143,8 +167,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
 
 def test_failed_handshakes_of_grpc_are_not_logged(endpoint: str, backups: Path, tmp_path: Path) -> None:
     trustme.CA().cert_pem.write_to_path(tmp_path / "ca.pem")
-    process = start(
-        "backup", "--endpoints", endpoint, "--to", str(backups / "a"), "--cacert", str(tmp_path / "ca.pem")
-    )
-    _, err = process.communicate(timeout=60)
+    words = ("--endpoints", endpoint, "--to", str(backups / "a"), "--cacert", str(tmp_path / "ca.pem"))
+    with started("backup", *words) as process:
+        _, err = process.communicate(timeout=60)
     assert err.count("\n") == 1
