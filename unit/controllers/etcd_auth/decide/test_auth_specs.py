@@ -46,6 +46,11 @@ def test_keys_are_bytes(asked: dict[str, Any], place: tuple[bytes, bytes]) -> No
     assert permissions(spec) == (Permission(key=key, range_end=end, access=Access.READ_WRITE),)
 
 
+def test_a_permission_for_no_keys_never_becomes_one_for_all() -> None:
+    with pytest.raises(ValueError, match="without a place"):
+        permissions(spec_of({"access": "Read"}))
+
+
 def test_permissions_for_the_same_keys_add_up() -> None:
     same = {"prefix": "a"}, {"range": {"from": "a", "to": "b"}}
     read, write = ({**same[0], "access": "Read"}, {**same[1], "access": "Write"})
