@@ -38,7 +38,7 @@ ON_KUBERNETES = ON_OPERATOR | {"unit", "coverage"}
 """Those with tests that need a Kubernetes."""
 RUN_IN_UNIT = frozenset({"coverage", "faults", "quick", "e2e", "exclusive"})
 """Those that run in the virtual environment of `unit`."""
-BESIDE = {"type": ("unit", "coverage"), "faults": ("e2e", "exclusive"), "package": ("quick", "exclusive")}
+BESIDE = {"type": ("unit", "coverage"), "package": ("faults", "quick")}
 """Checks that never wait, and those beside which they run: these wait for much of their time.
 
 Such a check begins with the first of those that are wanted, and is awaited after the last.

@@ -232,17 +232,16 @@ def test_stores_are_loaded_into_the_local_kubernetes_only(tmp_path: Path) -> Non
     [
         (
             "lint type imports unit faults package e2e exclusive",
-            """run lint, run imports, begin type, run unit, await type, begin faults, run e2e,
-            begin package, run exclusive, await faults, await package""",
+            """run lint, run imports, begin type, run unit, await type, begin package, run faults,
+            await package, run e2e, run exclusive""",
         ),
         (
             "lint type imports unit package quick",
             """run lint, run imports, begin type, run unit, await type, begin package, run quick,
             await package""",
         ),
-        ("faults exclusive", "begin faults, run exclusive, await faults"),
-        ("faults e2e", "begin faults, run e2e, await faults"),
-        ("type faults package", "run type, run faults, run package"),
+        ("package faults quick", "begin package, run faults, run quick, await package"),
+        ("type faults e2e", "run type, run faults, run e2e"),
     ],
 )
 def test_what_never_waits_runs_beside_what_does(
