@@ -133,7 +133,7 @@ class Operator:
             informer.start()
         self._recorder.start()
         for informer in self.informers:
-            assert informer.wait_synced(DEADLINE) or not self._is_served(informer)
+            assert not self._is_served(informer) or informer.wait_synced(DEADLINE)
 
     def _on_metrics(self, of: str, key: Key, metrics: ObjectMetrics | None) -> None:
         self.metrics.pop((of, key), None)
