@@ -8,6 +8,7 @@ from unit.passes.bench import Bench, bench
 from unit.passes.bodies import ephemeral, persistent
 
 CAP = 30.0
+PAUSE = 1.0
 QUIET = 300.0
 
 
@@ -45,7 +46,11 @@ def test_a_cluster_that_goes_on_failing_comes_to_the_longest_wait(kind: Kind, bo
 def test_a_failing_cluster_is_tried_at_once_when_something_else_is_asked(kind: Kind, body: Json) -> None:
     with bench() as made:
         fail(made, kind, body)
-        before, began = tries(made), made.clock.monotonic()
+        before = -1
+        while tries(made) > before:  # nothing brings the next try forward in the second after a failure
+            before = tries(made)
+            made.wait(PAUSE)
+        began = made.clock.monotonic()
         made.edit(kind, "c", {"metadata": {"annotations": {"by": "hand"}}})
         made.run_until(lambda: tries(made) > before)
         assert made.clock.monotonic() - began < 0.1
