@@ -1,9 +1,8 @@
 """Puts under load, each of which can be found missing afterwards: for losses that a recovery permits."""
 
-from collections.abc import Callable
-from contextlib import suppress
 from itertools import count
 
+from e2e.support.addresses import Addresses, LookUp
 from e2e.support.members import Members
 from e2e.support.pace import Paced
 from e2e.support.resizing import RATE
@@ -21,13 +20,12 @@ PREFIX = "load/"
 class Load:
     """Puts each key once, through all members in turn, and remembers what was acknowledged.
 
-    `addresses` is called again when a member does not answer. `acknowledged` has the revision of each key.
+    `addresses`: see `Addresses`. `acknowledged` has the revision of each key.
     """
 
-    def __init__(self, addresses: Callable[[], list[str]], *, per_second: float = RATE) -> None:
+    def __init__(self, addresses: LookUp, *, per_second: float = RATE) -> None:
         self.acknowledged: dict[str, int] = {}
-        self._addresses = addresses
-        self._known = addresses()
+        self._addresses = Addresses(addresses)
         self._numbers = count()
         self._members = Members(deadline=1.0)
         self._pace = Paced(self._put, interval=1.0 / per_second, name="load")
@@ -69,20 +67,15 @@ class Load:
 
     def _put(self) -> None:
         """One put. Without an answer it is unknown: may be there or not."""
-        if not self._known:
-            self._refresh()
-            return
         number = next(self._numbers)
+        address = self._addresses.of(number)
+        if address is None:
+            return
         key = f"{PREFIX}{number}"
         try:
-            client = self._members.client(self._known[number % len(self._known)])
-            self.acknowledged[key] = client.put(key.encode(), b"value")
+            self.acknowledged[key] = self._members.client(address).put(key.encode(), b"value")
         except OperatorError:
-            self._refresh()
-
-    def _refresh(self) -> None:
-        with suppress(OperatorError):  # the API server is away: the members known so far are used further
-            self._known = self._addresses()
+            self._addresses.refresh()
 
 
 def stored(testbed: Testbed, address: str) -> set[str]:

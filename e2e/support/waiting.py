@@ -9,8 +9,8 @@ from localcluster.commands import CommandError
 
 T = TypeVar("T")
 
-INTERVAL = 0.1
-"""Seconds between two checks; short against anything that is waited for."""
+INTERVAL = 0.2
+"""Seconds between two checks; short against anything that is waited for. Checks cost CPU time."""
 
 LONG = 240.0
 """Seconds for a state that is certain to come.

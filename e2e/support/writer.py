@@ -1,19 +1,16 @@
 """Clients of etcd that notice what must never happen: lost writes, stale reads, a lost quorum."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from e2e.support.addresses import Addresses, LookUp
 from e2e.support.intervals import Interval
 from e2e.support.keys import KeyClient, KeyValue
 from e2e.support.members import Members
 from e2e.support.pace import Paced
 from e2e.support.waiting import LONG, answered, wait_until
 from etcd_operator.errors import OperatorError
-
-Addresses = Callable[[], list[str]]
-"""The members' addresses now; called again when one fails, so that replaced members are found."""
 
 KEYS = 100
 """Keys in turn, so that a long scenario overwrites as well as adds."""
@@ -46,9 +43,9 @@ class Writer:
     Use it in a `with`, call `verify` after it.
     """
 
-    def __init__(self, addresses: Addresses, *, per_second: float = 20.0, prefix: str = "writer") -> None:
-        self._addresses = addresses
-        self._known = addresses()
+    def __init__(self, addresses: LookUp, *, per_second: float = 20.0, prefix: str = "writer") -> None:
+        self._look_up = addresses
+        self._addresses = Addresses(addresses)
         self._prefix = prefix
         self._pace = Paced(self._step, interval=1.0 / per_second, name="writer")
         self._members = Members(deadline=1.0)
@@ -101,7 +98,7 @@ class Writer:
         print(f"{self.acknowledged} writes acknowledged, longest gap {self.longest_gap:.2f} s")
         assert self._count > 0, "not one write was acknowledged"
         with Members() as members:
-            for address in self._addresses():
+            for address in self._look_up():
                 client = members.client(address)
                 for index, key in enumerate(self._keys):
                     if key.acknowledged < 0:
@@ -122,16 +119,15 @@ class Writer:
     def _step(self) -> None:
         number, self._number = self._number, self._number + 1
         key = self._keys[number % KEYS]
-        if not self._known:
-            self._refresh()
+        address = self._addresses.of(number)
+        if address is None:
             return
-        address = self._known[number % len(self._known)]
         try:
             revision = self._members.client(address).put(self._name(number % KEYS), str(number).encode())
         except OperatorError as error:
             key.unknown.add(number)
             self.failed.append(f"{address}: {error}")
-            self._refresh()
+            self._addresses.refresh()
             return
         if revision <= key.revision:
             self._violations.append(f"{number} was written at revision {revision}, after {key.revision}")
@@ -142,20 +138,16 @@ class Writer:
 
     def _read_back(self, number: int, key: Key) -> None:
         """A linearizable read through another member must see what has just been acknowledged."""
-        address = self._known[(number + 1) % len(self._known)]
+        address = self._addresses.of(number + 1)
+        if address is None:
+            return
         try:
             found = self._members.client(address).get(self._name(number % KEYS))
         except OperatorError:
-            self._refresh()
+            self._addresses.refresh()
             return
         if found is None or found.mod_revision < key.revision:
             self._violations.append(f"a read through {address} went back behind revision {key.revision}")
-
-    def _refresh(self) -> None:
-        try:
-            self._known = self._addresses()
-        except OperatorError:
-            return  # the API server is away: the members known so far are used further
 
 
 def _read(client: KeyClient, name: bytes) -> KeyValue | None:
@@ -166,7 +158,7 @@ def _read(client: KeyClient, name: bytes) -> KeyValue | None:
 class QuorumWatch:
     """Checks every 200 ms whether a quorum answers; `outages` are the times without, monotonic."""
 
-    def __init__(self, addresses: Addresses) -> None:
+    def __init__(self, addresses: LookUp) -> None:
         self._addresses = addresses
         self._known = addresses()
         self._pace = Paced(self._step, interval=0.2, name="quorum-watch")
