@@ -1,7 +1,7 @@
 """The names and addresses that a certificate of a server is for."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -85,6 +85,15 @@ def address(text: str) -> Address:
     if isinstance(found, IPv6Address) and found.scope_id is not None:
         raise BadCertificate(f"{_shown(text)} has a zone, which certificates do not have: write it without")
     return found
+
+
+def covers(names: Collection[str], wanted: str) -> bool:
+    """Whether a client that dials `wanted`, a DNS name, accepts one of these DNS names.
+
+    A wildcard stands for exactly one label, as in Go and OpenSSL; a wanted one stands for all such names.
+    """
+    rest = wanted.lower().partition(".")[2]
+    return any(name.lower() in (wanted.lower(), f"*.{rest}" if rest else wanted.lower()) for name in names)
 
 
 def _is_address(text: str) -> bool:

@@ -1,11 +1,11 @@
-"""The names of members."""
+"""The names of members, and which names cover which hosts."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_operator.pki.errors import BadCertificate
-from etcd_operator.pki.names import MOST_NAMES, address, dns_name, names_of
+from etcd_operator.pki.names import MOST_NAMES, address, covers, dns_name, names_of
 
 
 def test_a_member_has_all_forms_of_its_hosts_and_the_loopback_ones() -> None:
@@ -80,3 +80,21 @@ def test_too_many_names_are_refused() -> None:
     many = [f"name-{number}.example" for number in range(MOST_NAMES)]
     with pytest.raises(BadCertificate, match="at most"):
         names_of(["my"], namespace="ns", zone="z", extra_dns=many)
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted", "is_covered"),
+    [
+        (["a.b"], "a.b", True),
+        (["A.B"], "a.b", True),
+        (["*.b"], "a.b", True),
+        (["*.b"], "*.b", True),
+        (["*.b"], "a.c.b", False),
+        (["*.b"], "b", False),
+        (["*"], "a", False),
+        (["a.b"], "*.b", False),
+        ([], "a", False),
+    ],
+)
+def test_covers(names: list[str], wanted: str, is_covered: bool) -> None:
+    assert covers(names, wanted) is is_covered

@@ -1,0 +1,68 @@
+"""Whether a leaf leads to a CA, as etcd and its clients decide it.
+
+Deliberately simple: names, signatures, validity and what a CA may sign. Constraints of names are left to the
+handshake, which shows every other reason of a refusal.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+
+from etcd_operator.pki.description import described
+
+LONGEST = 5
+"""Intermediate certificates between a leaf and a CA."""
+
+
+def leads_to_ca(chain: Sequence[x509.Certificate], cas: Sequence[x509.Certificate], *, now: datetime) -> bool:
+    """Whether one of the CAs has signed the first of the chain, directly or by way of others of the chain."""
+    return _leads(chain[0], chain[1:], cas, now, ())
+
+
+def _leads(
+    found: x509.Certificate,
+    between: Sequence[x509.Certificate],
+    cas: Sequence[x509.Certificate],
+    now: datetime,
+    below: tuple[x509.Certificate, ...],
+) -> bool:
+    """`below` are the intermediate certificates on the way from the leaf to `found`, with it."""
+    if any(found == ca or _signs(ca, found, below, now) for ca in cas):
+        return True
+    if len(below) >= LONGEST:
+        return False
+    rest = [each for each in between if each != found]
+    return any(
+        _signs(each, found, below, now) and _leads(each, rest, cas, now, (*below, each)) for each in rest
+    )
+
+
+def _signs(
+    issuer: x509.Certificate,
+    found: x509.Certificate,
+    below: tuple[x509.Certificate, ...],
+    now: datetime,
+) -> bool:
+    """Whether `issuer` is a valid CA that has signed `found`, and may have as many CAs below it."""
+    if not may_sign(issuer) or not described(issuer).is_valid(now):
+        return False
+    length = issuer.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length
+    if length is not None and length < len(below):
+        return False
+    try:
+        found.verify_directly_issued_by(issuer)
+    except (InvalidSignature, UnsupportedAlgorithm, ValueError, TypeError):
+        return False
+    return True
+
+
+def may_sign(found: x509.Certificate) -> bool:
+    """Whether it is the certificate of a CA, and its key may sign certificates."""
+    if not described(found).is_ca:
+        return False
+    try:
+        return found.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+    except x509.ExtensionNotFound:
+        return True
