@@ -35,15 +35,26 @@ class Auto(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Certificates that the operator issues, from a CA that only this cluster has."""
 
 
+class SecretRef(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A Secret of the user in the namespace of the cluster."""
+
+    name: str  #: The name of the Secret.
+
+
 class PeerTls(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """TLS between the members."""
 
-    auto: Auto | None = None  #: The operator issues the certificates. The only source so far, so required.
+    #: The operator issues the certificates. Either this or another source is required; the source cannot be
+    #: changed later.
+    auto: Auto | None = None
+    #: A Secret with a certificate for all members (tls.crt), its key (tls.key) and the CAs that members trust
+    #: (ca.crt). docs/tls.md describes which names the certificate needs.
+    secret_ref: SecretRef | None = None
     #: How long certificates of members, and the one in the Secret for clients, are valid, like 90d; at least
-    #: 10m. They are renewed after two thirds of that time, without a restart. Default: 90d.
+    #: 10m. They are renewed after two thirds of that time, without a restart. Default: 90d. Only with auto.
     leaf_duration: str = ""
     #: How long the certificate of the CA is valid, like 3650d; at least three times leafDuration. Default:
-    #: 3650d. Cannot be changed later.
+    #: 3650d. Cannot be changed later. Only with auto.
     ca_duration: str = msgspec.field(default="", name="caDuration")
 
 
@@ -79,6 +90,17 @@ class Auth(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     enabled: bool
 
 
+SecretKeys = Literal["tls", "peer", "server", "etcd-client"]
+"""How the keys of a Secret begin, see `pki.secrets.file_names`."""
+
+
+class UserSecret(Value, frozen=True, kw_only=True):
+    """A Secret of the user that members mount."""
+
+    name: str  #: The name of the Secret.
+    keys: SecretKeys = "tls"  #: How the keys of the Secret begin, like tls for tls.crt, tls.key and ca.crt.
+
+
 class MemberTls(Value, frozen=True, kw_only=True):
     """How a member is started: the part of the TLS settings that its flags contain.
 
@@ -90,10 +112,31 @@ class MemberTls(Value, frozen=True, kw_only=True):
     client_cert_auth: bool = False  #: Whether clients need a certificate.
     min_version: MinVersion | None = None  #: The lowest version of TLS for clients.
     mode: ClientMode = "Require"  #: Whether clients have to use TLS.
+    #: The Secret of the user with the certificates for peers; absent if the operator issues them.
+    peer_secret: UserSecret | None = None
+
+    @property
+    def issued(self) -> tuple[bool, bool]:
+        """Whether the operator issues the certificates for peers, and for clients."""
+        return self.peer and self.peer_secret is None, self.client
 
     def becomes(self, other: "MemberTls") -> bool:
-        """Whether a restart changes these settings to `other`: they differ only in how clients are served."""
-        return self == msgspec.structs.replace(other, mode=self.mode, min_version=self.min_version)
+        """Whether a restart changes these settings to `other`: they differ only in how clients are served.
+
+        Which keys a Secret has is found out when the cluster is created.
+        """
+        return self == msgspec.structs.replace(
+            other,
+            mode=self.mode,
+            min_version=self.min_version,
+            peer_secret=_same(self.peer_secret, other.peer_secret),
+        )
+
+
+def _same(found: UserSecret | None, other: UserSecret | None) -> UserSecret | None:
+    """`found` if `other` has the same name, else `other`."""
+    is_same = found is not None and other is not None and found.name == other.name
+    return found if is_same else other
 
 
 PLAIN = MemberTls()

@@ -6,7 +6,7 @@ are written before the act that they describe.
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import ClientMode, MemberTls, MinVersion
+from etcd_operator.api.cluster_spec import ClientMode, MemberTls, MinVersion, UserSecret
 from etcd_operator.api.meta import Condition, ObjectMeta, Value
 from etcd_operator.api.recoveries import Recovery
 
@@ -53,23 +53,27 @@ class TlsRecord(Value, frozen=True, kw_only=True):
     A CA is named by the ID of its key, in hexadecimal: the certificate of a renewed CA has the same ID.
     """
 
-    #: The CA that signs the certificates with which members connect to each other; empty without peer TLS.
+    #: The CA that signs the certificates with which members connect to each other; empty without peer TLS, or
+    #: with a Secret of the user.
     peer_ca: str = msgspec.field(default="", name="peerCA")
     #: The CA that signs the certificates of the client port and of clients; empty without TLS for clients.
     client_ca: str = msgspec.field(default="", name="clientCA")
     client_cert_auth: bool = False  #: Whether clients need a certificate.
     min_version: MinVersion | None = None  #: The lowest version of TLS for clients.
     mode: ClientMode = "Require"  #: Whether clients have to use TLS.
+    #: The Secret of the user with the certificates for peers; absent if the operator issues them.
+    peer_secret: UserSecret | None = None
 
     @property
     def of_members(self) -> MemberTls:
         """How its members are started."""
         return MemberTls(
-            peer=bool(self.peer_ca),
+            peer=bool(self.peer_ca) or self.peer_secret is not None,
             client=bool(self.client_ca),
             client_cert_auth=self.client_cert_auth,
             min_version=self.min_version,
             mode=self.mode,
+            peer_secret=self.peer_secret,
         )
 
 

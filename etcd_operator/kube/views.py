@@ -80,10 +80,11 @@ class PodStatus(Value, frozen=True, kw_only=True):
 
 
 class Volume(Value, frozen=True, kw_only=True):
-    """A volume of a pod; only claims and Secrets are read."""
+    """A volume of a pod; only claims and Secrets are read, also those of projected volumes."""
 
     persistent_volume_claim: dict[str, Any] | None = None
     secret: dict[str, Any] | None = None
+    projected: dict[str, Any] | None = None
 
 
 class EphemeralContainer(Value, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ those that the operator of coreos.com had for each purpose.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -26,6 +27,12 @@ SMALLEST_RSA = 2048
 """Bits."""
 
 
+Prefix = Literal["tls", "peer", "server", "etcd-client"]
+"""How the keys of a Secret begin: those of Kubernetes and cert-manager, and those of CoreOS' operator."""
+
+STANDARD: Prefix = "tls"
+
+
 @dataclass(frozen=True, slots=True)
 class FileNames:
     """The keys of a Secret for one certificate."""
@@ -40,21 +47,17 @@ class FileNames:
         return self.certificate, self.key, self.ca
 
 
-def file_names(prefix: str) -> FileNames:
+def file_names(prefix: Prefix) -> FileNames:
     """The set of keys whose certificate is `PREFIX.crt`."""
     ca = "ca.crt" if prefix == STANDARD else f"{prefix}-ca.crt"
     return FileNames(f"{prefix}.crt", f"{prefix}.key", ca)
-
-
-STANDARD = "tls"
-"""The prefix of Kubernetes and cert-manager."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supplied:
     """What a Secret has, in PEM and without anything else that its files had."""
 
-    prefix: str  # of the keys that were read, see `file_names`
+    prefix: Prefix  # of the keys that were read, see `file_names`
     chain: bytes  # the leaf first
     key: bytes = field(repr=False)
     ca: bytes
@@ -70,13 +73,15 @@ class Demand:
     names: tuple[str, ...] = ()  # DNS names that its server is dialed by, maybe with a wildcard
 
 
-def read(data: Mapping[str, bytes], legacy: str, *, where: str, demand: Demand, now: datetime) -> Supplied:
+def read(
+    data: Mapping[str, bytes], prefixes: Sequence[Prefix], *, where: str, demand: Demand, now: datetime
+) -> Supplied:
     """What the data of a Secret (decoded from base64) has. `where` names the Secret in errors.
 
-    legacy: the prefix of the other set of keys that is possible. Raises `BadCertificate` for what etcd or its
-    clients would refuse.
+    prefixes: of the sets of keys that are possible, see `file_names`. Raises `BadCertificate` for what etcd
+    or its clients would refuse.
     """
-    prefix = _prefix(data, legacy, where)
+    prefix = _prefix(data, prefixes, where)
     names = file_names(prefix)
     chain = certificates(data[names.certificate], f"{where}: {names.certificate}")
     key = private_key(data[names.key], f"{where}: {names.key}")
@@ -103,19 +108,17 @@ def read(data: Mapping[str, bytes], legacy: str, *, where: str, demand: Demand, 
     )
 
 
-def _prefix(data: Mapping[str, bytes], legacy: str, where: str) -> str:
-    """The set of keys that is there, as a whole; the standard one if both are."""
+def _prefix(data: Mapping[str, bytes], prefixes: Sequence[Prefix], where: str) -> Prefix:
+    """The set of keys that is there, as a whole; the first one if several are."""
 
-    def count(prefix: str) -> int:
+    def count(prefix: Prefix) -> int:
         return sum(bool(data.get(key)) for key in file_names(prefix).all)
 
-    chosen = max((STANDARD, legacy), key=count)
+    chosen = max(prefixes, key=count)
     missing = [key for key in file_names(chosen).all if not data.get(key)]
     if missing:
-        raise BadCertificate(
-            f"{where} has no {' and no '.join(missing)}: it needs {', '.join(file_names(STANDARD).all)}, "
-            f"or {', '.join(file_names(legacy).all)}"
-        )
+        needed = ", or ".join(", ".join(file_names(prefix).all) for prefix in prefixes)
+        raise BadCertificate(f"{where} has no {' and no '.join(missing)}: it needs {needed}")
     return chosen
 
 

@@ -55,10 +55,19 @@ class RealMember:
 class RealEtcdCluster:
     """Members in `folder`, run from the programs in `binaries`. Only its own processes are touched."""
 
-    def __init__(self, binaries: Path, folder: Path, *, tls: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        binaries: Path,
+        folder: Path,
+        *,
+        tls: tuple[str, ...] = (),
+        peer_tls: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._binaries = binaries
         self._folder = folder
-        self._tls = tls
+        self._tls, self._peer_tls = tls, peer_tls
+        self._environment = {**os.environ, **(environment or {})}
         self._members: dict[str, RealMember] = {}
 
     def bootstrap(self, *names: str) -> None:
@@ -86,6 +95,9 @@ class RealEtcdCluster:
         process = self._members[name].process
         assert process is not None
         process.wait(30)
+        return self._members[name].log.read_text()
+
+    def log(self, name: str) -> str:
         return self._members[name].log.read_text()
 
     def peer_url(self, name: str) -> str:
@@ -157,7 +169,7 @@ class RealEtcdCluster:
             endpoint=endpoint,
             metrics=metrics,
             peer_url=peer_url,
-            command=[*command, *self._tls],
+            command=[*command, *self._tls, *self._peer_tls],
             log=self._folder / f"{name}.log",
         )
         self._members[name] = member
@@ -165,7 +177,7 @@ class RealEtcdCluster:
 
     def _run(self, member: RealMember) -> None:
         with member.log.open("wb") as log:
-            member.process = subprocess.Popen(member.command, stdout=log, stderr=log)
+            member.process = subprocess.Popen(member.command, stdout=log, stderr=log, env=self._environment)
 
     def _signal(self, name: str, number: signal.Signals) -> None:
         process = self._members[name].process

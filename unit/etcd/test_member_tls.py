@@ -3,7 +3,7 @@
 import base64
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ import grpc
 import pytest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls
+from etcd_operator.api.cluster_spec import Auto, ClientTls, MemberTls, PeerTls, Tls, UserSecret
 from etcd_operator.controllers.etcd_auth.decide.enabling import AuthSwitch
 from etcd_operator.controllers.etcd_auth.switch import switch
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
@@ -28,8 +28,10 @@ from etcd_operator.pki.authority import issue
 from etcd_operator.pki.profiles import client as client_leaf
 from etcd_operator.pki.profiles import server
 from unit.controllers.etcd_cluster.decide.builders import ephemeral
+from unit.etcd.conftest import programs
 from unit.etcd.real import RealEtcdCluster, free_address
 from unit.fakes.etcd.cluster import FakeEtcdCluster
+from unit.pki.samples import Issuer
 from unit.waiting import eventually
 
 HOUR = timedelta(hours=1)
@@ -163,6 +165,51 @@ def test_members_form_a_cluster_and_grow(members: Members) -> None:
     members.etcd.join("d", url)
     eventually(lambda: members.client(leader).member_promote(learner.id))
     eventually(lambda: members.client("d").has_quorum(deadline=1.0))
+
+
+class Supplied:
+    """Real members with one certificate of a user for all peers."""
+
+    def __init__(self, binaries: Path, folder: Path, environment: Mapping[str, str]) -> None:
+        secured = MemberTls(peer=True, peer_secret=UserSecret(name="own"))
+        issuer = Issuer(now())
+        pair = issuer.leaf("*.db-peer.ns.svc", addresses=(ADDRESS,))
+        for name, content in zip(tls.PEER_FILES.all, (pair.certificate, pair.key, issuer.pem), strict=True):
+            (folder / name).write_bytes(content)
+        flags = [f"--{n}={v.replace(tls.FOLDER, str(folder))}" for n, v in tls.options(secured).items()]
+        self.etcd = RealEtcdCluster(binaries, folder, peer_tls=tuple(flags), environment=environment)
+        self.channels = Channels()
+        peers = {name: f"https://{free_address()}" for name in "ab"}
+        for name, peer_url in peers.items():
+            self.etcd.start(name, peer_url, peers, state="new")
+
+    def has_quorum(self) -> bool:
+        return EtcdClient(self.channels, self.etcd.endpoint("a")).has_quorum(deadline=1.0)
+
+    def close(self) -> None:
+        self.channels.close()
+        self.etcd.close()
+
+
+def test_members_with_one_certificate_for_all_accept_each_other(binaries: Path, tmp_path: Path) -> None:
+    """The address from which they dial is in no name of it: etcd is told not to compare them."""
+    version = binaries.name.removeprefix("etcd-")
+    named = tls.name_options(MemberTls(peer=True, peer_secret=UserSecret(name="own")), version)
+    environment = {f"ETCD_{name.upper().replace('-', '_')}": value for name, value in named.items()}
+    running = Supplied(binaries, tmp_path, environment)
+    try:
+        eventually(running.has_quorum)
+    finally:
+        running.close()
+
+
+def test_without_that_they_refuse_each_other(tmp_path: Path) -> None:
+    running = Supplied(programs("3.6.16"), tmp_path, {})
+    try:
+        eventually(lambda: "tls" in running.etcd.log("a") or "rejected" in running.etcd.log("a"))
+        assert not running.has_quorum()
+    finally:
+        running.close()
 
 
 def test_a_leaf_that_is_replaced_is_presented_without_a_restart(members: Members) -> None:

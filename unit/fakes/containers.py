@@ -20,6 +20,8 @@ class Running:
     env: Mapping[str, str]
     claims: tuple[str, ...] = field(default=())
     secrets: tuple[str, ...] = ()
+    # of a Secret of which only some keys are mounted: each key with the name of its file
+    items: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     restarts: int = 0
     init: tuple[tuple[str, ...], ...] = ()
 
@@ -44,9 +46,17 @@ def _mounted(pod: Json, main: Json) -> tuple[str, ...]:
 
 
 def _secrets(pod: Json) -> tuple[str, ...]:
-    """The Secrets that a pod mounts."""
+    """The Secrets that a pod mounts, by themselves or with others."""
     volumes = pod["spec"].get("volumes") or ()
-    return tuple(volume["secret"]["secretName"] for volume in volumes if "secret" in volume)
+    single = tuple(volume["secret"]["secretName"] for volume in volumes if "secret" in volume)
+    return (*single, *(source["name"] for source in _projected(pod)))
+
+
+def _projected(pod: Json) -> list[Json]:
+    """The Secrets of volumes that have several."""
+    volumes = pod["spec"].get("volumes") or ()
+    sources = [source for volume in volumes for source in volume.get("projected", {}).get("sources", ())]
+    return [source["secret"] for source in sources]
 
 
 def rendered(pod: Json, ip: str, node: str, restarts: int) -> Running:
@@ -82,6 +92,11 @@ def rendered(pod: Json, ip: str, node: str, restarts: int) -> Running:
         env=environment(main),
         claims=_mounted(pod, main),
         secrets=_secrets(pod),
+        items={
+            source["name"]: tuple((item["key"], item["path"]) for item in source["items"])
+            for source in _projected(pod)
+            if "items" in source
+        },
         restarts=restarts,
         init=tuple(words(step) for step in pod["spec"].get("initContainers") or ()),
     )

@@ -243,6 +243,7 @@ class Etcds(Launcher):
             member.server.stop(grace=None).wait(30)
 
     def _run(self, running: Running, options: Options) -> None:
+        self._require_files(running, options)
         version = running.image.rpartition(":v")[2]
         if version in self.broken_versions:
             raise StartRefused("it crashes")
@@ -259,6 +260,15 @@ class Etcds(Launcher):
         self._where[running.uid] = running, cluster, member
         if self.serves_metrics:
             self._pages[running.uid] = MetricsServer(running.ip, METRICS_PORT, cluster.etcd, member)
+
+    def _require_files(self, running: Running, options: Options) -> None:
+        """etcd ends where a file for peers is missing."""
+        flags = [flag for flag in options if flag.startswith("peer-") and flag.endswith("-file")]
+        try:
+            files = seen_by(self._api, running) if flags else {}
+            _ = [files[posixpath.basename(options[flag])] for flag in flags]
+        except KeyError as error:
+            raise StartRefused(f"open {error}: no such file or directory") from error
 
     def _credentials(self, running: Running, options: Options) -> grpc.ServerCredentials | None:
         """Of its Secret, which etcd reads at each handshake."""
@@ -294,8 +304,12 @@ class Etcds(Launcher):
 def seen_by(api: ApiServer, running: Running) -> dict[str, bytes]:
     """The files of the Secrets that a pod mounts. Raises KeyError."""
     stored = {(s["metadata"]["namespace"], s["metadata"]["name"]): s for s in api.objects.select(SECRETS)}
-    data = [stored[running.namespace, name]["data"] for name in running.secrets]
-    return {name: base64.b64decode(text) for each in data for name, text in each.items()}
+    found: dict[str, bytes] = {}
+    for name in running.secrets:
+        data = stored[running.namespace, name]["data"]
+        items = running.items.get(name, [(key, key) for key in data])
+        found |= {path: base64.b64decode(data[key]) for key, path in items}
+    return found
 
 
 def served_by(api: ApiServer, running: Running, options: Options) -> grpc.ServerCertificateConfiguration:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cache
+from ipaddress import ip_address
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -76,14 +77,16 @@ class Issuer:
         since: timedelta = timedelta(),
         until: timedelta = 90 * DAY,
         name: str = "a leaf",
+        addresses: Sequence[str] = (),
     ) -> KeyPair:
         key = key or ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         builder = self._builder(subject, self.subject, key, until, since)
         if usages is not None:
             builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-        if names:
-            general = [x509.DNSName(name) for name in names]
+        if names or addresses:
+            general: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
+            general += [x509.IPAddress(ip_address(each)) for each in addresses]
             builder = builder.add_extension(x509.SubjectAlternativeName(general), critical=False)
         signed = builder.sign(self.key, SHA256())
         return KeyPair(

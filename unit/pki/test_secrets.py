@@ -21,7 +21,7 @@ from etcd_operator.pki.decode import LARGEST_FILE
 from etcd_operator.pki.description import describe
 from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.profiles import Usage
-from etcd_operator.pki.secrets import Demand, Supplied, read
+from etcd_operator.pki.secrets import Demand, Prefix, Supplied, read
 from unit.pki import samples
 from unit.pki.samples import DAY, Issuer
 
@@ -37,8 +37,8 @@ def data(leaf: bytes = LEAF.certificate, key: bytes = LEAF.key, ca: bytes = CA.p
     return {"tls.crt": leaf, "tls.key": key, "ca.crt": ca}
 
 
-def supplied(given: Data, demand: Demand = BOTH, legacy: str = "peer", now: datetime = NOW) -> Supplied:
-    return read(given, legacy, where="the Secret my-tls", demand=demand, now=now)
+def supplied(given: Data, demand: Demand = BOTH, legacy: Prefix = "peer", now: datetime = NOW) -> Supplied:
+    return read(given, ("tls", legacy), where="the Secret my-tls", demand=demand, now=now)
 
 
 def refused(given: Data, demand: Demand = BOTH, now: datetime = NOW) -> str:
@@ -67,7 +67,7 @@ def test_a_secret_is_read() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["peer", "server", "etcd-client"])
-def test_a_secret_of_the_former_operator_is_read(prefix: str) -> None:
+def test_a_secret_of_the_former_operator_is_read(prefix: Prefix) -> None:
     names = f"{prefix}.crt", f"{prefix}.key", f"{prefix}-ca.crt"
     given = dict(zip(names, (LEAF.certificate, LEAF.key, CA.pem), strict=True))
     assert supplied(given, legacy=prefix) == replace(supplied(data()), prefix=prefix)

@@ -64,6 +64,8 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "extraDNSNames[]": {"maxLength": 253},
     "extraIPs": {"maxItems": 32},
     "extraIPs[]": {"maxLength": 45},
+    "secretRef.name": _NAME,
+    "tls.peerSecret.name": _NAME,
     "tls.peerCA": {"maxLength": 64},
     "tls.clientCA": {"maxLength": 64},
     "networkPolicy.clients": {"minItems": 1, "maxItems": 32},

@@ -7,7 +7,11 @@ OLDEST_MINOR = 5
 """Of etcd, with separate certificates for dialing members."""
 
 EMPTY = "set peer, client or both; without TLS, remove spec.tls"
-SOURCE = "set the source of the certificates: auto: {}"
+SOURCE = "set one source of the certificates: auto: {}, or secretRef with the name of a Secret"
+ONLY_AUTO = (
+    "leafDuration and caDuration are of certificates that the operator issues: remove them, or use auto: {}"
+)
+NO_CLIENT_SECRET = "Secrets of your own are not supported for clients yet: use auto: {}"  # noqa: S105 -- text
 VERSION = f"TLS requires etcd 3.{OLDEST_MINOR} or later: use a later version"
 NO_ADOPTION = "a cluster with spec.tls cannot adopt another one yet: remove spec.tls"
 NO_SELF_HOSTED = "a cluster with spec.tls cannot join another one yet: remove one of the two"
@@ -40,7 +44,9 @@ def _is_same(field: str) -> str:
 def _is_where_it_was(side: str, *more: str) -> str:
     """CEL: whether a side of `spec.tls` is there as before, with these texts as before."""
     new, old = f"{_NEW}.{side}", f"{_OLD}.{side}"
-    same = " && ".join((_is_same(f"{side}.caDuration"), *more))
+    source = f"has({new}.secretRef) == has({old}.secretRef) && (!has({new}.secretRef) || "
+    source += f"{new}.secretRef.name == {old}.secretRef.name)"
+    same = " && ".join((_is_same(f"{side}.caDuration"), source, *more))
     return f"(has({new}) == has({old}) && (!has({new}) || ({same})))"
 
 
@@ -58,11 +64,17 @@ def of_tls(at: str) -> tuple[Validation, ...]:
     """The rules of the settings of TLS at this path, whatever they are for."""
     return (
         Validation(at=at, holds="has(self.peer) || has(self.client)", message=EMPTY),
+        Validation(at=f"{at}.client", holds="!has(self.secretRef)", message=NO_CLIENT_SECRET),
         *(
             rule
             for side in (f"{at}.peer", f"{at}.client")
             for rule in (
-                Validation(at=side, holds="has(self.auto)", message=SOURCE),
+                Validation(at=side, holds="has(self.auto) != has(self.secretRef)", message=SOURCE),
+                Validation(
+                    at=side,
+                    holds="!has(self.secretRef) || !(has(self.leafDuration) || has(self.caDuration))",
+                    message=ONLY_AUTO,
+                ),
                 DURATION.rule(f"{side}.leafDuration"),
                 DURATION.rule(f"{side}.caDuration"),
             )

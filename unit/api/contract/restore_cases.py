@@ -11,7 +11,7 @@ from unit.api.contract.case import (
     empty_volumes,
 )
 from unit.api.contract.network_cases import networks
-from unit.api.contract.tls_cases import BOTH, DURATION
+from unit.api.contract.tls_cases import BOTH, DURATION, NO_CLIENT_SECRET, ONLY_AUTO, SOURCE
 
 RESTORE: Manifest = {
     "apiVersion": "etcd.improbable.io/v1alpha1",
@@ -169,7 +169,7 @@ RESTORE_CASES = (
         _refused(
             f"tls.{side}: {{}}",
             {f"{_TEMPLATE}/tls": {side: {}}},
-            f"{_AT}.tls.{side}: Invalid value: set the source of the certificates: auto: {{}}",
+            f"{_AT}.tls.{side}: Invalid value: {SOURCE}",
         )
         for side in BOTH
     ),
@@ -181,6 +181,19 @@ RESTORE_CASES = (
         )
         for side in BOTH
         for field in ("leafDuration", "caDuration")
+    ),
+    *(
+        _refused(
+            f"tls.{side}.secretRef with leafDuration",
+            {f"{_TEMPLATE}/tls": {side: {"secretRef": {"name": "own"}, "leafDuration": "90d"}}},
+            f"{_AT}.tls.{side}: Invalid value: {ONLY_AUTO}",
+        )
+        for side in BOTH
+    ),
+    _refused(
+        "tls.client.secretRef",
+        {f"{_TEMPLATE}/tls": {"client": {"secretRef": {"name": "own"}}}},
+        f"{_AT}.tls.client: Invalid value: {NO_CLIENT_SECRET}",
     ),
     _refused(
         "auth without tls.client",

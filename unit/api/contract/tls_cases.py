@@ -10,6 +10,11 @@ _UNCHANGED = (
     "mode, minVersion, leafDuration, extraDNSNames and extraIPs: restore the earlier value, or create "
     "another cluster"
 )
+SOURCE = "set one source of the certificates: auto: {}, or secretRef with the name of a Secret"
+ONLY_AUTO = (
+    "leafDuration and caDuration are of certificates that the operator issues: remove them, or use auto: {}"
+)
+NO_CLIENT_SECRET = "Secrets of your own are not supported for clients yet: use auto: {}"
 DURATION = "must be numbers with the units w, d, h, m and s, like 30d or 1d12h"
 
 
@@ -17,17 +22,37 @@ def tls(base: Manifest) -> tuple[Case, ...]:
     """For a resource of either group."""
     plain = changed(base, {"status/clusterID": "ada"})
     secured = changed(plain, {"spec/tls": BOTH})
+    supplied = changed(plain, {"spec/tls": {"peer": {"secretRef": {"name": "own"}}}})
     texts: tuple[tuple[str, Any, str], ...] = (
         ("tls: {}", {}, "spec.tls: Invalid value: set peer, client or both; without TLS, remove spec.tls"),
         (
             "tls.peer: {}",
             {"peer": {}},
-            "spec.tls.peer: Invalid value: set the source of the certificates: auto: {}",
+            f"spec.tls.peer: Invalid value: {SOURCE}",
         ),
         (
             "tls.client: {}",
             {"client": {}},
-            "spec.tls.client: Invalid value: set the source of the certificates: auto: {}",
+            f"spec.tls.client: Invalid value: {SOURCE}",
+        ),
+        (
+            "tls.peer with two sources",
+            {"peer": {"auto": {}, "secretRef": {"name": "own"}}},
+            f"spec.tls.peer: Invalid value: {SOURCE}",
+        ),
+        (
+            "tls.client.secretRef",
+            {"client": {"secretRef": {"name": "own"}}},
+            f"spec.tls.client: Invalid value: {NO_CLIENT_SECRET}",
+        ),
+        *(
+            (
+                f"tls.{side}.secretRef with {field}",
+                {side: {"secretRef": {"name": "own"}, field: "90d"}},
+                f"spec.tls.{side}: Invalid value: {ONLY_AUTO}",
+            )
+            for side in BOTH
+            for field in ("leafDuration", "caDuration")
         ),
         *(
             (
@@ -54,6 +79,12 @@ def tls(base: Manifest) -> tuple[Case, ...]:
         ("no tls, after tls", secured, {"spec/tls": ABSENT}),
         ("tls without peer, after both", secured, {"spec/tls": {"client": {"auto": {}}}}),
         ("clientCertAuth: false of a running cluster", secured, {"spec/tls/client/clientCertAuth": False}),
+        (
+            "tls.peer.secretRef, after auto",
+            secured,
+            {"spec/tls/peer": {"secretRef": {"name": "own"}}},
+        ),
+        ("another tls.peer.secretRef", supplied, {"spec/tls/peer/secretRef/name": "other"}),
         ("caDuration of a running cluster", secured, {"spec/tls/peer/caDuration": "100d"}),
     )
     return (

@@ -118,6 +118,7 @@ def test_a_pod_is_said_to_load_only_what_it_has_shown() -> None:
         writes=Mock(),
         holdings=Mock(),
         handshakes=Mock(),
+        supplied=Mock(of=lambda *_: {}),
     )
     shown = TlsFacts(proven=frozenset({"db-0000"}))
     assert not made.loaded(ClusterState(desired=CLUSTER, tls=shown), "db-0001")

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from etcd_operator.api import coreos, improbable
+from etcd_operator.api.cluster_spec import UserSecret
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Bootstrap, TlsRecord
@@ -93,6 +94,20 @@ SECURED_EPHEMERAL = CoreosDialect(DEFAULTS).desired(
 )
 SECURED_PERSISTENT = ImprobableDialect(DEFAULTS).desired(
     improbable_cluster({"tls": TLS}, status=improbable.ClusterStatus(tls=RECORDED))
+)
+
+OWN_PEERS: dict[str, Any] = {"peer": {"secretRef": {"name": "own"}}}
+RECORDED_OWN = TlsRecord(peer_secret=UserSecret(name="own", keys="peer"))
+OWN_PEERS_EPHEMERAL = CoreosDialect(DEFAULTS).desired(
+    coreos_cluster(
+        {"size": 3, "version": "v3.5.35", "tls": OWN_PEERS}, status=coreos.ClusterStatus(tls=RECORDED_OWN)
+    )
+)
+OWN_PEERS_PERSISTENT = ImprobableDialect(DEFAULTS).desired(
+    improbable_cluster(
+        {"tls": {**OWN_PEERS, "client": {"auto": {}}}},
+        status=improbable.ClusterStatus(tls=msgspec.structs.replace(RECORDED_OWN, client_ca="bb")),
+    )
 )
 
 INITIAL_MEMBERS = ("db-0", "db-1", "db-2")

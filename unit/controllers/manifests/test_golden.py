@@ -44,6 +44,8 @@ from unit.controllers.manifests.cases import (
     FULL_PERSISTENT,
     IMAGE,
     JOINING,
+    OWN_PEERS_EPHEMERAL,
+    OWN_PEERS_PERSISTENT,
     PERSISTENT_OFFLINE,
     PERSISTENT_SEEDING,
     PLAIN_EPHEMERAL,
@@ -160,6 +162,11 @@ MANIFESTS = {
     "ephemeral-seed-full": seed.pod(FULL_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image),
     "ephemeral-pod-tls": ephemeral.pod(SECURED_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
     "ephemeral-seed-tls": seed.pod(SECURED_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image),
+    "ephemeral-pod-tls-own-peers": ephemeral.pod(OWN_PEERS_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
+    "ephemeral-seed-tls-own-peers": seed.pod(
+        OWN_PEERS_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image
+    ),
+    "persistent-replica-set-tls-own-peers": persistent.replica_set(peer_of(OWN_PEERS_PERSISTENT), IMAGE),
     "persistent-peer-tls": persistent.peer(SECURED_PERSISTENT, "db-1", BOOTSTRAPPING),
     "persistent-claim-tls": persistent.claim(peer_of(SECURED_PERSISTENT)),
     "persistent-replica-set-tls": persistent.replica_set(peer_of(SECURED_PERSISTENT), IMAGE),

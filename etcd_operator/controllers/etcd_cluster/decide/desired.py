@@ -13,7 +13,9 @@ from etcd_operator.api.cluster_spec import (
     NetworkAccess,
     PodTemplate,
     S3Target,
+    SecretRef,
     Tls,
+    UserSecret,
 )
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Adoption, AuthRecord, Bootstrap, TlsRecord, Upgrade
@@ -195,4 +197,9 @@ def members_of(tls: Tls) -> MemberTls:
         client_cert_auth=client is not None and client.client_cert_auth,
         min_version=client.min_version if client is not None else None,
         mode=client.mode if client is not None else "Require",
+        peer_secret=_secret(tls.peer.secret_ref) if tls.peer is not None else None,
     )
+
+
+def _secret(found: SecretRef | None) -> UserSecret | None:
+    return UserSecret(name=found.name) if found is not None else None

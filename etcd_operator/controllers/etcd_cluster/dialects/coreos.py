@@ -122,13 +122,12 @@ class CoreosDialect:
 
     def member_host(self, cluster: DesiredCluster, name: str) -> str:
         """The name of the member's Service."""
-        del cluster
-        return name
+        return ephemeral.member_host(cluster, name)
 
     def member_at(self, cluster: DesiredCluster, host: str) -> str:
-        """The host itself: the Service of a member has its name."""
-        del cluster
-        return host
+        """The Service of a member has its name."""
+        is_short = cluster.secured.peer_secret is None
+        return host if is_short else host.removesuffix(f".{cluster.namespace}.svc")
 
     def client_label(self, cluster: DesiredCluster) -> str:
         """A seed that does not serve yet lacks it, and so does a member that is kept from clients."""

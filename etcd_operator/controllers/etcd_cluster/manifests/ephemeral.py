@@ -55,6 +55,11 @@ def member_service(cluster: DesiredCluster, name: str) -> RawObject:
     return service(metadata, member_selector(cluster, name), *ports, headless=False)
 
 
+def member_host(cluster: DesiredCluster, name: str) -> str:
+    """The name of the member's Service. With a Secret of the user it is one that a wildcard can stand for."""
+    return name if cluster.secured.peer_secret is None else f"{name}.{cluster.namespace}.svc"
+
+
 def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
     """The disruption budget: an eviction leaves `min_available` members."""
     labels = cluster_labels(cluster)
@@ -103,20 +108,21 @@ def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> R
         extra={},
     )
     if cluster.secured != PLAIN:
-        add_volume(spec, tls.volume(name))
+        add_volume(spec, tls.volume(name, cluster.secured))
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def _options(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> Options:
     return etcd_options(
         name=name,
-        host=name,
+        host=member_host(cluster, name),
         data_dir=DATA_DIR,
-        initial_cluster={member: member for member in start.members},
+        initial_cluster={member: member_host(cluster, member) for member in start.members},
         state="new" if isinstance(start, Bootstrapping) else "existing",
         token=start.token,
         external=start.external if isinstance(start, Joining) else (),
         secured=cluster.secured,
+        version=cluster.version,
     )
 
 

@@ -5,13 +5,13 @@ or is to be created. If the process starts again by itself, it may load newer on
 more than necessary, and nothing is believed that is not so.
 """
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 import msgspec
 
 from etcd_operator.api.meta import Value
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
-from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Side
 from etcd_operator.decoding import from_json
 from etcd_operator.pki.description import Description
 
@@ -34,9 +34,9 @@ class _Loaded(Value, frozen=True, kw_only=True):
     client: tuple[LoadedCa, ...] = ()
 
 
-def loaded_text(made: Authorities) -> str:
+def loaded_text(trusted: Mapping[Side, Iterable[Description]]) -> str:
     """The annotation of a pod whose etcd will load these CAs."""
-    peer, client = (tuple(map(_of, each.record.trusted)) for each in (made.peer, made.client))
+    peer, client = (tuple(map(_of, trusted.get(side, ()))) for side in SIDES)
     return msgspec.json.encode(_Loaded(peer=peer, client=client)).decode()
 
 

@@ -34,13 +34,14 @@ def etcd_options(  # noqa: PLR0913 -- all that a start depends on
     token: str,
     external: Iterable[tuple[str, str]] = (),
     secured: MemberTls = PLAIN,
+    version: str = "",
 ) -> Options:
     """The options of a member, by flag name.
 
     host: DNS name of the member for peers and clients.
     initial_cluster: host by member name. state: `new` or `existing`.
     external: a name and a peer URL for each member of a cluster that is adopted (`actions.Joining`).
-    secured: its TLS; the pod has the volume of `manifests.tls` then.
+    secured: its TLS; the pod has the volume of `manifests.tls` then. version: of etcd.
     """
     peer, client = secured.peer, secured.client
     own = ((member, url(at, PEER_PORT, is_secure=peer)) for member, at in initial_cluster.items())
@@ -56,6 +57,7 @@ def etcd_options(  # noqa: PLR0913 -- all that a start depends on
         "initial-cluster-state": state,
         "initial-cluster-token": token,
         **tls.options(secured),
+        **tls.name_options(secured, version),
     }
 
 
@@ -75,6 +77,12 @@ def serving_annotations(secured: MemberTls, keys: PodKeys) -> dict[str, str]:
     if not secured.client:
         return {}
     return {keys.of(LISTEN): listen_client_urls(secured), keys.of(MIN_VERSION): secured.min_version or ""}
+
+
+def restart_annotations(secured: MemberTls, version: str, keys: PodKeys) -> dict[str, str]:
+    """The annotations with which the container of a pod starts again, at this version of etcd."""
+    named = tls.name_options(secured, version)
+    return {**serving_annotations(secured, keys), **{keys.of(name): value for name, value in named.items()}}
 
 
 def serving_of(annotations: Mapping[str, str], keys: PodKeys) -> Serving | None:
@@ -101,7 +109,8 @@ def downward_api_env(options: Options, keys: PodKeys) -> list[RawObject]:
 
 
 def _changeable(options: Options) -> tuple[str, ...]:
-    return (*DOWNWARD_API_OPTIONS, *(SERVING_OPTIONS if "cert-file" in options else ()))
+    named = tuple(name for name in tls.NAME_OPTIONS if name in options)
+    return (*DOWNWARD_API_OPTIONS, *(SERVING_OPTIONS if "cert-file" in options else ()), *named)
 
 
 def from_annotation(variable: str, annotation: str) -> RawObject:
@@ -118,6 +127,11 @@ def as_flags(options: Options) -> list[str]:
 def as_environment(options: Options) -> dict[str, str]:
     """`ETCD_NAME: value` for each option: etcd also reads its flags from the environment."""
     return {_variable(name): value for name, value in options.items()}
+
+
+def as_env(variables: Mapping[str, str]) -> list[RawObject]:
+    """Environment variables as a container has them."""
+    return [{"name": name, "value": value} for name, value in variables.items()]
 
 
 def _variable(option: str) -> str:

@@ -38,6 +38,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_o
 from etcd_operator.controllers.etcd_cluster.manifests.options import (
     Options,
     as_annotations,
+    as_env,
     as_environment,
     downward_api_env,
     etcd_options,
@@ -238,7 +239,7 @@ def _pod_template(
         extra=extra,
     )
     if peer.spec.tls is not None:
-        add_volume(spec, tls.volume(name))
+        add_volume(spec, tls.volume(name, peer.spec.tls))
     if bootstrap.survivor:
         annotations |= RUN_STEPS
         add_steps(
@@ -285,6 +286,7 @@ def _options(peer: EtcdPeer, host: str, data_dir: str) -> Options:
         token=bootstrap.initial_cluster_token,
         external=((member.id, member.url) for member in bootstrap.external),
         secured=peer.spec.tls or PLAIN,
+        version=peer.spec.version,
     )
 
 
@@ -293,8 +295,7 @@ def _environment(peer: EtcdPeer, options: Options) -> list[RawObject]:
     threads = go_max_procs(peer.spec.pod_template.resources)
     if threads is not None:
         environment["GOMAXPROCS"] = str(threads)
-    written: list[RawObject] = [{"name": name, "value": value} for name, value in environment.items()]
-    return [*written, *downward_api_env(options, improbable.POD_KEYS)]
+    return [*as_env(environment), *downward_api_env(options, improbable.POD_KEYS)]
 
 
 def member_labels(cluster_name: str, name: str) -> dict[str, str]:

@@ -50,14 +50,14 @@ def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[
     body = ephemeral.pod(cluster, name, Joining(members=(name,), token=start.token))
     metadata, spec = body["metadata"], body["spec"]
     metadata["annotations"] |= RUN_STEPS
-    fetch = None
+    fetch, survivor = None, ephemeral.member_host(cluster, start.source.name)
     if isinstance(start.source, Backup):
         fetch = add_source(spec, cluster, start.source, image=image())
     elif isinstance(start.source, OfflineSurvivor):
         fetch = survivor_reader.fetch(
             spec,
             host=start.reader,
-            name=start.source.name,
+            name=survivor,
             secured=cluster.secured,
             sha256=start.source.sha256,
             cluster=cluster.name,
@@ -66,9 +66,9 @@ def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[
         )
     add_steps(
         spec,
-        survivor="" if isinstance(start.source, Backup) else start.source.name,
+        survivor="" if isinstance(start.source, Backup) else survivor,
         name=name,
-        host=name,
+        host=ephemeral.member_host(cluster, name),
         data_dir=DATA_DIR,
         token=start.token,
         fetch=fetch,

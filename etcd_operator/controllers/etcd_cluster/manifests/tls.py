@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from etcd_operator.api.cluster_spec import ClientTls, MemberTls, Tls
+from etcd_operator.api.cluster_spec import ClientTls, MemberTls, Tls, UserSecret
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import lacks_files
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Files, Side, Situation
@@ -32,6 +32,8 @@ from etcd_operator.pki.lifetimes import is_due
 from etcd_operator.pki.names import Names, names_of
 from etcd_operator.pki.profiles import PEER, PEER_DIALING, Leaf, peer_server, server
 from etcd_operator.pki.profiles import client as client_leaf
+from etcd_operator.pki.secrets import FileNames, file_names
+from etcd_operator.versions import parse_version
 
 SEED_LASTS = DAY
 """How long a seed may copy data from a survivor: as `root`, for clusters with etcd's authentication."""
@@ -47,6 +49,9 @@ SEED_FILE = "seed.crt"
 
 BCRYPT_COST = "4"
 """The least. Passwords are generated, of 32 random bytes: nobody guesses one, however fast."""
+
+PEER_FILES = file_names("peer")
+"""Where members find the certificate for peers, whoever has issued it."""
 
 FOLDER = "/etc/etcd-tls"
 VOLUME = "etcd-tls"
@@ -117,7 +122,7 @@ def leafs(cluster: DesiredCluster, made: Authorities, member: str, names: Names)
         wanted.append(("server", "client", server(names), leaf_duration(tls.client)))
     if recovery is not None and recovery.seed == member and recovery.is_copied and tls.client is not None:
         wanted.append(("seed", "client", client_leaf(USER), SEED_LASTS))
-    if tls.peer is not None:
+    if tls.peer is not None and tls.peer.secret_ref is None:
         lasts = leaf_duration(tls.peer)
         wanted += [
             ("peer", "peer", peer_server(names), lasts),
@@ -223,10 +228,23 @@ def _differs(wanted: Named, found: Description) -> bool:
     return set(found.names) != set(wanted.leaf.names.texts) or lasts > wanted.duration + DAY / 24
 
 
-def volume(member: str) -> PodVolume:
-    """The volume with its Secret: a folder, which the kubelet replaces as a whole when the Secret changes."""
-    source = {"secret": {"secretName": secret_name(member), "defaultMode": 0o444}}
-    return VOLUME, source, _MOUNT
+def volume(member: str, secured: MemberTls) -> PodVolume:
+    """The volume with its Secrets: a folder, which the kubelet replaces as a whole when one of them changes.
+
+    Files of a Secret of the user have the names that those of the operator have.
+    """
+    if secured.peer_secret is None:
+        source: RawObject = {"secret": {"secretName": secret_name(member), "defaultMode": 0o444}}
+        return VOLUME, source, _MOUNT
+    own = [{"secret": {"name": secret_name(member)}}] if any(secured.issued) else []
+    sources = [*own, _supplied(secured.peer_secret, PEER_FILES)]
+    return VOLUME, {"projected": {"sources": sources, "defaultMode": 0o444}}, _MOUNT
+
+
+def _supplied(secret: UserSecret, files: FileNames) -> RawObject:
+    """The source of a projected volume: the files of a Secret of the user, under these names."""
+    pairs = zip(file_names(secret.keys).all, files.all, strict=True)
+    return {"secret": {"name": secret.name, "items": [{"key": key, "path": path} for key, path in pairs]}}
 
 
 def mount() -> PodVolume:
@@ -249,14 +267,35 @@ def options(tls: MemberTls) -> dict[str, str]:
             found["tls-min-version"] = tls.min_version
     if tls.peer:
         found |= _files("peer-", "peer")
-        found |= {
-            "peer-client-cert-file": f"{FOLDER}/peer-dial.crt",
-            "peer-client-key-file": f"{FOLDER}/peer-dial.key",
-            "peer-trusted-ca-file": f"{FOLDER}/peer-ca.crt",
-            "peer-client-cert-auth": "true",
-            "peer-cert-allowed-cn": PEER,
-        }
+        is_issued = tls.peer_secret is None  # with a leaf of its own for dialing, and a common name
+        if is_issued:
+            found |= {
+                "peer-client-cert-file": f"{FOLDER}/peer-dial.crt",
+                "peer-client-key-file": f"{FOLDER}/peer-dial.key",
+            }
+        found |= {"peer-trusted-ca-file": f"{FOLDER}/peer-ca.crt", "peer-client-cert-auth": "true"}
+        if is_issued:
+            found["peer-cert-allowed-cn"] = PEER
     return found
+
+
+NAME_OPTIONS = ("experimental-peer-skip-client-san-verification", "peer-skip-client-san-verification")
+"""Until etcd 3.5, and since 3.6; one of the two is set, see `name_options`."""
+
+
+def name_options(secured: MemberTls, version: str) -> dict[str, str]:
+    """The options of etcd for one certificate of all members, by flag name; an empty value sets nothing.
+
+    The listener for peers would compare the names in the certificate with the address of the member that
+    dials, by reverse DNS, which knows neither wildcards nor the pods behind a Service with an address.
+    """
+    if secured.peer_secret is None:
+        return {}
+    is_early = parse_version(version).minor < _RENAMED_MINOR
+    return dict(zip(NAME_OPTIONS, ("true", "") if is_early else ("", "true"), strict=True))
+
+
+_RENAMED_MINOR = 6
 
 
 def _files(prefix: str, file: str) -> dict[str, str]:

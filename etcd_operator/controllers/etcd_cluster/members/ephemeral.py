@@ -15,7 +15,7 @@ from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RetireMember, StartSurvivor
 from etcd_operator.controllers.etcd_cluster.manifests import seed, survivor_reader
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR, MOUNT_PATH, member_service
-from etcd_operator.controllers.etcd_cluster.manifests.options import serving_annotations
+from etcd_operator.controllers.etcd_cluster.manifests.options import restart_annotations
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnAction, Scope
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
 from etcd_operator.controllers.shared.manifests.security import security
@@ -66,7 +66,7 @@ class EphemeralMembers:
         annotations = {
             coreos.VERSION_ANNOTATION: action.version,
             RESTARTING_ANNOTATION: None,
-            **serving_annotations(self.scope.desired.secured, coreos.POD_KEYS),
+            **restart_annotations(self.scope.desired.secured, action.version, coreos.POD_KEYS),
             **loads,
         }
         self._run(pod, image, {"annotations": annotations}, version=version)

@@ -148,7 +148,7 @@ class AuthorityStore:
     def missing(self, cluster: DesiredCluster, made: Authorities | None) -> str:
         """Why the CAs are not those on record; empty if they are, or none is used yet."""
         recorded = cluster.persisted.tls
-        if recorded is None or not cluster.persisted.has_begun:
+        if recorded is None or not cluster.persisted.has_begun or not any(recorded.of_members.issued):
             return ""
         if made is not None:
             pairs = ((recorded.peer_ca, made.peer), (recorded.client_ca, made.client))

@@ -20,9 +20,14 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     Side,
     Situation,
 )
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, members_of
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, ClusterState, TlsFacts, Unseen
+from etcd_operator.controllers.etcd_cluster.decide.state import (
+    NO_TLS,
+    ClusterState,
+    TlsFacts,
+    Unseen,
+)
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
@@ -37,6 +42,7 @@ from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStor
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
 from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
+from etcd_operator.controllers.etcd_cluster.tls.supplied import SuppliedSecrets, facts_of
 from etcd_operator.controllers.shared.failures import reason_of
 from etcd_operator.controllers.shared.manifests.secret import encoded, replacement
 from etcd_operator.controllers.shared.objects import Objects
@@ -46,7 +52,9 @@ from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ConfigMap, Secret
-from etcd_operator.pki.errors import ClockSkew
+from etcd_operator.pki.description import Description
+from etcd_operator.pki.errors import BadCertificate, ClockSkew
+from etcd_operator.pki.secrets import Supplied
 
 INVALID, UNREAD = "TLSInvalid", "TLSUnreadable"
 UNWRITTEN_SECONDS = 30.0  # until it is tried again to write a Secret
@@ -74,6 +82,7 @@ class Certificates:
     writes: Writes
     holdings: Holdings
     handshakes: Handshakes
+    supplied: SuppliedSecrets
     # by Secret: why it could not be written, and until when that is not tried again
     _unwritten: dict[Key, tuple[Unseen, float]] = field(default_factory=dict)
 
@@ -88,20 +97,28 @@ class Certificates:
             having = made_with_tls(members) if desired.persisted.has_begun else []
             return self._unrecorded(desired, having) if having else UNSECURED
         try:
-            get = self.authorities.get if desired.persisted.has_begun else self.authorities.get_live
-            made = get(desired)
-            if made is None and desired.persisted.has_begun and not desired.is_deleting:
-                made = self.authorities.restore(desired, self.writes.of(desired.key))
+            made = self._authorities(desired) if sides_of(desired) else None
+            supplied = {} if desired.persisted.has_begun else self._supplied(desired)
             credentials = self.authorities.credentials(desired) if desired.secured.client else None
         except TerminalError as error:
             reason = _reason(error, INVALID)
             return Secured(unseen=Unseen(reason=reason, message=str(error), is_asked=False))
-        found = facts(made)
+        found = replace(facts(made), supplied=facts_of(supplied))
         missing = self.authorities.missing(desired, made)
         if missing:
             return Secured(unseen=Unseen(reason=INVALID, message=missing, is_asked=False))
         names = {at: self.dialect.member_host(desired, name) for name, at in endpoints.items()}
         return Secured(facts=found, access=Access(credentials=credentials, names=names))
+
+    def _authorities(self, desired: DesiredCluster) -> Authorities | None:
+        get = self.authorities.get if desired.persisted.has_begun else self.authorities.get_live
+        made = get(desired)
+        if made is None and desired.persisted.has_begun and not desired.is_deleting:
+            made = self.authorities.restore(desired, self.writes.of(desired.key))
+        return made
+
+    def _supplied(self, desired: DesiredCluster) -> Mapping[Side, Supplied]:
+        return self.supplied.of(desired, self.writes.of(desired.key))
 
     def _unrecorded(self, desired: DesiredCluster, names: list[str]) -> Secured:
         """For a cluster whose record of TLS is lost. No member is asked: that would be without TLS."""
@@ -118,20 +135,27 @@ class Certificates:
         own = [
             each.data for each in found if each is not None and each.metadata.controller_uid == desired.uid
         ]
-        is_theirs = made is not None and bool(own) and all(tls.is_issued(data, made) for data in own)
+        has_own = desired.tls is None or members_of(desired.tls).peer_secret is None
+        is_theirs = has_own and bool(own) and made is not None and all(tls.is_issued(d, made) for d in own)
         known = replace(facts(made), is_unrecorded=True) if is_theirs else NO_TLS
         return Secured(facts=known, unseen=unseen)
 
     def facts(self, known: TlsFacts, desired: DesiredCluster, members: Iterable[Member]) -> TlsFacts:
         """`known`, with what is observed of each side, or why that is unknown. Raises nothing of `Client`."""
-        is_unknown = known == NO_TLS or desired.tls is None
-        if is_unknown or desired.persisted.tls is None or not desired.persisted.has_begun:
+        if desired.tls is None or desired.persisted.tls is None or not desired.persisted.has_begun:
             return known
+        found = known
+        if known != NO_TLS:
+            try:
+                found = self._followed(known, desired, members)
+            except (RetryableError, TerminalError) as error:
+                found = replace(known, unkept=Unseen(reason=_reason(error, UNREAD), message=str(error)))
         try:
-            return self._followed(known, desired, members)
+            return replace(found, supplied=facts_of(self._supplied(desired)))
         except (RetryableError, TerminalError) as error:
-            reason = _reason(error, UNREAD)
-            return replace(known, unkept=Unseen(reason=reason, message=str(error)))
+            invalid = INVALID if isinstance(error, BadCertificate) else UNREAD
+            unkept = Unseen(reason=_reason(error, invalid), message=str(error))
+            return replace(found, unkept=found.unkept or unkept)
 
     def _followed(self, known: TlsFacts, desired: DesiredCluster, members: Iterable[Member]) -> TlsFacts:
         made, objects = self.authorities.recorded(desired), self.writes.of(desired.key)
@@ -210,7 +234,17 @@ class Certificates:
         """
         if name not in state.tls.proven:
             return {}
-        return {LOADED_ANNOTATION: loaded_text(self.authorities.recorded(state.desired))}
+        return {LOADED_ANNOTATION: loaded_text(self._trusted(state.desired))}
+
+    def _trusted(self, desired: DesiredCluster) -> dict[Side, tuple[Description, ...]]:
+        """The CAs that a member loads that starts now.
+
+        Raises as `AuthorityStore.recorded` and `SuppliedSecrets.of`.
+        """
+        trusted = {side: each.cas for side, each in self._supplied(desired).items()}
+        issuing = sides_of(desired)
+        made = self.authorities.recorded(desired) if issuing else None
+        return {**trusted, **{side: made.of(side).record.trusted for side in issuing if made is not None}}
 
     def act(self, scope: Scope, action: TlsAction) -> None:
         """Write what is missing."""
@@ -248,8 +282,10 @@ class Certificates:
         desired = scope.desired
         if desired.secured == PLAIN:
             return {}
+        annotation = {LOADED_ANNOTATION: loaded_text(self._trusted(desired))}
+        if not sides_of(desired):
+            return annotation
         made = self.authorities.recorded(desired)
-        annotation = {LOADED_ANNOTATION: loaded_text(made)}
         leafs = self.holdings.leafs(desired, made, member)
         found = self.holdings.found(member, scope.objects)
         if tls.is_current(made, self.holdings.note(desired, member, leafs, found), self.clock.now()):
@@ -286,6 +322,7 @@ class Certificates:
         for holder in self.holdings.forget(key):
             self._unwritten.pop(Key(key.namespace, holder), None)
             self.handshakes.forget(Key(key.namespace, holder))
+        self.supplied.forget(key)
         return self.authorities.forget(key, self.writes.of(key))
 
 
@@ -295,4 +332,4 @@ def _reason(error: OperatorError, otherwise: str) -> str:
 
 def _main(desired: DesiredCluster) -> Side:
     """The side whose port is asked for its certificate: that shows which files the pod has, of both sides."""
-    return "client" if desired.secured.client else "peer"
+    return sides_of(desired)[0]

@@ -132,10 +132,10 @@ class Holdings:
 
 
 def sides_of(desired: DesiredCluster) -> tuple[Side, ...]:
-    """Those that are in use."""
+    """Those for which the operator issues the certificates."""
     found: tuple[tuple[Side, bool], ...] = (
-        ("client", desired.secured.client),
-        ("peer", desired.secured.peer),
+        ("client", desired.secured.issued[1]),
+        ("peer", desired.secured.issued[0]),
     )
     return tuple(side for side, is_used in found if is_used)
 

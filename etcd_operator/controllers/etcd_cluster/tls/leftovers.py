@@ -24,7 +24,7 @@ from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.views import Pod, Secret, Written
+from etcd_operator.kube.views import Pod, Secret, Volume, Written
 from etcd_operator.pki.errors import BadCertificate
 
 CLUSTERS: Mapping[str, Resource] = {
@@ -98,8 +98,15 @@ def _cluster_of(found: ObjectMeta) -> tuple[str, str, str]:
     return version, namespace, name
 
 
+def _secrets(volume: Volume) -> list[str]:
+    """The names of the Secrets in a volume."""
+    single = [volume.secret.get("secretName", "")] if volume.secret else []
+    sources = (volume.projected or {}).get("sources", [])
+    return [*single, *(source["secret"].get("name", "") for source in sources if "secret" in source)]
+
+
 def _uses(pod: Pod, cluster: str, made: Authorities | None) -> bool:
-    secrets = [volume.secret.get("secretName", "") for volume in pod.spec.volumes if volume.secret]
+    secrets = [name for volume in pod.spec.volumes for name in _secrets(volume)]
     if not any(is_member_name(secret.removesuffix("-tls"), cluster) for secret in secrets):
         return False
     text = pod.metadata.annotations.get(LOADED_ANNOTATION, "")

@@ -34,6 +34,8 @@ def problems(tls: Tls) -> Iterator[str]:
     for name, side in (("peer", tls.peer), ("client", tls.client)):
         if side is not None:
             yield from (f"tls.{name}{text}" for text in _side_problems(side))
+    if tls.client is not None and tls.client.secret_ref is not None:
+        yield f"tls.client: {rules.NO_CLIENT_SECRET}"
     if tls.client is not None:
         yield from (f"tls.client.{text}" for text in _names_problems(tls.client))
 
@@ -46,8 +48,10 @@ def auth_problem(auth: Auth | None, tls: Tls | None) -> str:
 
 
 def _side_problems(side: PeerTls) -> Iterator[str]:
-    if side.auto is None:
+    if (side.auto is None) == (side.secret_ref is None):
         yield f": {rules.SOURCE}"
+    if side.secret_ref is not None and (side.leaf_duration or side.ca_duration):
+        yield f": {rules.ONLY_AUTO}"
     for field, read in ((".leafDuration", leaf_duration), (".caDuration", ca_duration)):
         try:
             read(side)

@@ -6,7 +6,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import PLAIN, Auto, ClientTls, MemberTls, PeerTls, Tls
+from etcd_operator.api.cluster_spec import (
+    PLAIN,
+    Auto,
+    ClientTls,
+    MemberTls,
+    PeerTls,
+    SecretKeys,
+    SecretRef,
+    Tls,
+    UserSecret,
+)
 from etcd_operator.api.persisted import Adoption, AuthRecord, TlsRecord, Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     AlterAuthorities,
@@ -27,6 +37,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     Record,
     Side,
     Situation,
+    SuppliedFacts,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import next_steps
@@ -93,6 +104,38 @@ def test_what_is_asked_for_is_recorded_before_the_bootstrap(
     assert first.persisted.tls == record
     assert first.persisted.bootstrap is not None
     assert isinstance(begun.actions[1], CreateMember)
+
+
+OWN = Tls(peer=PeerTls(secret_ref=SecretRef(name="own")))
+
+
+@BOTH
+@pytest.mark.parametrize("keys", ["tls", "peer"])
+def test_the_secret_of_a_user_is_recorded_with_its_keys_and_no_ca_is_made(
+    cluster: DesiredCluster, keys: SecretKeys
+) -> None:
+    leaf = certs.certificate(key="l", issuer="ca", since=certs.NOW, life=certs.DAY, is_ca=False)
+    facts = TlsFacts(supplied=(("peer", SuppliedFacts(keys=keys, leaf=leaf)),))
+    state = new(cluster, OWN, facts)
+    record = TlsRecord(peer_secret=UserSecret(name="own", keys=keys))
+    assert plan(state).actions == (Remember(persisted=PersistedState(tls=record)),)
+    begun = plan(with_record(state, tls=record))
+    assert isinstance(begun.actions[1], CreateMember)
+
+
+@BOTH
+def test_the_other_side_has_a_ca_of_the_operator(cluster: DesiredCluster) -> None:
+    both = Tls(peer=OWN.peer, client=CLIENT)
+    assert plan(new(cluster, both, TlsFacts())).actions == (CreateAuthorities(),)
+    record = TlsRecord(peer_secret=UserSecret(name="own"), client_ca="c", client_cert_auth=True)
+    assert plan(new(cluster, both)).actions == (Remember(persisted=PersistedState(tls=record)),)
+
+
+@BOTH
+def test_members_that_run_are_left_alone_with_a_secret_of_a_user_too(cluster: DesiredCluster) -> None:
+    name = cluster.member_name(0)
+    state = replace(new(cluster, OWN, TlsFacts()), members=(Member(name=name, pod=pod(name)),))
+    assert plan(state).reason == "TLSRefused"
 
 
 @BOTH

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.api import coreos, improbable
-from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls
+from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls, UserSecret
 from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
@@ -14,6 +14,7 @@ from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS, coreos_clu
 
 BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
 RECORD = TlsRecord(peer_ca="p", client_ca="c", client_cert_auth=True)
+OWN_PEERS = TlsRecord(peer_secret=UserSecret(name="own", keys="peer"), client_ca="c", client_cert_auth=True)
 
 
 def problem(tls: Any, record: TlsRecord | None = None, cluster_id: str = "", **spec: Any) -> str:
@@ -38,8 +39,19 @@ def test_what_is_asked_for() -> None:
     ("tls", "spec", "message"),
     [
         ({}, {}, "spec.tls: set peer, client or both"),
-        ({"peer": {}}, {}, "spec.tls.peer: set the source of the certificates"),
-        ({"client": {}}, {}, "spec.tls.client: set the source of the certificates"),
+        ({"peer": {}}, {}, "spec.tls.peer: set one source of the certificates"),
+        (
+            {"peer": {"auto": {}, "secretRef": {"name": "own"}}},
+            {},
+            "spec.tls.peer: set one source of the certificates",
+        ),
+        (
+            {"peer": {"secretRef": {"name": "own"}, "leafDuration": "90d"}},
+            {},
+            "spec.tls.peer: leafDuration and caDuration are of certificates that the operator issues",
+        ),
+        ({"client": {}}, {}, "spec.tls.client: set one source of the certificates"),
+        ({"client": {"secretRef": {"name": "own"}}}, {}, "spec.tls.client: Secrets of your own"),
         (
             {"client": {"auto": {}, "leafDuration": "1m"}},
             {},
@@ -102,6 +114,10 @@ def test_whether_users_are_required_may_be_left_open() -> None:
         (None, RECORD, True),
         (None, None, False),
         ({"peer": {"auto": {}}}, RECORD, True),
+        ({**BOTH, "peer": {"secretRef": {"name": "own"}}}, RECORD, True),
+        ({**BOTH, "peer": {"secretRef": {"name": "own"}}}, OWN_PEERS, False),
+        ({**BOTH, "peer": {"secretRef": {"name": "other"}}}, OWN_PEERS, True),
+        (BOTH, OWN_PEERS, True),
         ({**BOTH, "client": {"auto": {}, "clientCertAuth": False}}, RECORD, True),
         ({**BOTH, "client": {"auto": {}, "minVersion": "TLS1.3", "mode": "Prefer"}}, RECORD, False),
         ({**BOTH, "client": {"auto": {}, "leafDuration": "30d", "extraDNSNames": ["a.b"]}}, RECORD, False),

@@ -5,9 +5,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal, Protocol
 
+from etcd_operator.api.cluster_spec import SecretKeys
 from etcd_operator.pki.description import Description
 
 Side = Literal["peer", "client"]
+
+SIDES: tuple[Side, Side] = ("peer", "client")
 """Each CA of a cluster is for one."""
 
 
@@ -130,3 +133,11 @@ class Situation:
     def issuer_is_valid(self) -> bool:
         """Whether the CA that signs can do so."""
         return any(ca.key_id == self.record.issuer and ca.is_valid(self.now) for ca in self.record.trusted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppliedFacts:
+    """What a Secret of the user has."""
+
+    keys: SecretKeys
+    leaf: Description

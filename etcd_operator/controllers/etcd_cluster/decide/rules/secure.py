@@ -10,7 +10,7 @@ from typing import assert_never
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import Tls
+from etcd_operator.api.cluster_spec import Tls, UserSecret
 from etcd_operator.api.definitions.tls_validations import UNCHANGED
 from etcd_operator.api.persisted import AuthRecord, TlsRecord
 from etcd_operator.api.shared_keys import ROTATE_CLIENT_ANNOTATION, ROTATE_PEER_ANNOTATION
@@ -58,8 +58,12 @@ def begin(state: ClusterState) -> Plan | None:
         return held
     if state.desired.tls is None:
         return _record(state, None) if state.persisted.tls is not None else None
-    if not state.tls.peer_ca:
-        return _create(state)
+    if state.persisted.tls is None:
+        held = _of_others(state)
+        if held is not None:
+            return held
+    if any(members_of(state.desired.tls).issued) and not state.tls.peer_ca:
+        return _create()
     record = _recorded(state, state.desired.tls)
     return _record(state, record) if state.persisted.tls != record else None
 
@@ -76,25 +80,40 @@ def recall(state: ClusterState) -> Plan | None:
 
 def _recorded(state: ClusterState, tls: Tls) -> TlsRecord:
     wanted = members_of(tls)
+    issues_peers, issues_clients = wanted.issued
     return TlsRecord(
-        peer_ca=state.tls.peer_ca if wanted.peer else "",
-        client_ca=state.tls.client_ca if wanted.client else "",
+        peer_ca=state.tls.peer_ca if issues_peers else "",
+        client_ca=state.tls.client_ca if issues_clients else "",
+        peer_secret=_keyed(state, "peer", wanted.peer_secret),
         client_cert_auth=wanted.client_cert_auth,
         min_version=wanted.min_version,
         mode=wanted.mode,
     )
 
 
-def _create(state: ClusterState) -> Plan:
+def _keyed(state: ClusterState, side: Side, secret: UserSecret | None) -> UserSecret | None:
+    """The Secret of the user, with the keys that it has."""
+    found = dict(state.tls.supplied).get(side)
+    if secret is None or found is None:
+        return secret
+    return msgspec.structs.replace(secret, keys=found.keys)
+
+
+def _of_others(state: ClusterState) -> Plan | None:
+    """Hold where members run already: they have other certificates."""
     running = [member.name for member in state.members if member.pod or member.peer]
-    if running:
-        return Plan.hold(
-            REFUSED,
-            f"{', '.join(running)} run, and were not created with the CAs of this resource: members of "
-            "another resource cannot be taken over with spec.tls yet. Remove spec.tls if they use no TLS, or "
-            "copy their data, and delete them: their CAs are kept in the operator's namespace until then",
-            requeue_after=RETRY_HELD,
-        )
+    if not running:
+        return None
+    return Plan.hold(
+        REFUSED,
+        f"{', '.join(running)} run, and were not created with the CAs of this resource: members of "
+        "another resource cannot be taken over with spec.tls yet. Remove spec.tls if they use no TLS, or "
+        "copy their data, and delete them: their CAs are kept in the operator's namespace until then",
+        requeue_after=RETRY_HELD,
+    )
+
+
+def _create() -> Plan:
     return Plan.act(
         CreateAuthorities(),
         reason="Creating",
@@ -245,15 +264,16 @@ def unkept(state: ClusterState) -> Plan | None:
 
 def refused(state: ClusterState) -> Plan | None:
     """Report a request for a rotation where there is no such CA."""
-    desired, secured = state.desired, state.desired.secured
+    desired = state.desired
+    issues_peers, issues_clients = desired.secured.issued
     asked = (
-        (ROTATE_PEER_ANNOTATION, bool(desired.rotate_peer_ca) and not secured.peer),
-        (ROTATE_CLIENT_ANNOTATION, bool(desired.rotate_client_ca) and not secured.client),
+        (ROTATE_PEER_ANNOTATION, bool(desired.rotate_peer_ca) and not issues_peers),
+        (ROTATE_CLIENT_ANNOTATION, bool(desired.rotate_client_ca) and not issues_clients),
     )
     named = next((annotation for annotation, is_wrong in asked if is_wrong), "")
     if not named:
         return None
-    message = f"the annotation {named} requests a rotation, but there is no such CA: remove the annotation"
+    message = f"the annotation {named} requests a rotation, but the operator has no such CA: remove it"
     return Plan.hold(REFUSED, message)
 
 
