@@ -71,8 +71,11 @@ class ClientTls(PeerTls, frozen=True, kw_only=True, forbid_unknown_fields=True):
     min_version: MinVersion | None = None
     #: More DNS names under which clients connect, like etcd.example.com.
     extra_dns_names: tuple[str, ...] = msgspec.field(default=(), name="extraDNSNames")
-    #: More IP addresses under which clients connect.
+    #: More IP addresses under which clients connect. Only with auto, like extraDNSNames.
     extra_ips: tuple[str, ...] = msgspec.field(default=(), name="extraIPs")
+    #: With secretRef and clientCertAuth: a Secret with the certificate with which the operator connects to
+    #: members (tls.crt), its key (tls.key), and the CAs of the certificate in secretRef (ca.crt).
+    operator_secret_ref: SecretRef | None = None
 
 
 class Tls(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -114,11 +117,20 @@ class MemberTls(Value, frozen=True, kw_only=True):
     mode: ClientMode = "Require"  #: Whether clients have to use TLS.
     #: The Secret of the user with the certificates for peers; absent if the operator issues them.
     peer_secret: UserSecret | None = None
+    #: The same of the client port.
+    client_secret: UserSecret | None = None
+    #: The Secret of the user with the certificate of the operator; absent if the operator issues it.
+    operator_secret: UserSecret | None = None
 
     @property
     def issued(self) -> tuple[bool, bool]:
         """Whether the operator issues the certificates for peers, and for clients."""
-        return self.peer and self.peer_secret is None, self.client
+        return self.peer and self.peer_secret is None, self.client and self.client_secret is None
+
+    @property
+    def is_supplied(self) -> bool:
+        """Whether a certificate of the members is the user's."""
+        return self.peer_secret is not None or self.client_secret is not None
 
     def becomes(self, other: "MemberTls") -> bool:
         """Whether a restart changes these settings to `other`: they differ only in how clients are served.
@@ -130,6 +142,8 @@ class MemberTls(Value, frozen=True, kw_only=True):
             mode=self.mode,
             min_version=self.min_version,
             peer_secret=_same(self.peer_secret, other.peer_secret),
+            client_secret=_same(self.client_secret, other.client_secret),
+            operator_secret=_same(self.operator_secret, other.operator_secret),
         )
 
 

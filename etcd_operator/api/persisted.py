@@ -56,24 +56,31 @@ class TlsRecord(Value, frozen=True, kw_only=True):
     #: The CA that signs the certificates with which members connect to each other; empty without peer TLS, or
     #: with a Secret of the user.
     peer_ca: str = msgspec.field(default="", name="peerCA")
-    #: The CA that signs the certificates of the client port and of clients; empty without TLS for clients.
+    #: The CA that signs the certificates of the client port and of clients; empty without TLS for clients, or
+    #: with a Secret of the user.
     client_ca: str = msgspec.field(default="", name="clientCA")
     client_cert_auth: bool = False  #: Whether clients need a certificate.
     min_version: MinVersion | None = None  #: The lowest version of TLS for clients.
     mode: ClientMode = "Require"  #: Whether clients have to use TLS.
     #: The Secret of the user with the certificates for peers; absent if the operator issues them.
     peer_secret: UserSecret | None = None
+    #: The same of the client port.
+    client_secret: UserSecret | None = None
+    #: The Secret of the user with the certificate of the operator; absent if the operator issues it.
+    operator_secret: UserSecret | None = None
 
     @property
     def of_members(self) -> MemberTls:
         """How its members are started."""
         return MemberTls(
             peer=bool(self.peer_ca) or self.peer_secret is not None,
-            client=bool(self.client_ca),
+            client=bool(self.client_ca) or self.client_secret is not None,
             client_cert_auth=self.client_cert_auth,
             min_version=self.min_version,
             mode=self.mode,
             peer_secret=self.peer_secret,
+            client_secret=self.client_secret,
+            operator_secret=self.operator_secret,
         )
 
 

@@ -108,6 +108,17 @@ def read(
     )
 
 
+def check_trust(found: Supplied, trusting: Supplied, *, where: str, by: str, now: datetime) -> None:
+    """Raise `BadCertificate` if a certificate is not trusted by who has the CAs of another Secret."""
+    chain, cas = (certificates(each, where) for each in (found.chain, trusting.ca))
+    if not leads_to_ca(chain, cas, now=now):
+        names, others = file_names(found.prefix), file_names(trusting.prefix)
+        raise BadCertificate(
+            f"{where}: {names.certificate} is not signed by a CA in {others.ca} of {by}: add the "
+            f"certificate of {chain[-1].issuer.rfc4514_string()[:80]!a} there"
+        )
+
+
 def _prefix(data: Mapping[str, bytes], prefixes: Sequence[Prefix], where: str) -> Prefix:
     """The set of keys that is there, as a whole; the first one if several are."""
 

@@ -21,7 +21,7 @@ from etcd_operator.pki.decode import LARGEST_FILE
 from etcd_operator.pki.description import describe
 from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.profiles import Usage
-from etcd_operator.pki.secrets import Demand, Prefix, Supplied, read
+from etcd_operator.pki.secrets import Demand, Prefix, Supplied, check_trust, read
 from unit.pki import samples
 from unit.pki.samples import DAY, Issuer
 
@@ -245,3 +245,14 @@ def test_a_ca_that_has_expired_is_refused() -> None:
     leaf = ca.leaf("*.my.ns.svc", "my.ns.svc")
     message = refused(data(leaf.certificate, leaf.key, ca.pem), now=NOW + 2 * DAY)
     assert message.endswith("ca.crt expired at 2026-01-02T00:00:00Z: renew the CA")
+
+
+def test_a_certificate_that_others_do_not_trust_is_named() -> None:
+    """The certificate of the operator, and the CAs of members."""
+    other = Issuer(NOW, name="another CA")
+    leaf = other.leaf("*.my.ns.svc", "my.ns.svc")
+    own, theirs = supplied(data()), supplied(data(leaf.certificate, leaf.key, other.pem + CA.pem))
+    check_trust(own, theirs, where="Secret a", by="Secret b", now=NOW)
+    message = "Secret b: tls.crt is not signed by a CA in ca.crt of Secret a: add the certificate of 'CN=ano"
+    with pytest.raises(BadCertificate, match=message):
+        check_trust(theirs, own, where="Secret b", by="Secret a", now=NOW)

@@ -93,7 +93,7 @@ RESTORE = (
     *empty_volumes(_CLAIM_TEMPLATE),
     *reserved_names(f"{TEMPLATE}.podTemplate"),
     *of_tls(f"{TEMPLATE}.tls"),
-    of_auth(TEMPLATE),
+    *of_auth(TEMPLATE),
     *network_peers(TEMPLATE),
     one_affinity(TEMPLATE, "affinity and podTemplate.affinity are alternatives: set one of them"),
     final(IMMUTABLE),

@@ -11,7 +11,18 @@ SOURCE = "set one source of the certificates: auto: {}, or secretRef with the na
 ONLY_AUTO = (
     "leafDuration and caDuration are of certificates that the operator issues: remove them, or use auto: {}"
 )
-NO_CLIENT_SECRET = "Secrets of your own are not supported for clients yet: use auto: {}"  # noqa: S105 -- text
+OWN_NAMES = "extraDNSNames and extraIPs are of certificates that the operator issues: your own has its names"
+OPERATOR = (
+    "set operatorSecretRef with secretRef, unless clientCertAuth is false, and only then: the operator is a "
+    "client, too"
+)
+AUTH_ISSUES = (
+    "authentication needs certificates that the operator issues: use tls.client.auto, or enabled: false"
+)
+NO_BACKUP_TOOL = (
+    "the backup tool needs certificates that the operator issues: use tls.client.auto, or EtcdBackups "
+    "instead of spec.backup"
+)
 VERSION = f"TLS requires etcd 3.{OLDEST_MINOR} or later: use a later version"
 NO_ADOPTION = "a cluster with spec.tls cannot adopt another one yet: remove spec.tls"
 NO_SELF_HOSTED = "a cluster with spec.tls cannot join another one yet: remove one of the two"
@@ -41,12 +52,16 @@ def _is_same(field: str) -> str:
     return f"(has({new}) == has({old}) && (!has({new}) || {new} == {old}))"
 
 
+def _has_same(secret: str) -> str:
+    """CEL: whether a Secret below `spec.tls` was named before, and is the same."""
+    new, old = f"{_NEW}.{secret}", f"{_OLD}.{secret}"
+    return f"(has({new}) == has({old}) && (!has({new}) || {new}.name == {old}.name))"
+
+
 def _is_where_it_was(side: str, *more: str) -> str:
     """CEL: whether a side of `spec.tls` is there as before, with these texts as before."""
     new, old = f"{_NEW}.{side}", f"{_OLD}.{side}"
-    source = f"has({new}.secretRef) == has({old}.secretRef) && (!has({new}.secretRef) || "
-    source += f"{new}.secretRef.name == {old}.secretRef.name)"
-    same = " && ".join((_is_same(f"{side}.caDuration"), source, *more))
+    same = " && ".join((_is_same(f"{side}.caDuration"), _has_same(f"{side}.secretRef"), *more))
     return f"(has({new}) == has({old}) && (!has({new}) || ({same})))"
 
 
@@ -55,7 +70,7 @@ _CERT_AUTH = " == ".join(
 )
 _PEER, _CLIENT = (
     _is_where_it_was("peer"),
-    _is_where_it_was("client", _CERT_AUTH),
+    _is_where_it_was("client", _CERT_AUTH, _has_same("client.operatorSecretRef")),
 )
 _UNCHANGED = f"{_HAS} == {_HAD} && (!{_HAS} || ({_PEER} && {_CLIENT}))"
 
@@ -64,7 +79,17 @@ def of_tls(at: str) -> tuple[Validation, ...]:
     """The rules of the settings of TLS at this path, whatever they are for."""
     return (
         Validation(at=at, holds="has(self.peer) || has(self.client)", message=EMPTY),
-        Validation(at=f"{at}.client", holds="!has(self.secretRef)", message=NO_CLIENT_SECRET),
+        Validation(
+            at=f"{at}.client",
+            holds="!has(self.secretRef) || !(has(self.extraDNSNames) || has(self.extraIPs))",
+            message=OWN_NAMES,
+        ),
+        Validation(
+            at=f"{at}.client",
+            holds="has(self.operatorSecretRef) == "
+            "(has(self.secretRef) && (!has(self.clientCertAuth) || self.clientCertAuth))",
+            message=OPERATOR,
+        ),
         *(
             rule
             for side in (f"{at}.peer", f"{at}.client")
@@ -82,9 +107,16 @@ def of_tls(at: str) -> tuple[Validation, ...]:
     )
 
 
-def of_auth(at: str) -> Validation:
-    """The rule of the settings of authentication in the spec of a cluster, which is at this path."""
-    return Validation(
+def of_auth(at: str) -> tuple[Validation, ...]:
+    """The rules of the settings of authentication in the spec of a cluster, which is at this path."""
+    issues = Validation(
+        at=at,
+        field=".auth",
+        holds="!has(self.auth) || !self.auth.enabled || !has(self.tls) || !has(self.tls.client) || "
+        "!has(self.tls.client.secretRef)",
+        message=AUTH_ISSUES,
+    )
+    needs = Validation(
         at=at,
         field=".auth",
         holds="!has(self.auth) || !self.auth.enabled || (has(self.tls) && has(self.tls.client) && "
@@ -92,11 +124,12 @@ def of_auth(at: str) -> Validation:
         "(!has(self.tls.client.mode) || self.tls.client.mode == 'Require'))",
         message=AUTH,
     )
+    return needs, issues
 
 
 TLS = (
     *of_tls("spec.tls"),
-    of_auth("spec"),
+    *of_auth("spec"),
     Validation(at="spec", field=".adopt", holds="!has(self.tls) || !has(self.adopt)", message=NO_ADOPTION),
     Validation(
         at="spec",
@@ -114,5 +147,12 @@ COREOS_TLS = (
         field=".tls",
         holds="!has(self.tls) || !has(self.selfHosted)",
         message=NO_SELF_HOSTED,
+    ),
+    Validation(
+        at="spec",
+        field=".backup",
+        holds="!has(self.backup) || !has(self.tls) || !has(self.tls.client) || "
+        "!has(self.tls.client.secretRef)",
+        message=NO_BACKUP_TOOL,
     ),
 )

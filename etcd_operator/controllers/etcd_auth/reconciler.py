@@ -108,6 +108,9 @@ class AuthReconciler:
         if not cluster.status.cluster_id:
             made.report_all(report.waiting("the cluster has not been created yet"))
             return Result(requeue_after=POLL if made.declared else None)
+        if cluster.status.tls is not None and cluster.status.tls.client_secret is not None:
+            made.report_all(report.issues_no_certificates())
+            return Result()
         members = self.caches.members(cluster.metadata, caches)
         try:
             return made.over(cluster, caches.resource, members)

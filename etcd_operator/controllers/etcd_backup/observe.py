@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from etcd_operator.api.backups import COMPLETE, COMPLETED, VERIFIED, BackupSource, BackupSpec, EtcdBackup
+from etcd_operator.api.cluster_spec import MemberTls
 from etcd_operator.api.meta import Condition, ObjectMeta, condition_of
 from etcd_operator.api.persisted import AnyCluster
 from etcd_operator.controllers.etcd_backup.decide.plan import NOT_STARTED, gives_up_source, rests_on_absence
@@ -31,7 +32,7 @@ class ObservedBackup:
     state: BackupState
 
 
-Issue = Callable[[ObjectMeta, bool], EtcdCredentials]
+Issue = Callable[[ObjectMeta, MemberTls], EtcdCredentials]
 """`(cluster, whether its members require a certificate)`: credentials for one Job. Raises OperatorError."""
 
 
@@ -64,7 +65,7 @@ class Sources:
         found = self._cluster(Key(namespace, named_cluster(source, namespace)))
         if found is None or found.status.tls is None:
             raise Unavailable(f"EtcdCluster {named_cluster(source, namespace)} was deleted")
-        return self.issue(found.metadata, found.status.tls.client_cert_auth)
+        return self.issue(found.metadata, found.status.tls.of_members)
 
     def find_live(self, source: BackupSource, objects: Objects) -> SourceCluster:
         """The same for an EtcdCluster, read from the API server. Raises the errors of `Client`."""
@@ -176,7 +177,7 @@ def _source(key: Key, found: Any, source: BackupSource) -> SourceCluster:
 
 def _has_tls(cluster: Any) -> bool:
     """Whether its members use TLS for clients: as recorded, whatever its spec says."""
-    return cluster.status.tls is not None and bool(cluster.status.tls.client_ca)
+    return cluster.status.tls is not None and cluster.status.tls.of_members.client
 
 
 def _endpoints(cluster: Any) -> tuple[str, ...]:

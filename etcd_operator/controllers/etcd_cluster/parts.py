@@ -36,7 +36,6 @@ from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStor
 from etcd_operator.controllers.etcd_cluster.tls.certificates import Certificates
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings
-from etcd_operator.controllers.etcd_cluster.tls.supplied import SuppliedSecrets
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits, UpgradeWatch
 from etcd_operator.controllers.shared.auth_reports import AuthReports
 from etcd_operator.controllers.shared.backup_reports import BackupReports
@@ -90,7 +89,6 @@ class Parts(Generic[Cluster]):
             writes=self.writes,
             holdings=Holdings(dialect=self.dialect, clock=wiring.clock, reads=self.authorities.reads),
             handshakes=self.handshakes,
-            supplied=SuppliedSecrets(dialect=self.dialect, clock=wiring.clock, reads=self.authorities.reads),
         )
         prober = Prober(
             deadline=wiring.probe_deadline,

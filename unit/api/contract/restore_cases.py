@@ -11,7 +11,16 @@ from unit.api.contract.case import (
     empty_volumes,
 )
 from unit.api.contract.network_cases import networks
-from unit.api.contract.tls_cases import BOTH, DURATION, NO_CLIENT_SECRET, ONLY_AUTO, SOURCE
+from unit.api.contract.tls_cases import (
+    AUTH_ISSUES,
+    BOTH,
+    DURATION,
+    ONLY_AUTO,
+    OPERATOR,
+    OWN_CLIENT,
+    OWN_NAMES,
+    SOURCE,
+)
 
 RESTORE: Manifest = {
     "apiVersion": "etcd.improbable.io/v1alpha1",
@@ -191,9 +200,19 @@ RESTORE_CASES = (
         for side in BOTH
     ),
     _refused(
-        "tls.client.secretRef",
+        "tls.client.secretRef alone",
         {f"{_TEMPLATE}/tls": {"client": {"secretRef": {"name": "own"}}}},
-        f"{_AT}.tls.client: Invalid value: {NO_CLIENT_SECRET}",
+        f"{_AT}.tls.client: Invalid value: {OPERATOR}",
+    ),
+    _refused(
+        "tls.client.secretRef with extraIPs",
+        {f"{_TEMPLATE}/tls": {"client": {**OWN_CLIENT, "extraIPs": ["192.0.2.7"]}}},
+        f"{_AT}.tls.client: Invalid value: {OWN_NAMES}",
+    ),
+    _refused(
+        "auth with tls.client.secretRef",
+        {f"{_TEMPLATE}/tls": {"client": OWN_CLIENT}, f"{_TEMPLATE}/auth": {"enabled": True}},
+        f"{_AT}.auth: Invalid value: {AUTH_ISSUES}",
     ),
     _refused(
         "auth without tls.client",

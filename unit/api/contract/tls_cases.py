@@ -14,7 +14,15 @@ SOURCE = "set one source of the certificates: auto: {}, or secretRef with the na
 ONLY_AUTO = (
     "leafDuration and caDuration are of certificates that the operator issues: remove them, or use auto: {}"
 )
-NO_CLIENT_SECRET = "Secrets of your own are not supported for clients yet: use auto: {}"
+OWN_NAMES = "extraDNSNames and extraIPs are of certificates that the operator issues: your own has its names"
+OPERATOR = (
+    "set operatorSecretRef with secretRef, unless clientCertAuth is false, and only then: the operator is a "
+    "client, too"
+)
+AUTH_ISSUES = (
+    "authentication needs certificates that the operator issues: use tls.client.auto, or enabled: false"
+)
+OWN_CLIENT: dict[str, Any] = {"secretRef": {"name": "own"}, "operatorSecretRef": {"name": "operator"}}
 DURATION = "must be numbers with the units w, d, h, m and s, like 30d or 1d12h"
 
 
@@ -22,6 +30,7 @@ def tls(base: Manifest) -> tuple[Case, ...]:
     """For a resource of either group."""
     plain = changed(base, {"status/clusterID": "ada"})
     secured = changed(plain, {"spec/tls": BOTH})
+    own = changed(plain, {"spec/tls": {"client": OWN_CLIENT}})
     supplied = changed(plain, {"spec/tls": {"peer": {"secretRef": {"name": "own"}}}})
     texts: tuple[tuple[str, Any, str], ...] = (
         ("tls: {}", {}, "spec.tls: Invalid value: set peer, client or both; without TLS, remove spec.tls"),
@@ -41,9 +50,24 @@ def tls(base: Manifest) -> tuple[Case, ...]:
             f"spec.tls.peer: Invalid value: {SOURCE}",
         ),
         (
-            "tls.client.secretRef",
+            "tls.client.secretRef alone",
             {"client": {"secretRef": {"name": "own"}}},
-            f"spec.tls.client: Invalid value: {NO_CLIENT_SECRET}",
+            f"spec.tls.client: Invalid value: {OPERATOR}",
+        ),
+        (
+            "tls.client.operatorSecretRef with auto",
+            {"client": {"auto": {}, "operatorSecretRef": {"name": "operator"}}},
+            f"spec.tls.client: Invalid value: {OPERATOR}",
+        ),
+        (
+            "tls.client.operatorSecretRef without clientCertAuth",
+            {"client": {**OWN_CLIENT, "clientCertAuth": False}},
+            f"spec.tls.client: Invalid value: {OPERATOR}",
+        ),
+        (
+            "tls.client.secretRef with extraDNSNames",
+            {"client": {**OWN_CLIENT, "extraDNSNames": ["etcd.example.com"]}},
+            f"spec.tls.client: Invalid value: {OWN_NAMES}",
         ),
         *(
             (
@@ -84,6 +108,8 @@ def tls(base: Manifest) -> tuple[Case, ...]:
             secured,
             {"spec/tls/peer": {"secretRef": {"name": "own"}}},
         ),
+        ("another tls.client.secretRef", own, {"spec/tls/client/secretRef/name": "other"}),
+        ("another tls.client.operatorSecretRef", own, {"spec/tls/client/operatorSecretRef/name": "other"}),
         ("another tls.peer.secretRef", supplied, {"spec/tls/peer/secretRef/name": "other"}),
         ("caDuration of a running cluster", secured, {"spec/tls/peer/caDuration": "100d"}),
     )
@@ -118,6 +144,12 @@ def tls(base: Manifest) -> tuple[Case, ...]:
             )
         ),
         Case(
+            typed="auth with tls.client.secretRef",
+            base=base,
+            changes={"spec/tls": {"client": OWN_CLIENT}, "spec/auth": {"enabled": True}},
+            sees=f"spec.auth: Invalid value: {AUTH_ISSUES}",
+        ),
+        Case(
             typed="tls with adopt",
             base=base,
             changes={"spec/tls": BOTH, "spec/adopt": {"endpoints": ["http://old-0.old.ns.svc:2379"]}},
@@ -128,6 +160,13 @@ def tls(base: Manifest) -> tuple[Case, ...]:
 
 
 COREOS_TLS_CASES = (
+    Case(
+        typed="backup with tls.client.secretRef",
+        base=EPHEMERAL,
+        changes={"spec/tls": {"client": OWN_CLIENT}, "spec/backup": {"maxBackups": 3}},
+        sees="spec.backup: Invalid value: the backup tool needs certificates that the operator issues: use "
+        "tls.client.auto, or EtcdBackups instead of spec.backup",
+    ),
     Case(
         typed="tls with selfHosted",
         base=EPHEMERAL,

@@ -1,5 +1,6 @@
 """EtcdBackups of clusters with TLS: the Secret of the Job, which exists no longer than the Job needs it."""
 
+import base64
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -7,6 +8,7 @@ import pytest
 
 from etcd_operator.pki.description import describe
 from unit.controllers.etcd_cluster.test_tls import set_clock
+from unit.controllers.etcd_cluster.test_tls_supplied import secret
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import JOBS, SECRETS
 from unit.passes.bench import Bench
@@ -14,6 +16,7 @@ from unit.passes.bodies import BACKUPS, IMPROBABLE
 from unit.passes.disturbance import DISTURBANCES, Disturbance, EachWrite, run_or_die
 from unit.passes.jobs import STORED, Jobs, backup, ended
 from unit.passes.tls_sources import ENDPOINT, add_source, files, secrets, tls_source
+from unit.pki.samples import Issuer
 
 
 @pytest.fixture
@@ -82,6 +85,30 @@ def test_a_job_gets_its_certificate_once_the_clock_is_right(world: Bench) -> Non
 def test_members_that_require_no_certificate_are_given_none(world: Bench) -> None:
     add_source(world, client_cert_auth=False)
     assert set(files(world, secret_of(begun(world)))) == {"ca.crt"}
+
+
+def test_with_certificates_of_the_user_a_job_has_that_of_the_operator(world: Bench) -> None:
+    add_source(world)
+    ca = Issuer(world.clock.now())
+    given = {
+        "own": secret("own", ca, "*.c-peer.default.svc", "c.default.svc"),
+        "operator": secret("operator", ca, keys="etcd-client"),
+    }
+    for body in given.values():
+        world.create(SECRETS, body)
+    record = {
+        "clientCA": None,
+        "clientSecret": {"name": "own"},
+        "operatorSecret": {"name": "operator", "keys": "etcd-client"},
+    }
+    world.edit(IMPROBABLE, "c", {"status": {"tls": record}}, subresource="status")
+    found = files(world, secret_of(begun(world)))
+    own = {key: base64.b64decode(text) for key, text in given["operator"]["data"].items()}
+    assert found == {
+        "ca.crt": own["etcd-client-ca.crt"],
+        "tls.crt": own["etcd-client.crt"],
+        "tls.key": own["etcd-client.key"],
+    }
 
 
 def test_a_url_is_not_dialed_in_place_of_the_members(world: Bench) -> None:

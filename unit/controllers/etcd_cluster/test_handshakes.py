@@ -110,6 +110,7 @@ def test_no_answer_shows_nothing(dialed: Dialed) -> None:
 def test_a_pod_is_said_to_load_only_what_it_has_shown() -> None:
     """Its volume may still have what the Secret had before."""
     store = Mock(spec=AuthorityStore)
+    store.supplied = Mock(of=lambda *_: {})
     store.recorded.return_value = new_authorities(CLUSTER, datetime(2026, 1, 1, tzinfo=UTC), "z")
     made = Certificates(
         authorities=store,
@@ -118,7 +119,6 @@ def test_a_pod_is_said_to_load_only_what_it_has_shown() -> None:
         writes=Mock(),
         holdings=Mock(),
         handshakes=Mock(),
-        supplied=Mock(of=lambda *_: {}),
     )
     shown = TlsFacts(proven=frozenset({"db-0000"}))
     assert not made.loaded(ClusterState(desired=CLUSTER, tls=shown), "db-0001")

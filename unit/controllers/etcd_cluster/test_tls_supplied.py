@@ -1,28 +1,35 @@
 """Clusters whose certificates are in Secrets of the user: checked before a member exists, then mounted."""
 
 import base64
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
 
-from unit.controllers.etcd_cluster.test_tls import files, secrets, world
-from unit.fakes.apiserver import Json
+from unit.controllers.etcd_cluster.test_tls import authorities, files, secrets, unreadable, world
+from unit.fakes.apiserver import Json, Kind, no_fault
 from unit.fakes.apiserver.kinds import PODS, SECRETS
-from unit.passes.bench import Bench
-from unit.passes.bodies import COREOS, MAKERS, ephemeral
-from unit.pki.samples import Issuer
+from unit.fakes.clock import FakeClock
+from unit.passes.bench import Bench, bench
+from unit.passes.bodies import COREOS, MAKERS, ephemeral, persistent
+from unit.passes.harness import OWN_NAMESPACE
+from unit.passes.users import ready, user
+from unit.pki.samples import CLIENT, SERVER, Issuer
 
 PEERS: dict[str, Any] = {"peer": {"secretRef": {"name": "own-peer"}}}
 NAMES = ("*.default.svc", "*.c-peer.default.svc")
 
 
-def secret(name: str, issuer: Issuer, *names: str, keys: str = "tls", **leaf: Any) -> Json:
+def secret(called: str, issuer: Issuer, *names: str, keys: str = "tls", **leaf: Any) -> Json:
     """As a user makes it."""
     pair = issuer.leaf(*names, **leaf)
     ca = "ca.crt" if keys == "tls" else f"{keys}-ca.crt"
     content = {f"{keys}.crt": pair.certificate, f"{keys}.key": pair.key, ca: issuer.pem}
     data = {key: base64.b64encode(value).decode() for key, value in content.items()}
-    return {"metadata": {"name": name}, "data": data}
+    return {"metadata": {"name": called}, "data": data}
 
 
 def message(made: Bench) -> str:
@@ -80,3 +87,114 @@ def test_a_secret_that_is_missing_or_wrong_holds_the_creation_until_it_is_mended
         made.settle()
         assert files(mended).keys() == {"tls.crt", "tls.key", "ca.crt"}
         made.rest()
+
+
+CLIENTS: dict[str, Any] = {
+    "client": {"secretRef": {"name": "own-server"}, "operatorSecretRef": {"name": "own-operator"}}
+}
+SERVES = (*NAMES, "c.default.svc")
+
+
+def give_all(made: Bench, ca: Issuer) -> None:
+    give(made, secret("own-peer", ca, *NAMES))
+    give(made, secret("own-server", ca, *SERVES, usages=[SERVER], keys="server"))
+    give(made, secret("own-operator", ca, usages=[CLIENT], keys="etcd-client", name="root"))
+
+
+@contextmanager
+def supplied(make: Callable[..., Any], **spec: Any) -> Iterator[tuple[Bench, Kind]]:
+    """A cluster with certificates of the user only."""
+    kind, body = make(tls={**PEERS, **CLIENTS}, **spec)
+    with world(kind.group) as made:
+        made.start()
+        give_all(made, Issuer(made.clock.now()))
+        made.create(kind, body)
+        made.settle()
+        yield made, kind
+
+
+@MAKERS
+def test_the_operator_connects_with_the_certificate_that_it_is_given(make: type) -> None:
+    with supplied(make, size=2) as (made, kind):
+        assert not authorities(made)
+        assert secrets(made).keys() == {"own-peer", "own-server", "own-operator"}
+        assert made.status(kind)["tls"] == {
+            "clientCertAuth": True,
+            "peerSecret": {"name": "own-peer"},
+            "clientSecret": {"name": "own-server", "keys": "server"},
+            "operatorSecret": {"name": "own-operator", "keys": "etcd-client"},
+        }
+        made.edit(kind, "c", {"spec": {"size" if kind is COREOS else "replicas": 3}})
+        made.settle()
+        made.restart()
+        made.settle()
+        made.rest()
+
+
+def test_a_lost_member_is_replaced_while_the_secrets_of_the_user_cannot_be_read() -> None:
+    with supplied(ephemeral) as (made, _):
+        made.api.before = partial(unreadable, 500)
+        made.wait(310.0)
+        lost = min(made.names(PODS))
+        made.delete(PODS, lost)
+        made.run_until(lambda: lost not in {member.name for member in made.etcd.etcd.members})
+        made.api.before = no_fault
+        made.settle()
+        assert len(made.names(PODS)) == 3
+        made.rest()
+
+
+def test_the_version_and_how_clients_are_served_may_be_changed() -> None:
+    with supplied(ephemeral) as (made, kind):
+        made.edit(kind, "c", {"spec": {"tls": {"client": {"minVersion": "TLS1.3"}}, "version": "v3.7.3"}})
+        made.settle()
+        assert made.status(kind)["currentVersion"] == "3.7.3"
+        made.rest()
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "leaf", "told"),
+    [
+        ("own-server", NAMES[1:], {}, "tls.crt is not for c.default.svc: issue it again"),
+        ("own-operator", (), {"usages": [SERVER]}, "lacks the extended key usage clientAuth"),
+        ("own-operator", None, {}, "Secret own-operator (spec.tls.client.operatorSecretRef) is missing"),
+        ("own-operator", (), {}, "tls.crt is not signed by a CA in server-ca.crt of Secret own-server"),
+    ],
+)
+def test_what_is_wrong_with_certificates_for_clients_holds_the_creation(
+    name: str, names: tuple[str, ...] | None, leaf: dict[str, Any], told: str
+) -> None:
+    kind, asked = persistent(size=1, tls={**PEERS, **CLIENTS})
+    with world(kind.group) as made:
+        made.start()
+        give_all(made, Issuer(made.clock.now()))
+        made.api.objects.delete(SECRETS, "default", name)
+        if names is not None:
+            give(made, secret(name, Issuer(made.clock.now(), name="another CA"), *names, **leaf))
+        made.create(kind, asked)
+        made.run_until(lambda: made.reason(kind) == "TLSInvalid")
+        assert told in made.condition(kind, "Available")["message"]
+        assert not made.names(PODS)
+
+
+def test_a_survivor_is_copied_with_the_certificate_of_the_operator() -> None:
+    with supplied(ephemeral) as (made, kind):
+        made.etcd.put(b"key", b"value")
+        for pod in sorted(made.names(PODS))[:2]:
+            made.delete(PODS, pod)
+        made.run_until(lambda: "recovery" in made.status(kind))
+        made.settle()
+        assert made.etcd.etcd.keys[b"key"][0] == b"value"
+
+
+def test_users_are_refused_with_certificates_for_clients_of_the_user() -> None:
+    kind, body = persistent(size=1, tls={**PEERS, **CLIENTS})
+    with bench(FakeClock(datetime.now(UTC)), only=(kind.group, "auth")) as made:
+        made.api.add_namespace(OWN_NAMESPACE)
+        made.start()
+        give_all(made, Issuer(made.clock.now()))
+        made.create(kind, body)
+        made.settle()
+        made.create(*user())
+        made.run_until(lambda: ready(made) == ("False", "ClientTLSNotIssued"))
+        assert "app-etcd-connection" not in secrets(made)

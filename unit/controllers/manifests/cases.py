@@ -98,6 +98,30 @@ SECURED_PERSISTENT = ImprobableDialect(DEFAULTS).desired(
 
 OWN_PEERS: dict[str, Any] = {"peer": {"secretRef": {"name": "own"}}}
 RECORDED_OWN = TlsRecord(peer_secret=UserSecret(name="own", keys="peer"))
+SUPPLIED_EPHEMERAL = CoreosDialect(DEFAULTS).desired(
+    coreos_cluster(
+        {
+            "size": 3,
+            "version": "v3.6.16",
+            "tls": {
+                **OWN_PEERS,
+                "client": {
+                    "secretRef": {"name": "own-server"},
+                    "operatorSecretRef": {"name": "own-operator"},
+                },
+            },
+        },
+        status=coreos.ClusterStatus(
+            cluster_id="c0de",
+            tls=TlsRecord(
+                client_cert_auth=True,
+                peer_secret=UserSecret(name="own"),
+                client_secret=UserSecret(name="own-server", keys="server"),
+                operator_secret=UserSecret(name="own-operator", keys="etcd-client"),
+            ),
+        ),
+    )
+)
 OWN_PEERS_EPHEMERAL = CoreosDialect(DEFAULTS).desired(
     coreos_cluster(
         {"size": 3, "version": "v3.5.35", "tls": OWN_PEERS}, status=coreos.ClusterStatus(tls=RECORDED_OWN)

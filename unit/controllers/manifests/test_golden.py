@@ -53,6 +53,7 @@ from unit.controllers.manifests.cases import (
     RESUMING,
     SECURED_EPHEMERAL,
     SECURED_PERSISTENT,
+    SUPPLIED_EPHEMERAL,
     peer_of,
 )
 from unit.controllers.manifests.conftest import GOLDEN, Compare
@@ -162,6 +163,7 @@ MANIFESTS = {
     "ephemeral-seed-full": seed.pod(FULL_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image),
     "ephemeral-pod-tls": ephemeral.pod(SECURED_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
     "ephemeral-seed-tls": seed.pod(SECURED_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image),
+    "ephemeral-seed-tls-own": seed.pod(SUPPLIED_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image),
     "ephemeral-pod-tls-own-peers": ephemeral.pod(OWN_PEERS_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
     "ephemeral-seed-tls-own-peers": seed.pod(
         OWN_PEERS_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image

@@ -10,6 +10,7 @@ from etcd_operator.controllers.etcd_auth.decide.state import AuthPlan
 APPLIED, INVALID, NO_CLUSTER, WAITING = "Applied", "InvalidSpec", "ClusterNotFound", "ClusterNotReady"
 REFUSED = "AuthEnabled"
 TAKEN, MISSING, NO_CERTIFICATE = "NameTaken", "RoleMissing", "ClientTLSRequired"
+ISSUES = "ClientTLSNotIssued"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,15 @@ def refused() -> Verdict:
     """The operator has not the rights of root."""
     message = "etcd requires a user, and does not take the operator for root: disable authentication"
     return Verdict(is_ready=False, reason=REFUSED, message=message)
+
+
+def issues_no_certificates() -> Verdict:
+    """The operator has no CA for clients, and may not be root in etcd."""
+    message = (
+        "not supported for clusters with certificates of your own for clients (tls.client.secretRef): use "
+        "etcdctl instead, or a cluster with tls.client.auto"
+    )
+    return Verdict(is_ready=False, reason=ISSUES, message=message)
 
 
 def needs_client_tls() -> Verdict:

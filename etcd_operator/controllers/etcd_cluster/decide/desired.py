@@ -198,6 +198,8 @@ def members_of(tls: Tls) -> MemberTls:
         min_version=client.min_version if client is not None else None,
         mode=client.mode if client is not None else "Require",
         peer_secret=_secret(tls.peer.secret_ref) if tls.peer is not None else None,
+        client_secret=_secret(client.secret_ref) if client is not None else None,
+        operator_secret=_secret(client.operator_secret_ref) if client is not None else None,
     )
 
 

@@ -8,7 +8,12 @@ from typing import Any, TypeVar
 from semver import Version
 
 from etcd_operator.controllers.etcd_cluster.decide.adoption.external_answers import Rejection
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side, Situation, SuppliedFacts
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
+    Side,
+    Situation,
+    SuppliedFacts,
+    Use,
+)
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
 from etcd_operator.controllers.etcd_cluster.decide.members import (
@@ -56,8 +61,8 @@ class TlsFacts:
     unkept: Unseen | None = None  # why the sides are not known, or why a Secret of theirs cannot be written
     proven: frozenset[str] = frozenset()  # the members whose pods present what their Secrets have
     refusals: tuple[tuple[str, str], ...] = ()  # by member, why the last handshake failed
-    # of each side with a Secret of the user, what it has; none while it cannot be used
-    supplied: tuple[tuple[Side, SuppliedFacts], ...] = ()
+    # what the Secrets of the user have; none while one cannot be used
+    supplied: tuple[tuple[Use, SuppliedFacts], ...] = ()
 
 
 NO_TLS = TlsFacts()

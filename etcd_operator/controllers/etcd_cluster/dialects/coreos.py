@@ -12,11 +12,11 @@ from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, Me
 from etcd_operator.api.coreos_backup import S3
 from etcd_operator.api.definitions.adoption_validations import ALTERNATIVES
 from etcd_operator.api.definitions.coreos_backup_validations import CLUSTER, RESTORE_S3
-from etcd_operator.api.definitions.tls_validations import NO_SELF_HOSTED
+from etcd_operator.api.definitions.tls_validations import NO_BACKUP_TOOL, NO_SELF_HOSTED
 from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
 from etcd_operator.controllers.backup_tool.decide.policy import key_secret, wanted
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Resuming, Seeding, Stage, Start
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, RestoreFrom
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, RestoreFrom, members_of
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import (
@@ -80,6 +80,8 @@ class CoreosDialect:
         tls = tls_of(spec, cluster.status, version)
         if tls is not None and spec.self_hosted is not None:
             raise InvalidSpec(f"spec.tls: {NO_SELF_HOSTED}")
+        if spec.backup is not None and tls is not None and members_of(tls).client_secret is not None:
+            raise InvalidSpec(f"spec.backup: {NO_BACKUP_TOOL}")
         return {
             "size": size,
             "repository": self._defaults.repository,
@@ -126,8 +128,7 @@ class CoreosDialect:
 
     def member_at(self, cluster: DesiredCluster, host: str) -> str:
         """The Service of a member has its name."""
-        is_short = cluster.secured.peer_secret is None
-        return host if is_short else host.removesuffix(f".{cluster.namespace}.svc")
+        return host.removesuffix(f".{cluster.namespace}.svc") if cluster.secured.is_supplied else host
 
     def client_label(self, cluster: DesiredCluster) -> str:
         """A seed that does not serve yet lacks it, and so does a member that is kept from clients."""

@@ -57,7 +57,7 @@ def member_service(cluster: DesiredCluster, name: str) -> RawObject:
 
 def member_host(cluster: DesiredCluster, name: str) -> str:
     """The name of the member's Service. With a Secret of the user it is one that a wildcard can stand for."""
-    return name if cluster.secured.peer_secret is None else f"{name}.{cluster.namespace}.svc"
+    return f"{name}.{cluster.namespace}.svc" if cluster.secured.is_supplied else name
 
 
 def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
@@ -73,10 +73,13 @@ def members_selector(name: str) -> RawObject:
     return {"matchLabels": {coreos.CLUSTER_LABEL: name}, "matchExpressions": [is_member]}
 
 
-def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> RawObject:
+def pod(
+    cluster: DesiredCluster, name: str, start: Bootstrapping | Joining, *, copies: bool = False
+) -> RawObject:
     """The pod of a member; its data exists as long as the pod.
 
-    One that joins lacks the label that admits clients until it serves (`decide.readiness`).
+    One that joins lacks the label that admits clients until it serves (`decide.readiness`). copies: for a
+    seed that copies the data of a survivor.
     """
     options = _options(cluster, name, start)
     container: RawObject = {
@@ -108,7 +111,7 @@ def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> R
         extra={},
     )
     if cluster.secured != PLAIN:
-        add_volume(spec, tls.volume(name, cluster.secured))
+        add_volume(spec, tls.volume(name, cluster.secured, copies=copies))
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 

@@ -239,7 +239,9 @@ def _pod_template(
         extra=extra,
     )
     if peer.spec.tls is not None:
-        add_volume(spec, tls.volume(name, peer.spec.tls))
+        add_volume(
+            spec, tls.volume(name, peer.spec.tls, copies=bool(bootstrap.survivor) and not bootstrap.sha256)
+        )
     if bootstrap.survivor:
         annotations |= RUN_STEPS
         add_steps(

@@ -14,7 +14,14 @@ from dataclasses import dataclass, field, replace
 
 from etcd_operator.api.definitions.coreos_backup_validations import RESTORE_S3
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.recoveries import Backup, BucketBackup, ClaimBackup, OfflineSurvivor, ToolBackup
+from etcd_operator.api.recoveries import (
+    Backup,
+    BucketBackup,
+    ClaimBackup,
+    OfflineSurvivor,
+    Survivor,
+    ToolBackup,
+)
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import (
     FOLDER,
     claim_name,
@@ -47,7 +54,8 @@ def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[
 
     image: the operator's own, for what fetches a backup or reads a survivor; raises what it raises.
     """
-    body = ephemeral.pod(cluster, name, Joining(members=(name,), token=start.token))
+    joining = Joining(members=(name,), token=start.token)
+    body = ephemeral.pod(cluster, name, joining, copies=isinstance(start.source, Survivor))
     metadata, spec = body["metadata"], body["spec"]
     metadata["annotations"] |= RUN_STEPS
     fetch, survivor = None, ephemeral.member_host(cluster, start.source.name)

@@ -47,11 +47,14 @@ USER = "root"
 SEED_FILE = "seed.crt"
 """The certificate of root in the Secret of a seed, see `SEED_LASTS`."""
 
+SEED_FILES = FileNames(SEED_FILE, "seed.key", "seed-ca.crt")
+"""Where a seed finds the certificate of the operator, if that is the user's."""
+
 BCRYPT_COST = "4"
 """The least. Passwords are generated, of 32 random bytes: nobody guesses one, however fast."""
 
-PEER_FILES = file_names("peer")
-"""Where members find the certificate for peers, whoever has issued it."""
+PEER_FILES, SERVER_FILES = file_names("peer"), FileNames("server.crt", "server.key", "client-ca.crt")
+"""Where members find the certificates, whoever has issued them."""
 
 FOLDER = "/etc/etcd-tls"
 VOLUME = "etcd-tls"
@@ -102,7 +105,8 @@ def clients_of(cluster: DesiredCluster) -> str:
     """
     auth = cluster.persisted.auth
     needs_user = auth is not None and auth.enabled
-    return _holder(cluster.name) if cluster.secured.client_cert_auth and not needs_user else ""
+    is_issued = cluster.secured.client_cert_auth and cluster.secured.client_secret is None
+    return _holder(cluster.name) if is_issued and not needs_user else ""
 
 
 def shared_secret(cluster: str) -> str:
@@ -118,9 +122,10 @@ def leafs(cluster: DesiredCluster, made: Authorities, member: str, names: Names)
     """The leafs of a member. names: by which it is dialed."""
     tls, recovery = cluster.tls or Tls(), cluster.persisted.recovery_under_way
     wanted: list[tuple[str, Side, Leaf, timedelta]] = []
-    if tls.client is not None:
+    issues_client = tls.client is not None and tls.client.secret_ref is None
+    if tls.client is not None and issues_client:
         wanted.append(("server", "client", server(names), leaf_duration(tls.client)))
-    if recovery is not None and recovery.seed == member and recovery.is_copied and tls.client is not None:
+    if recovery is not None and recovery.seed == member and recovery.is_copied and issues_client:
         wanted.append(("seed", "client", client_leaf(USER), SEED_LASTS))
     if tls.peer is not None and tls.peer.secret_ref is None:
         lasts = leaf_duration(tls.peer)
@@ -228,16 +233,22 @@ def _differs(wanted: Named, found: Description) -> bool:
     return set(found.names) != set(wanted.leaf.names.texts) or lasts > wanted.duration + DAY / 24
 
 
-def volume(member: str, secured: MemberTls) -> PodVolume:
+def volume(member: str, secured: MemberTls, *, copies: bool = False) -> PodVolume:
     """The volume with its Secrets: a folder, which the kubelet replaces as a whole when one of them changes.
 
-    Files of a Secret of the user have the names that those of the operator have.
+    Files of a Secret of the user have the names that those of the operator have. copies: for a seed that
+    copies the data of a survivor.
     """
-    if secured.peer_secret is None:
+    if not secured.is_supplied:
         source: RawObject = {"secret": {"secretName": secret_name(member), "defaultMode": 0o444}}
         return VOLUME, source, _MOUNT
     own = [{"secret": {"name": secret_name(member)}}] if any(secured.issued) else []
-    sources = [*own, _supplied(secured.peer_secret, PEER_FILES)]
+    used = (
+        (secured.peer_secret, PEER_FILES),
+        (secured.client_secret, SERVER_FILES),
+        (secured.operator_secret if copies else None, SEED_FILES),
+    )
+    sources = [*own, *(_supplied(secret, files) for secret, files in used if secret is not None)]
     return VOLUME, {"projected": {"sources": sources, "defaultMode": 0o444}}, _MOUNT
 
 

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import structlog
 
+from etcd_operator.api.cluster_spec import MemberTls
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.actions import AlterAuthorities
@@ -36,6 +37,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.tls import USER
 from etcd_operator.controllers.etcd_cluster.tls.dialing import LASTS, dialing, is_usable
 from etcd_operator.controllers.etcd_cluster.tls.leftovers import Leftovers
 from etcd_operator.controllers.etcd_cluster.tls.reads import Reads
+from etcd_operator.controllers.etcd_cluster.tls.supplied import SuppliedSecrets
 from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.errors import AlreadyExists, Conflict, NotFound, OperatorError, Unavailable
@@ -44,7 +46,7 @@ from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.views import Secret, Written
-from etcd_operator.pki.authority import issue
+from etcd_operator.pki.authority import KeyPair, issue
 from etcd_operator.pki.errors import BadCertificate, ClockSkew
 from etcd_operator.pki.profiles import client as client_leaf
 from etcd_operator.pods.http_client import Trust
@@ -87,10 +89,12 @@ class AuthorityStore:
     _uids: dict[Key, str] = field(default_factory=dict)
     _lost: dict[str, Authorities] = field(default_factory=dict, repr=False)  # deleted while they were known
     reads: Reads = field(init=False)
+    supplied: SuppliedSecrets = field(init=False)
     leftovers: Leftovers = field(init=False)
 
     def __post_init__(self) -> None:
         self.reads = Reads(self.clock)
+        self.supplied = SuppliedSecrets(client=self.client, clock=self.clock, reads=self.reads)
         self.leftovers = Leftovers(self.client, self.namespace)
 
     def get(self, cluster: Owner) -> Authorities | None:
@@ -221,6 +225,10 @@ class AuthorityStore:
         Without a certificate while the CA has expired: it is renewed first. Raises ClockSkew if none may be
         issued, and the one that is there is not valid.
         """
+        if side == "client" and cluster.secured.client_secret is not None:
+            # Before the first member exists there is nothing to dial.
+            is_needed = cluster.persisted.has_begun
+            return self.supplied.credentials(cluster.key, cluster.secured) if is_needed else None
         made, now = self.get(cluster), self.clock.now()
         known = self._known.get(cluster.uid)
         if made is None or known is None:
@@ -233,16 +241,22 @@ class AuthorityStore:
         found = known.credentials[side] = dialing(made.of(side), side, self.issuing_time())
         return found[0]
 
-    def for_job(self, cluster: ObjectMeta, needs_certificate: bool) -> EtcdCredentials:  # noqa: FBT001 -- see `Issue`
+    def for_job(self, cluster: ObjectMeta, secured: MemberTls) -> EtcdCredentials:
         """With which one Job reaches the members: as root, because only root may take snapshots.
 
-        Raises Unavailable without CAs, BadCertificate, ClockSkew, and the errors of `Client`.
+        With certificates of the user, it is the one with which the operator dials. Raises Unavailable without
+        CAs, BadCertificate, ClockSkew, and the errors of `Client`.
         """
+        if secured.client_secret is not None:
+            found = self.supplied.credentials(cluster.key, secured)
+            has_own = found.certificate is not None and found.key is not None
+            own = KeyPair(found.certificate or b"", found.key or b"") if has_own else None
+            return EtcdCredentials(ca=found.ca, pair=own)
         made = self._required(cluster)
         leaf = client_leaf(USER)
         pair = (
             issue(made.client.issuer, leaf, now=self.issuing_time(), duration=LASTS)
-            if needs_certificate
+            if secured.client_cert_auth
             else None
         )
         return EtcdCredentials(ca=made.client.bundle, pair=pair)
@@ -254,6 +268,8 @@ class AuthorityStore:
         """
         if not cluster.secured.client:
             return None
+        if cluster.secured.client_secret is not None:
+            return Trust(ca=self.supplied.credentials(cluster.key, cluster.secured).ca, name=name)
         return Trust(ca=self.recorded(cluster).client.bundle, name=name)
 
     def _required(self, cluster: Owner) -> Authorities:
@@ -264,6 +280,7 @@ class AuthorityStore:
 
     def forget(self, key: Key, objects: Objects) -> bool:
         """The cluster is deleted: delete its CAs, unless a member still uses them. True if they are left."""
+        self.supplied.forget(key)
         uid = self._uids.get(key, "")
         self._known.pop(uid, None)
         self._lost.pop(uid, None)

@@ -16,9 +16,11 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     TlsAction,
 )
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
+    SIDES,
     ClientLeaf,
     Side,
     Situation,
+    Use,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, members_of
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
@@ -42,7 +44,7 @@ from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStor
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
 from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
-from etcd_operator.controllers.etcd_cluster.tls.supplied import SuppliedSecrets, facts_of
+from etcd_operator.controllers.etcd_cluster.tls.supplied import facts_of
 from etcd_operator.controllers.shared.failures import reason_of
 from etcd_operator.controllers.shared.manifests.secret import encoded, replacement
 from etcd_operator.controllers.shared.objects import Objects
@@ -82,7 +84,6 @@ class Certificates:
     writes: Writes
     holdings: Holdings
     handshakes: Handshakes
-    supplied: SuppliedSecrets
     # by Secret: why it could not be written, and until when that is not tried again
     _unwritten: dict[Key, tuple[Unseen, float]] = field(default_factory=dict)
 
@@ -117,8 +118,8 @@ class Certificates:
             made = self.authorities.restore(desired, self.writes.of(desired.key))
         return made
 
-    def _supplied(self, desired: DesiredCluster) -> Mapping[Side, Supplied]:
-        return self.supplied.of(desired, self.writes.of(desired.key))
+    def _supplied(self, desired: DesiredCluster) -> Mapping[Use, Supplied]:
+        return self.authorities.supplied.of(desired, self.dialect.member_host(desired, "*"))
 
     def _unrecorded(self, desired: DesiredCluster, names: list[str]) -> Secured:
         """For a cluster whose record of TLS is lost. No member is asked: that would be without TLS."""
@@ -135,7 +136,7 @@ class Certificates:
         own = [
             each.data for each in found if each is not None and each.metadata.controller_uid == desired.uid
         ]
-        has_own = desired.tls is None or members_of(desired.tls).peer_secret is None
+        has_own = desired.tls is None or not members_of(desired.tls).is_supplied
         is_theirs = has_own and bool(own) and made is not None and all(tls.is_issued(d, made) for d in own)
         known = replace(facts(made), is_unrecorded=True) if is_theirs else NO_TLS
         return Secured(facts=known, unseen=unseen)
@@ -241,7 +242,8 @@ class Certificates:
 
         Raises as `AuthorityStore.recorded` and `SuppliedSecrets.of`.
         """
-        trusted = {side: each.cas for side, each in self._supplied(desired).items()}
+        supplied = self._supplied(desired)
+        trusted = {side: supplied[side].cas for side in SIDES if side in supplied}
         issuing = sides_of(desired)
         made = self.authorities.recorded(desired) if issuing else None
         return {**trusted, **{side: made.of(side).record.trusted for side in issuing if made is not None}}
@@ -322,7 +324,6 @@ class Certificates:
         for holder in self.holdings.forget(key):
             self._unwritten.pop(Key(key.namespace, holder), None)
             self.handshakes.forget(Key(key.namespace, holder))
-        self.supplied.forget(key)
         return self.authorities.forget(key, self.writes.of(key))
 
 

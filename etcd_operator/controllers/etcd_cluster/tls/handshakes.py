@@ -54,7 +54,8 @@ class Handshakes:
         pod = member.pod
         if pod is None or not pod.ip or not pod.is_running:
             return
-        port = CLIENT_PORT if cluster.secured.client else PEER_PORT
+        _, is_client = cluster.secured.issued
+        port = CLIENT_PORT if is_client else PEER_PORT
         self._credentials[pod.uid] = replace(dial, server_name=host, by_name=False)
         server = PodServer(uid=pod.uid, owner=cluster.uid, server=Server(address=(pod.ip, port)))
         every = RARELY if is_known else SOON if member.answer is not None else SILENT

@@ -1,86 +1,158 @@
-"""The Secrets of users with certificates for members: read now and then, and checked; members mount them."""
+"""The Secrets of users with certificates: read now and then, and checked; members mount them.
+
+One of them has the certificate with which the operator itself connects to members.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
-from etcd_operator.api.cluster_spec import UserSecret
+from etcd_operator.api.cluster_spec import MemberTls, UserSecret
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side, SuppliedFacts
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SuppliedFacts, Use
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import decoded
-from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS
 from etcd_operator.controllers.etcd_cluster.tls.reads import Reads
-from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.errors import NotFound, RetryableError
+from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
+from etcd_operator.kube.client import Client
 from etcd_operator.kube.views import Secret
 from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.profiles import Usage
-from etcd_operator.pki.secrets import STANDARD, Demand, Prefix, Supplied, read
+from etcd_operator.pki.secrets import STANDARD, Demand, Prefix, Supplied, check_trust, read
+
+KEPT_SECONDS = 300.0
+"""After so long a Secret is read again."""
+
+_LEGACY: Mapping[Use, Prefix] = {"peer": "peer", "client": "server", "operator": "etcd-client"}
+"""How the keys of the Secrets begin that CoreOS' operator had."""
+
+_FIELDS: Mapping[Use, str] = {
+    "peer": "spec.tls.peer",
+    "client": "spec.tls.client",
+    "operator": "spec.tls.client.operatorSecretRef",
+}
+
+_USAGES: Mapping[Use, frozenset[Usage]] = {
+    "peer": frozenset(Usage),
+    "client": frozenset({Usage.SERVER}),
+    "operator": frozenset({Usage.CLIENT}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A Secret, and what it must have."""
+
+    secret: UserSecret
+    use: Use
+    prefixes: tuple[Prefix, ...]
+    names: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """How it is named in messages."""
+        return f"Secret {self.secret.name} ({_FIELDS[self.use]})"
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    secrets: Mapping[Side, UserSecret]  # that were read
-    found: Mapping[Side, Supplied] = field(repr=False)
-    until: float  # when they are read again; monotonic, for a clock that is wrong
+    found: Supplied = field(repr=False)
+    until: float  # when it is read again; monotonic, for a clock that is wrong
 
 
 @dataclass(eq=False, kw_only=True)
 class SuppliedSecrets:
-    """Of the clusters of one API group."""
+    """Of all clusters, each by its key."""
 
-    dialect: Dialect[Any]
+    client: Client
     clock: Clock
     reads: Reads
-    _known: dict[Key, _Known] = field(default_factory=dict, repr=False)
+    _known: dict[Key, dict[_Asked, _Known]] = field(default_factory=dict, repr=False)
+    _credentials: dict[Key, TlsCredentials] = field(default_factory=dict, repr=False)
 
-    def of(self, desired: DesiredCluster, objects: Objects) -> Mapping[Side, Supplied]:
-        """What they have, by side. Raises BadCertificate, also if one is missing, and those of `Client`."""
-        secrets = secrets_of(desired)
-        if not secrets:
-            return {}
-        known, now = self._known.get(desired.key), self.clock.monotonic()
-        if known is not None and known.secrets == secrets and now < known.until:
-            return known.found
-        self._known.pop(desired.key, None)
-        found = {side: self._read(desired, side, secret, objects) for side, secret in secrets.items()}
-        self._known[desired.key] = _Known(secrets, found, now + KEPT_SECONDS)
+    def of(self, desired: DesiredCluster, host: str) -> Mapping[Use, Supplied]:
+        """What they have. host: of a member, with a wildcard for its name.
+
+        Raises BadCertificate, also if one is missing, and the errors of `Client`.
+        """
+        asked = {use: self._asked(desired, use, secret, host) for use, secret in secrets_of(desired.secured)}
+        found = {use: self._read(desired.key, each) for use, each in asked.items()}
+        if "operator" in found:
+            now, (server, own) = self.clock.now(), (found["client"], found["operator"])
+            check_trust(own, server, where=asked["operator"].where, by=asked["client"].where, now=now)
+            check_trust(server, own, where=asked["client"].where, by=asked["operator"].where, now=now)
         return found
 
-    def _read(self, desired: DesiredCluster, side: Side, secret: UserSecret, objects: Objects) -> Supplied:
-        where = f"Secret {secret.name} (spec.tls.{side})"
-        found = self.reads.read(partial(objects.find, resources.SECRETS, secret.name, Secret))
-        if found is None:
-            raise BadCertificate(f"{where} is missing: create it, or correct the name")
+    def credentials(self, key: Key, secured: MemberTls) -> TlsCredentials:
+        """With which the operator connects to members; the same value until a Secret changes.
+
+        While a Secret is not good, or cannot be read, what is known counts. Raises as `of` if nothing is.
+        """
+        known = self._credentials.get(key)
         try:
-            data = decoded(found.data)
-        except BadCertificate as error:
-            raise BadCertificate(f"{where} cannot be used: {error}") from None
-        # Members that exist have the files under the keys on record.
-        is_mounted = desired.persisted.has_begun
-        prefixes: tuple[Prefix, ...] = (secret.keys,) if is_mounted else (STANDARD, _LEGACY[side])
-        demand = Demand(usages=frozenset(Usage), names=(self.dialect.member_host(desired, "*"),))
-        return read(data, prefixes, where=where, demand=demand, now=self.clock.now())
+            made = self._dialing(key, secured)
+        except (BadCertificate, RetryableError):
+            if known is None:
+                raise
+            return known
+        if made != known:
+            self._credentials[key] = made
+        return self._credentials[key]
 
     def forget(self, key: Key) -> None:
         """The cluster is deleted."""
         self._known.pop(key, None)
+        self._credentials.pop(key, None)
+
+    def _dialing(self, key: Key, secured: MemberTls) -> TlsCredentials:
+        secrets = dict(secrets_of(secured))
+        use: Use = "operator" if "operator" in secrets else "client"
+        secret = secrets[use]
+        found = self._read(key, _Asked(secret, use, (secret.keys,)))
+        if use == "client":
+            return TlsCredentials(ca=found.ca, by_name=True)
+        return TlsCredentials(ca=found.ca, certificate=found.chain, key=found.key, by_name=True)
+
+    def _asked(self, desired: DesiredCluster, use: Use, secret: UserSecret, host: str) -> _Asked:
+        # Members that exist have the files under the keys on record.
+        is_mounted = desired.persisted.has_begun
+        prefixes: tuple[Prefix, ...] = (secret.keys,) if is_mounted else (STANDARD, _LEGACY[use])
+        service = f"{desired.name}.{desired.namespace}.svc"
+        names: Mapping[Use, tuple[str, ...]] = {"peer": (host,), "client": (host, service), "operator": ()}
+        return _Asked(secret, use, prefixes, names[use])
+
+    def _read(self, key: Key, asked: _Asked) -> Supplied:
+        known, now = self._known.get(key, {}).get(asked), self.clock.monotonic()
+        if known is not None and now < known.until:
+            return known.found
+        self._known.get(key, {}).pop(asked, None)
+        secret = Key(key.namespace, asked.secret.name)
+        try:
+            stored = self.reads.read(partial(self.client.get, resources.SECRETS, secret, Secret))
+            data = decoded(stored.data)
+        except NotFound:
+            raise BadCertificate(f"{asked.where} is missing: create it, or correct the name") from None
+        except BadCertificate as error:
+            raise BadCertificate(f"{asked.where} cannot be used: {error}") from None
+        demand = Demand(usages=_USAGES[asked.use], names=asked.names)
+        found = read(data, asked.prefixes, where=asked.where, demand=demand, now=self.clock.now())
+        self._known.setdefault(key, {})[asked] = _Known(found, now + KEPT_SECONDS)
+        return found
 
 
-_LEGACY: Mapping[Side, Prefix] = {"peer": "peer", "client": "server"}
-"""How the keys of the Secrets begin that CoreOS' operator had."""
+def secrets_of(secured: MemberTls) -> tuple[tuple[Use, UserSecret], ...]:
+    """The Secrets of the user, by use."""
+    found: tuple[tuple[Use, UserSecret | None], ...] = (
+        ("peer", secured.peer_secret),
+        ("client", secured.client_secret),
+        ("operator", secured.operator_secret),
+    )
+    return tuple((use, secret) for use, secret in found if secret is not None)
 
 
-def secrets_of(desired: DesiredCluster) -> dict[Side, UserSecret]:
-    """The Secrets of the user, by side."""
-    secured = desired.secured
-    return {"peer": secured.peer_secret} if secured.peer_secret is not None else {}
-
-
-def facts_of(found: Mapping[Side, Supplied]) -> tuple[tuple[Side, SuppliedFacts], ...]:
+def facts_of(found: Mapping[Use, Supplied]) -> tuple[tuple[Use, SuppliedFacts], ...]:
     """What decisions know of them."""
-    return tuple((side, SuppliedFacts(keys=each.prefix, leaf=each.leaf)) for side, each in found.items())
+    return tuple((use, SuppliedFacts(keys=each.prefix, leaf=each.leaf)) for use, each in found.items())

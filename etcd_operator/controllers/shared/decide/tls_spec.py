@@ -34,17 +34,27 @@ def problems(tls: Tls) -> Iterator[str]:
     for name, side in (("peer", tls.peer), ("client", tls.client)):
         if side is not None:
             yield from (f"tls.{name}{text}" for text in _side_problems(side))
-    if tls.client is not None and tls.client.secret_ref is not None:
-        yield f"tls.client: {rules.NO_CLIENT_SECRET}"
     if tls.client is not None:
+        yield from (f"tls.client: {text}" for text in _client_problems(tls.client))
         yield from (f"tls.client.{text}" for text in _names_problems(tls.client))
+
+
+def _client_problems(client: ClientTls) -> Iterator[str]:
+    has_own = client.secret_ref is not None
+    if has_own and (client.extra_dns_names or client.extra_ips):
+        yield rules.OWN_NAMES
+    if (client.operator_secret_ref is not None) != (has_own and client.client_cert_auth):
+        yield rules.OPERATOR
 
 
 def auth_problem(auth: Auth | None, tls: Tls | None) -> str:
     """What is wrong with `spec.auth`; empty if nothing is."""
     client = tls.client if tls is not None else None
-    is_possible = client is not None and client.client_cert_auth and client.mode == "Require"
-    return f"auth: {rules.AUTH}" if auth is not None and auth.enabled and not is_possible else ""
+    if auth is None or not auth.enabled:
+        return ""
+    if client is None or not client.client_cert_auth or client.mode != "Require":
+        return f"auth: {rules.AUTH}"
+    return f"auth: {rules.AUTH_ISSUES}" if client.secret_ref is not None else ""
 
 
 def _side_problems(side: PeerTls) -> Iterator[str]:

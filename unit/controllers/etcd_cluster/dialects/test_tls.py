@@ -14,6 +14,7 @@ from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS, coreos_clu
 
 BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
 RECORD = TlsRecord(peer_ca="p", client_ca="c", client_cert_auth=True)
+OWN_CLIENT: dict[str, Any] = {"secretRef": {"name": "own"}, "operatorSecretRef": {"name": "operator"}}
 OWN_PEERS = TlsRecord(peer_secret=UserSecret(name="own", keys="peer"), client_ca="c", client_cert_auth=True)
 
 
@@ -51,7 +52,9 @@ def test_what_is_asked_for() -> None:
             "spec.tls.peer: leafDuration and caDuration are of certificates that the operator issues",
         ),
         ({"client": {}}, {}, "spec.tls.client: set one source of the certificates"),
-        ({"client": {"secretRef": {"name": "own"}}}, {}, "spec.tls.client: Secrets of your own"),
+        ({"client": {"secretRef": {"name": "own"}}}, {}, "spec.tls.client: set operatorSecretRef"),
+        ({"client": {**OWN_CLIENT, "clientCertAuth": False}}, {}, "spec.tls.client: set operatorSecretRef"),
+        ({"client": {**OWN_CLIENT, "extraIPs": ["192.0.2.7"]}}, {}, "spec.tls.client: extraDNSNames and"),
         (
             {"client": {"auto": {}, "leafDuration": "1m"}},
             {},
@@ -91,6 +94,7 @@ PREFERRED: dict[str, Any] = {"client": {"auto": {}, "mode": "Prefer"}}
         (NO_CERTIFICATES, {"enabled": True}, "spec.auth: authentication needs tls.client"),
         (PREFERRED, {"enabled": True}, "spec.auth: authentication needs tls.client"),
         (PREFERRED, {"enabled": False}, ""),
+        ({"client": OWN_CLIENT}, {"enabled": True}, "spec.auth: authentication needs certificates that the"),
         (BOTH, {}, "spec: Object missing required field `enabled`"),
     ],
 )
@@ -138,3 +142,8 @@ def test_an_ephemeral_cluster_with_tls_cannot_join_another_one_yet() -> None:
 
 def test_a_duration_that_is_none_is_one_problem() -> None:
     assert len([*tls_spec.problems(Tls(peer=PeerTls(auto=Auto(), leaf_duration="x")))]) == 1
+
+
+def test_a_backup_tool_needs_certificates_of_the_operator() -> None:
+    asked = coreos_cluster({"size": 3, "tls": {"client": OWN_CLIENT}, "backup": {"maxBackups": 3}})
+    assert CoreosDialect(DEFAULTS).desired(asked).problem.startswith("spec.backup: the backup tool needs")

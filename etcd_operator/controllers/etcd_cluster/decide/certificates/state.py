@@ -135,6 +135,10 @@ class Situation:
         return any(ca.key_id == self.record.issuer and ca.is_valid(self.now) for ca in self.record.trusted)
 
 
+Use = Literal["peer", "client", "operator"]
+"""Of a certificate of the user: of members for a side, or of the operator."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuppliedFacts:
     """What a Secret of the user has."""

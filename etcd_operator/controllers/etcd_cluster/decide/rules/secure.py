@@ -24,7 +24,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Remember,
     ReplaceMember,
 )
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Side, Situation
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Side, Situation, Use
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
     UNWRITTEN,
     Alter,
@@ -85,15 +85,17 @@ def _recorded(state: ClusterState, tls: Tls) -> TlsRecord:
         peer_ca=state.tls.peer_ca if issues_peers else "",
         client_ca=state.tls.client_ca if issues_clients else "",
         peer_secret=_keyed(state, "peer", wanted.peer_secret),
+        client_secret=_keyed(state, "client", wanted.client_secret),
+        operator_secret=_keyed(state, "operator", wanted.operator_secret),
         client_cert_auth=wanted.client_cert_auth,
         min_version=wanted.min_version,
         mode=wanted.mode,
     )
 
 
-def _keyed(state: ClusterState, side: Side, secret: UserSecret | None) -> UserSecret | None:
+def _keyed(state: ClusterState, use: Use, secret: UserSecret | None) -> UserSecret | None:
     """The Secret of the user, with the keys that it has."""
-    found = dict(state.tls.supplied).get(side)
+    found = dict(state.tls.supplied).get(use)
     if secret is None or found is None:
         return secret
     return msgspec.structs.replace(secret, keys=found.keys)
