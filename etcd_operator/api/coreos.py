@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api import persisted
-from etcd_operator.api.cluster_spec import MOST_MEMBERS, SharedSpec
+from etcd_operator.api.cluster_spec import MOST_MEMBERS, ClientTls, PeerTls, SecretRef, SharedSpec, Tls
 from etcd_operator.api.coreos_backup import BackupPolicy, ClusterBackupStatus, RestorePolicy
 from etcd_operator.api.meta import RawObject, SecurityContext, Stored, Value, of_schema, written_if_zero
 from etcd_operator.api.podkeys import PodKeys
@@ -40,6 +40,43 @@ class SelfHosted(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     boot_member_client_endpoint: str  #: The client URL of the only member of the cluster to join.
 
 
+class StaticMember(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The Secrets of the members."""
+
+    #: A Secret with a certificate for all members among themselves, with the keys peer.crt, peer.key and
+    #: peer-ca.crt.
+    peer_secret: str = ""
+    #: A Secret with a certificate for all members for clients, with the keys server.crt, server.key and
+    #: server-ca.crt.
+    server_secret: str = ""
+
+
+class StaticTls(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Certificates of the user."""
+
+    member: StaticMember  #: The Secrets of the members.
+    #: With member.serverSecret: a Secret with the certificate with which the operator connects to members,
+    #: with the keys etcd-client.crt, etcd-client.key and etcd-client-ca.crt.
+    operator_secret: str = ""
+
+
+class TlsPolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """TLS in the form of CoreOS' operator."""
+
+    static: StaticTls  #: Certificates of the user.
+
+    @property
+    def tls(self) -> Tls:
+        """The same in the form of spec.tls."""
+        member, operator = self.static.member, self.static.operator_secret
+        server = SecretRef(name=member.server_secret)
+        client = ClientTls(secret_ref=server, operator_secret_ref=SecretRef(name=operator))
+        return Tls(
+            peer=PeerTls(secret_ref=SecretRef(name=member.peer_secret)) if member.peer_secret else None,
+            client=client if member.server_secret else None,
+        )
+
+
 class ClusterSpec(SharedSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The desired state."""
 
@@ -58,6 +95,9 @@ class ClusterSpec(SharedSpec, frozen=True, kw_only=True, forbid_unknown_fields=T
     #: Short form of spec.adopt for a cluster with one member. Mutually exclusive with spec.adopt and
     #: spec.restore.
     self_hosted: SelfHosted | None = None
+    #: TLS with certificates of the user, in the form of CoreOS' operator: an alternative to spec.tls. It
+    #: cannot be changed once the cluster is created.
+    tls_policy: TlsPolicy | None = msgspec.field(default=None, name="TLS")
     restore: RestorePolicy | None = None  #: The backup with which a new cluster begins.
 
 

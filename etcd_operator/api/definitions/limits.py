@@ -65,6 +65,7 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "extraIPs": {"maxItems": 32},
     "extraIPs[]": {"maxLength": 45},
     **{f"{field}.name": _NAME for field in ("secretRef", "operatorSecretRef")},
+    **{f"static.{field}": _NAME for field in ("operatorSecret", "member.peerSecret", "member.serverSecret")},
     **{f"tls.{use}Secret.name": _NAME for use in ("peer", "client", "operator")},
     "tls.peerCA": {"maxLength": 64},
     "tls.clientCA": {"maxLength": 64},
@@ -119,7 +120,6 @@ UNSUPPORTED_FIELDS = {
     "pod.persistentVolumeClaimSpec": "object",
     "pod.busyboxImage": "string",
     "pod.DNSTimeoutInSecond": "integer",
-    "TLS": "object",
     "repository": "string",
     "baseImage": "string",
 }

@@ -23,6 +23,12 @@ NO_BACKUP_TOOL = (
     "the backup tool needs certificates that the operator issues: use tls.client.auto, or EtcdBackups "
     "instead of spec.backup"
 )
+STATIC = "set member.peerSecret, or member.serverSecret with operatorSecret, or all three"
+ALTERNATIVES = "spec.TLS cannot be combined with tls, adopt or selfHosted: remove one of the two"
+STATIC_UNCHANGED = (
+    "TLS of a running cluster cannot be added, removed or changed yet: restore the earlier value, or create "
+    "another cluster"
+)
 VERSION = f"TLS requires etcd 3.{OLDEST_MINOR} or later: use a later version"
 NO_ADOPTION = "a cluster with spec.tls cannot adopt another one yet: remove spec.tls"
 NO_SELF_HOSTED = "a cluster with spec.tls cannot join another one yet: remove one of the two"
@@ -73,6 +79,18 @@ _PEER, _CLIENT = (
     _is_where_it_was("client", _CERT_AUTH, _has_same("client.operatorSecretRef")),
 )
 _UNCHANGED = f"{_HAS} == {_HAD} && (!{_HAS} || ({_PEER} && {_CLIENT}))"
+
+
+_STATIC = "spec.TLS.static"
+_SAME_STATIC = " && ".join(
+    f"has(self.{_STATIC}.{field}) == has(oldSelf.{_STATIC}.{field}) && "
+    f"(!has(self.{_STATIC}.{field}) || self.{_STATIC}.{field} == oldSelf.{_STATIC}.{field})"
+    for field in ("member.peerSecret", "member.serverSecret", "operatorSecret")
+)
+_IS_STATIC = (
+    "(has(self.spec) && has(self.spec.TLS)) == (has(oldSelf.spec) && has(oldSelf.spec.TLS)) && "
+    f"(!(has(self.spec) && has(self.spec.TLS)) || ({_SAME_STATIC}))"
+)
 
 
 def of_tls(at: str) -> tuple[Validation, ...]:
@@ -127,16 +145,20 @@ def of_auth(at: str) -> tuple[Validation, ...]:
     return needs, issues
 
 
+def _of_version(field: str) -> Validation:
+    return Validation(
+        at="spec",
+        field=f".{field}",
+        holds=f"!has(self.{field}) || !has(self.version) || !self.version.matches('^v?3\\\\.4\\\\.')",
+        message=VERSION,
+    )
+
+
 TLS = (
     *of_tls("spec.tls"),
     *of_auth("spec"),
     Validation(at="spec", field=".adopt", holds="!has(self.tls) || !has(self.adopt)", message=NO_ADOPTION),
-    Validation(
-        at="spec",
-        field=".tls",
-        holds="!has(self.tls) || !has(self.version) || !self.version.matches('^v?3\\\\.4\\\\.')",
-        message=VERSION,
-    ),
+    _of_version("tls"),
     Validation(at="", field=".spec.tls", holds=f"!{_BEGUN} || ({_UNCHANGED})", message=UNCHANGED),
 )
 
@@ -155,4 +177,24 @@ COREOS_TLS = (
         "!has(self.tls.client.secretRef)",
         message=NO_BACKUP_TOOL,
     ),
+    Validation(
+        at="spec",
+        field=".TLS",
+        holds="!has(self.TLS) || !(has(self.tls) || has(self.adopt) || has(self.selfHosted))",
+        message=ALTERNATIVES,
+    ),
+    _of_version("TLS"),
+    Validation(
+        at="spec",
+        field=".backup",
+        holds="!has(self.backup) || !has(self.TLS) || !has(self.TLS.static.member.serverSecret)",
+        message=NO_BACKUP_TOOL,
+    ),
+    Validation(
+        at="spec.TLS.static",
+        holds="(has(self.member.peerSecret) || has(self.member.serverSecret)) && "
+        "has(self.member.serverSecret) == has(self.operatorSecret)",
+        message=STATIC,
+    ),
+    Validation(at="", field=".spec.TLS", holds=f"!{_BEGUN} || {_IS_STATIC}", message=STATIC_UNCHANGED),
 )

@@ -59,7 +59,6 @@ EPHEMERAL_CASES = (
             ("pod.persistentVolumeClaimSpec", {"storageClassName": "standard"}),
             ("pod.busyboxImage", "busybox:1.36"),
             ("pod.DNSTimeoutInSecond", 5),
-            ("TLS", {"static": {}}),
             ("repository", "example.com/etcd"),
             ("baseImage", "example.com/etcd"),
         )

@@ -159,7 +159,67 @@ def tls(base: Manifest) -> tuple[Case, ...]:
     )
 
 
+STATIC = "set member.peerSecret, or member.serverSecret with operatorSecret, or all three"
+OWN_STATIC: dict[str, Any] = {
+    "static": {"member": {"peerSecret": "p", "serverSecret": "s"}, "operatorSecret": "o"},
+}
+_RUNNING = changed(EPHEMERAL, {"status/clusterID": "ada", "spec/TLS": OWN_STATIC})
+_ALTERNATIVES = "spec.TLS cannot be combined with tls, adopt or selfHosted: remove one of the two"
+
 COREOS_TLS_CASES = (
+    Case(
+        typed="TLS: {}",
+        base=EPHEMERAL,
+        changes={"spec/TLS": {}},
+        sees="spec.TLS.static: Required value",
+    ),
+    *(
+        Case(
+            typed=f"TLS.static with {what}",
+            base=EPHEMERAL,
+            changes={"spec/TLS": {"static": static}},
+            sees=f"spec.TLS.static: Invalid value: {STATIC}",
+        )
+        for what, static in (
+            ("no Secret", {"member": {}}),
+            ("serverSecret alone", {"member": {"serverSecret": "s"}}),
+            ("operatorSecret alone", {"member": {"peerSecret": "p"}, "operatorSecret": "o"}),
+        )
+    ),
+    Case(
+        typed="TLS with tls",
+        base=EPHEMERAL,
+        changes={"spec/TLS": OWN_STATIC, "spec/tls": BOTH},
+        sees=f"spec.TLS: Invalid value: {_ALTERNATIVES}",
+    ),
+    Case(
+        typed="TLS of etcd 3.4",
+        base=EPHEMERAL,
+        changes={"spec/TLS": OWN_STATIC, "spec/version": "3.4.37"},
+        sees="spec.TLS: Invalid value: TLS requires etcd 3.5 or later: use a later version",
+    ),
+    *(
+        Case(
+            typed=f"{what} of a running cluster",
+            base=_RUNNING,
+            changes=changes,
+            edits=True,
+            sees="spec.TLS: Invalid value: TLS of a running cluster cannot be added, removed or changed yet: "
+            "restore the earlier value, or create another cluster",
+        )
+        for what, changes in (
+            ("no TLS", {"spec/TLS": ABSENT}),
+            ("another TLS.static.operatorSecret", {"spec/TLS/static/operatorSecret": "x"}),
+            ("another TLS.static.member.peerSecret", {"spec/TLS/static/member/peerSecret": "x"}),
+        )
+    ),
+    Case(
+        typed="backup with TLS.static.member.serverSecret",
+        base=EPHEMERAL,
+        changes={"spec/TLS": OWN_STATIC, "spec/backup": {"maxBackups": 3}},
+        sees="spec.backup: Invalid value: the backup tool needs certificates that the operator issues: use "
+        "tls.client.auto, or EtcdBackups instead of spec.backup",
+    ),
     Case(
         typed="backup with tls.client.secretRef",
         base=EPHEMERAL,

@@ -77,7 +77,7 @@ def test_a_secret_that_is_missing_or_wrong_holds_the_creation_until_it_is_mended
         made.start()
         made.create(kind, body)
         made.run_until(lambda: made.reason(kind) == "TLSInvalid")
-        assert "Secret own-peer (spec.tls.peer) is missing: create it" in message(made)
+        assert "Secret own-peer (for peers) is missing: create it" in message(made)
         ca = Issuer(made.clock.now())
         give(made, secret("own-peer", ca, "*.c.default.svc"))
         made.run_until(lambda: "is not for *.default.svc: issue it again" in message(made))
@@ -157,7 +157,7 @@ def test_the_version_and_how_clients_are_served_may_be_changed() -> None:
     [
         ("own-server", NAMES[1:], {}, "tls.crt is not for c.default.svc: issue it again"),
         ("own-operator", (), {"usages": [SERVER]}, "lacks the extended key usage clientAuth"),
-        ("own-operator", None, {}, "Secret own-operator (spec.tls.client.operatorSecretRef) is missing"),
+        ("own-operator", None, {}, "Secret own-operator (of the operator) is missing"),
         ("own-operator", (), {}, "tls.crt is not signed by a CA in server-ca.crt of Secret own-server"),
     ],
 )
@@ -198,3 +198,23 @@ def test_users_are_refused_with_certificates_for_clients_of_the_user() -> None:
         made.create(*user())
         made.run_until(lambda: ready(made) == ("False", "ClientTLSNotIssued"))
         assert "app-etcd-connection" not in secrets(made)
+
+
+def test_the_form_of_coreos_has_the_same_effect() -> None:
+    static = {
+        "member": {"peerSecret": "own-peer", "serverSecret": "own-server"},
+        "operatorSecret": "own-operator",
+    }
+    kind, body = ephemeral(size=2, TLS={"static": static})
+    with world(kind.group) as made:
+        made.start()
+        give_all(made, Issuer(made.clock.now()))
+        made.create(kind, body)
+        made.settle()
+        found = made.status(kind)["tls"]
+        assert {use: found[f"{use}Secret"]["name"] for use in ("peer", "client", "operator")} == {
+            "peer": "own-peer",
+            "client": "own-server",
+            "operator": "own-operator",
+        }
+        made.rest()

@@ -8,11 +8,12 @@ import msgspec
 
 from etcd_operator.api import coreos
 from etcd_operator.api.cluster_spec import Adopt, PodTemplate
-from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus
+from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus, TlsPolicy
 from etcd_operator.api.coreos_backup import S3
 from etcd_operator.api.definitions.adoption_validations import ALTERNATIVES
 from etcd_operator.api.definitions.coreos_backup_validations import CLUSTER, RESTORE_S3
-from etcd_operator.api.definitions.tls_validations import NO_BACKUP_TOOL, NO_SELF_HOSTED
+from etcd_operator.api.definitions.tls_validations import ALTERNATIVES as STATIC_ALTERNATIVES
+from etcd_operator.api.definitions.tls_validations import NO_BACKUP_TOOL, NO_SELF_HOSTED, STATIC
 from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
 from etcd_operator.controllers.backup_tool.decide.policy import key_secret, wanted
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Resuming, Seeding, Stage, Start
@@ -77,6 +78,8 @@ class CoreosDialect:
             raise InvalidSpec("spec.size is missing: set the number of members, like 3")
         # The default is the running version: a new default of the operator must not upgrade clusters.
         version = version_for(self._defaults, spec.version or cluster.status.current_version)
+        if spec.tls_policy is not None:
+            spec = _with_static(spec, spec.tls_policy)
         tls = tls_of(spec, cluster.status, version)
         if tls is not None and spec.self_hosted is not None:
             raise InvalidSpec(f"spec.tls: {NO_SELF_HOSTED}")
@@ -152,6 +155,17 @@ class CoreosDialect:
         if isinstance(start, Seeding):
             return seed.pod(cluster, name, start, image=self._own_image)
         return ephemeral.pod(cluster, name, start)
+
+
+def _with_static(spec: ClusterSpec, policy: TlsPolicy) -> ClusterSpec:
+    """With `spec.TLS` in the form of `spec.tls`. Raises InvalidSpec."""
+    if spec.tls is not None or spec.adopt is not None or spec.self_hosted is not None:
+        raise InvalidSpec(f"spec.TLS: {STATIC_ALTERNATIVES}")
+    static = policy.static
+    has_server = bool(static.member.server_secret)
+    if has_server != bool(static.operator_secret) or not (has_server or static.member.peer_secret):
+        raise InvalidSpec(f"spec.TLS.static: {STATIC}")
+    return msgspec.structs.replace(spec, tls=policy.tls, tls_policy=None)
 
 
 def _endpoints(state: ClusterState) -> tuple[str, ...]:

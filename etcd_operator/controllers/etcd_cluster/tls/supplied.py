@@ -29,11 +29,7 @@ KEPT_SECONDS = 300.0
 _LEGACY: Mapping[Use, Prefix] = {"peer": "peer", "client": "server", "operator": "etcd-client"}
 """How the keys of the Secrets begin that CoreOS' operator had."""
 
-_FIELDS: Mapping[Use, str] = {
-    "peer": "spec.tls.peer",
-    "client": "spec.tls.client",
-    "operator": "spec.tls.client.operatorSecretRef",
-}
+_PURPOSES: Mapping[Use, str] = {"peer": "for peers", "client": "for clients", "operator": "of the operator"}
 
 _USAGES: Mapping[Use, frozenset[Usage]] = {
     "peer": frozenset(Usage),
@@ -54,7 +50,7 @@ class _Asked:
     @property
     def where(self) -> str:
         """How it is named in messages."""
-        return f"Secret {self.secret.name} ({_FIELDS[self.use]})"
+        return f"Secret {self.secret.name} ({_PURPOSES[self.use]})"
 
 
 @dataclass(frozen=True, slots=True)

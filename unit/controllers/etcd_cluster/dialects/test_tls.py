@@ -147,3 +147,37 @@ def test_a_duration_that_is_none_is_one_problem() -> None:
 def test_a_backup_tool_needs_certificates_of_the_operator() -> None:
     asked = coreos_cluster({"size": 3, "tls": {"client": OWN_CLIENT}, "backup": {"maxBackups": 3}})
     assert CoreosDialect(DEFAULTS).desired(asked).problem.startswith("spec.backup: the backup tool needs")
+
+
+STATIC: dict[str, Any] = {
+    "member": {"peerSecret": "p", "serverSecret": "s"},
+    "operatorSecret": "o",
+}
+
+
+@pytest.mark.parametrize(
+    ("static", "spec", "message"),
+    [
+        (STATIC, {}, ""),
+        ({"member": {"peerSecret": "p"}}, {}, ""),
+        ({"member": {}}, {}, "spec.TLS.static: set member.peerSecret"),
+        ({"member": {"serverSecret": "s"}}, {}, "spec.TLS.static: set member.peerSecret"),
+        (
+            {"member": {"peerSecret": "p"}, "operatorSecret": "o"},
+            {},
+            "spec.TLS.static: set member.peerSecret",
+        ),
+        (STATIC, {"tls": BOTH}, "spec.TLS: spec.TLS cannot be combined with tls"),
+        (STATIC, {"backup": {"maxBackups": 3}}, "spec.backup: the backup tool needs"),
+        (
+            STATIC,
+            {"auth": {"enabled": True}},
+            "spec.auth: authentication needs certificates that the operator",
+        ),
+    ],
+)
+def test_the_form_of_coreos(static: dict[str, Any], spec: dict[str, Any], message: str) -> None:
+    asked = coreos_cluster({"size": 3, "TLS": {"static": static}, **spec})
+    found = CoreosDialect(DEFAULTS).desired(asked)
+    assert found.problem.startswith(message)
+    assert (found.tls is None) is bool(message)
