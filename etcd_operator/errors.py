@@ -61,6 +61,10 @@ class Forbidden(TerminalError):
     """The operator lacks a permission (HTTP 401, 403; etcd auth)."""
 
 
+class AuthEnabled(TerminalError):
+    """Requests to etcd need a user, and the operator is about to be none."""
+
+
 class NamespaceTerminating(Forbidden):
     """The namespace is being deleted: nothing can be created in it (HTTP 403 with that cause)."""
 

@@ -28,7 +28,7 @@ class Adopt(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 MinVersion = Literal["TLS1.2", "TLS1.3"]
 
-ClientMode = Literal["Prefer", "Require"]
+ClientMode = Literal["Disabled", "Prefer", "Require"]
 
 
 class Auto(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,7 +62,7 @@ class ClientTls(PeerTls, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """TLS for clients."""
 
     #: Require (the default): clients have to use TLS. Prefer: the same port also serves clients without TLS,
-    #: which need no certificate.
+    #: which need no certificate. Disabled: no client uses TLS, as without the field client.
     mode: ClientMode = "Require"
     #: While true (the default), clients that use TLS need a certificate of the cluster's client CA. Cannot be
     #: changed later.
@@ -121,6 +121,9 @@ class MemberTls(Value, frozen=True, kw_only=True):
     client_secret: UserSecret | None = None
     #: The Secret of the user with the certificate of the operator; absent if the operator issues it.
     operator_secret: UserSecret | None = None
+    #: Whether clients connect without TLS all the same, because another member may serve nothing else: TLS is
+    #: being added or removed.
+    plain_clients: bool = False
 
     @property
     def issued(self) -> tuple[bool, bool]:
@@ -132,15 +135,26 @@ class MemberTls(Value, frozen=True, kw_only=True):
         """Whether a certificate of the members is the user's."""
         return self.peer_secret is not None or self.client_secret is not None
 
-    def becomes(self, other: "MemberTls") -> bool:
-        """Whether a restart changes these settings to `other`: they differ only in how clients are served.
+    @property
+    def is_dialed(self) -> bool:
+        """Whether clients, and the operator, connect with TLS."""
+        return self.client and not self.plain_clients
 
-        Which keys a Secret has is found out when the cluster is created.
+    def becomes(self, other: "MemberTls") -> bool:
+        """Whether restarts change these settings to `other`: they differ only in how clients are served.
+
+        TLS for clients is added and removed only where the operator issues the certificates. Which keys a
+        Secret has is found out when the cluster is created.
         """
+        is_supplied = self.client_secret is not None or other.client_secret is not None
+        if self.client != other.client and not is_supplied:
+            same = _same(self.peer_secret, other.peer_secret)
+            return (self.peer, self.peer_secret) == (other.peer, same)
         return self == msgspec.structs.replace(
             other,
             mode=self.mode,
             min_version=self.min_version,
+            plain_clients=self.plain_clients,
             peer_secret=_same(self.peer_secret, other.peer_secret),
             client_secret=_same(self.client_secret, other.client_secret),
             operator_secret=_same(self.operator_secret, other.operator_secret),
@@ -192,8 +206,8 @@ class SharedSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: removed afterwards, unless the mode is Join or Leave. Cannot be set once the cluster is bootstrapped,
     #: except to continue an adoption.
     adopt: Adopt | None = None
-    #: TLS between the members and for clients. It cannot be added, removed or changed once the cluster is
-    #: created, except for mode, minVersion, leafDuration, extraDNSNames and extraIPs.
+    #: TLS between the members and for clients. TLS between the members cannot be added or removed once the
+    #: cluster is created, and neither clientCertAuth nor caDuration can be changed.
     tls: Tls | None = None
     #: Whether etcd requires users. Without this field, authentication remains as it is; if the operator has
     #: enabled authentication, removing the field disables it.

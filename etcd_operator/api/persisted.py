@@ -61,7 +61,11 @@ class TlsRecord(Value, frozen=True, kw_only=True):
     client_ca: str = msgspec.field(default="", name="clientCA")
     client_cert_auth: bool = False  #: Whether clients need a certificate.
     min_version: MinVersion | None = None  #: The lowest version of TLS for clients.
-    mode: ClientMode = "Require"  #: Whether clients have to use TLS.
+    #: Whether clients have to use TLS. Disabled: TLS for clients is being removed.
+    mode: ClientMode = "Require"
+    #: Whether clients, and the operator, connect without TLS: TLS for clients is being added or removed, and
+    #: a member may serve clients without TLS only.
+    plain_clients: bool = False
     #: The Secret of the user with the certificates for peers; absent if the operator issues them.
     peer_secret: UserSecret | None = None
     #: The same of the client port.
@@ -72,16 +76,28 @@ class TlsRecord(Value, frozen=True, kw_only=True):
     @property
     def of_members(self) -> MemberTls:
         """How its members are started."""
+        has_peer = bool(self.peer_ca) or self.peer_secret is not None
+        has_clients = (self.client_ca or self.client_secret is not None) and self.mode != "Disabled"
+        if not has_clients:
+            return MemberTls(peer=has_peer, peer_secret=self.peer_secret)
         return MemberTls(
-            peer=bool(self.peer_ca) or self.peer_secret is not None,
-            client=bool(self.client_ca) or self.client_secret is not None,
+            peer=has_peer,
+            client=True,
             client_cert_auth=self.client_cert_auth,
             min_version=self.min_version,
             mode=self.mode,
+            plain_clients=self.plain_clients,
             peer_secret=self.peer_secret,
             client_secret=self.client_secret,
             operator_secret=self.operator_secret,
         )
+
+    def admits(self, member: MemberTls) -> bool:
+        """Whether a member may have been started like this, as far as it decides how it is connected to."""
+        now = self.of_members
+        if self.plain_clients:
+            return member.becomes(now) and not (member.client and member.mode == "Require")
+        return member.becomes(now) and member.client == now.client
 
 
 class AuthRecord(Value, frozen=True, kw_only=True):

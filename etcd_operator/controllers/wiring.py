@@ -107,7 +107,7 @@ def _reach(wiring: Wiring, authorities: AuthorityStore) -> Reach:
 
     def reach(cluster: Any, kind: Resource, members: Mapping[str, str]) -> Access:
         desired = dialects[kind].desired(cluster)
-        if not desired.secured.client:
+        if not desired.secured.is_dialed:
             return Access(channels=Channels())
         made, credentials = authorities.recorded(desired), authorities.credentials(desired)
         if credentials is None:

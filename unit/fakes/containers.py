@@ -20,6 +20,7 @@ class Running:
     env: Mapping[str, str]
     claims: tuple[str, ...] = field(default=())
     secrets: tuple[str, ...] = ()
+    optional_secrets: frozenset[str] = frozenset()
     # of a Secret of which only some keys are mounted: each key with the name of its file
     items: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     restarts: int = 0
@@ -59,6 +60,13 @@ def _projected(pod: Json) -> list[Json]:
     return [source["secret"] for source in sources]
 
 
+def _optional(pod: Json) -> frozenset[str]:
+    """The Secrets that a pod mounts if they are there."""
+    volumes = pod["spec"].get("volumes") or ()
+    found = [*(volume["secret"] for volume in volumes if "secret" in volume), *_projected(pod)]
+    return frozenset(each.get("secretName") or each["name"] for each in found if each.get("optional", False))
+
+
 def rendered(pod: Json, ip: str, node: str, restarts: int) -> Running:
     """What the kubelet makes of a pod."""
     meta, main = pod["metadata"], main_of(pod)
@@ -92,6 +100,7 @@ def rendered(pod: Json, ip: str, node: str, restarts: int) -> Running:
         env=environment(main),
         claims=_mounted(pod, main),
         secrets=_secrets(pod),
+        optional_secrets=_optional(pod),
         items={
             source["name"]: tuple((item["key"], item["path"]) for item in source["items"])
             for source in _projected(pod)

@@ -256,6 +256,7 @@ class Etcds(Launcher):
             address=f"{running.ip}:2379",
             version=version,
             credentials=self._credentials(running, options),
+            has_dual_port="http://" in options["listen-client-urls"],
         )
         self._where[running.uid] = running, cluster, member
         if self.serves_metrics:
@@ -306,6 +307,8 @@ def seen_by(api: ApiServer, running: Running) -> dict[str, bytes]:
     stored = {(s["metadata"]["namespace"], s["metadata"]["name"]): s for s in api.objects.select(SECRETS)}
     found: dict[str, bytes] = {}
     for name in running.secrets:
+        if name in running.optional_secrets and (running.namespace, name) not in stored:
+            continue
         data = stored[running.namespace, name]["data"]
         items = running.items.get(name, [(key, key) for key in data])
         found |= {path: base64.b64decode(data[key]) for key, path in items}
@@ -340,4 +343,7 @@ def _options(running: Running) -> Options:
     named = {
         name.removeprefix("ETCD_").lower().replace("_", "-"): value for name, value in running.env.items()
     }
-    return {**named, **{name: value for name, _, value in flags}}
+    return {
+        **{name: value for name, value in named.items() if value},
+        **{name: value for name, _, value in flags},
+    }

@@ -19,12 +19,14 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     ChangeStorage,
     ClearMissing,
     ConfirmClaimsLost,
+    ConfirmNoAuthentication,
     CreateAuthorities,
     CreateClientService,
     CreateMember,
     CreateMemberService,
     DeleteMember,
     DisarmCorrupt,
+    DropCertificates,
     DropPod,
     KeepBudget,
     KeepCertificates,
@@ -114,6 +116,8 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             | KeepCertificates()
             | PublishAuthority()
             | AlterAuthorities()
+            | DropCertificates()
+            | ConfirmNoAuthentication()
         ):
             raise AssertionError("nothing is adopted, loses its owner, changes its storage or has TLS here")
         case DeleteMember() | DropPod():

@@ -29,12 +29,14 @@ STATIC_UNCHANGED = (
     "TLS of a running cluster cannot be added, removed or changed yet: restore the earlier value, or create "
     "another cluster"
 )
+NOT_DISABLED = "certificates of your own cannot be left unused: remove tls.client, or use auto: {}"
 VERSION = f"TLS requires etcd 3.{OLDEST_MINOR} or later: use a later version"
 NO_ADOPTION = "a cluster with spec.tls cannot adopt another one yet: remove spec.tls"
 NO_SELF_HOSTED = "a cluster with spec.tls cannot join another one yet: remove one of the two"
 UNCHANGED = (
-    "TLS of a running cluster cannot be added, removed or changed yet, except for mode, minVersion, "
-    "leafDuration, extraDNSNames and extraIPs: restore the earlier value, or create another cluster"
+    "TLS between the members of a running cluster cannot be added or removed yet, and clientCertAuth, "
+    "caDuration and certificates of your own cannot be changed: restore the earlier value, or create another "
+    "cluster"
 )
 
 AUTH = "authentication needs tls.client with clientCertAuth and mode Require: set these, or enabled: false"
@@ -49,7 +51,12 @@ _BEGUN = (
 
 # Not with `.?` and `orValue`: the API server would estimate the cost of their comparison as too high.
 _NEW, _OLD = "self.spec.tls", "oldSelf.spec.tls"
-_HAS, _HAD = f"(has(self.spec) && has({_NEW}))", f"(has(oldSelf.spec) && has({_OLD}))"
+
+
+def _has(side: str) -> tuple[str, str]:
+    """CEL: whether a side of `spec.tls` is there, and whether it was."""
+    new = f"(has(self.spec) && has({_NEW}) && has({_NEW}.{side}))"
+    return new, f"(has(oldSelf.spec) && has({_OLD}) && has({_OLD}.{side}))"
 
 
 def _is_same(field: str) -> str:
@@ -64,21 +71,26 @@ def _has_same(secret: str) -> str:
     return f"(has({new}) == has({old}) && (!has({new}) || {new}.name == {old}.name))"
 
 
-def _is_where_it_was(side: str, *more: str) -> str:
-    """CEL: whether a side of `spec.tls` is there as before, with these texts as before."""
-    new, old = f"{_NEW}.{side}", f"{_OLD}.{side}"
-    same = " && ".join((_is_same(f"{side}.caDuration"), _has_same(f"{side}.secretRef"), *more))
-    return f"(has({new}) == has({old}) && (!has({new}) || ({same})))"
-
-
 _CERT_AUTH = " == ".join(
     f"(!has({at}.client.clientCertAuth) || {at}.client.clientCertAuth)" for at in (_NEW, _OLD)
 )
-_PEER, _CLIENT = (
-    _is_where_it_was("peer"),
-    _is_where_it_was("client", _CERT_AUTH, _has_same("client.operatorSecretRef")),
+(_HAS_PEER, _HAD_PEER), (_HAS_CLIENT, _HAD_CLIENT) = _has("peer"), _has("client")
+_SAME_PEER = " && ".join((_is_same("peer.caDuration"), _has_same("peer.secretRef")))
+_PEER = f"{_HAS_PEER} == {_HAD_PEER} && (!{_HAS_PEER} || ({_SAME_PEER}))"
+_SAME_CLIENT = " && ".join(
+    (
+        _is_same("client.caDuration"),
+        _has_same("client.secretRef"),
+        _has_same("client.operatorSecretRef"),
+        _CERT_AUTH,
+    )
 )
-_UNCHANGED = f"{_HAS} == {_HAD} && (!{_HAS} || ({_PEER} && {_CLIENT}))"
+# TLS for clients is added and removed only where the operator issues the certificates.
+_CLIENT = (
+    f"{_HAS_CLIENT} ? ({_HAD_CLIENT} ? ({_SAME_CLIENT}) : !has({_NEW}.client.secretRef)) : "
+    f"(!{_HAD_CLIENT} || !has({_OLD}.client.secretRef))"
+)
+_UNCHANGED = f"({_PEER}) && ({_CLIENT})"
 
 
 _STATIC = "spec.TLS.static"
@@ -97,6 +109,11 @@ def of_tls(at: str) -> tuple[Validation, ...]:
     """The rules of the settings of TLS at this path, whatever they are for."""
     return (
         Validation(at=at, holds="has(self.peer) || has(self.client)", message=EMPTY),
+        Validation(
+            at=f"{at}.client",
+            holds="!has(self.secretRef) || !has(self.mode) || self.mode != 'Disabled'",
+            message=NOT_DISABLED,
+        ),
         Validation(
             at=f"{at}.client",
             holds="!has(self.secretRef) || !(has(self.extraDNSNames) || has(self.extraIPs))",

@@ -41,7 +41,7 @@ class ToolCertificates:
 
         Raises Conflict, BadCertificate, and the errors of `Client`.
         """
-        if not desired.secured.client:
+        if not desired.secured.is_dialed:
             return True
         wanted, known = self._wanted(desired), self._current.get(desired.key)
         if known is not None and known.leafs == wanted and self.clock.monotonic() < known.until:
@@ -62,7 +62,7 @@ class ToolCertificates:
     def remove(self, desired: DesiredCluster, objects: Objects) -> None:
         """Nothing needs them any more."""
         self.forget(desired.key)
-        if desired.secured.client:
+        if desired.secured.is_dialed:
             objects.remove_of(desired.uid, resources.SECRETS, tls.secret_name(tool_name(desired.name)))
 
     def forget(self, key: Key) -> None:

@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.api.persisted import AuthRecord
 from etcd_operator.clock import Clock
@@ -252,7 +253,7 @@ class _Pass:
         state = AuthSwitch(
             wanted=self.record.enabled if self.record is not None else None,
             is_enabled=found.status.is_enabled,
-            requires_certificates=bool(cluster.status.tls and cluster.status.tls.client_cert_auth),
+            requires_certificates=_asks_for_certificates(cluster),
             root_roles=found.store.users.get(ROOT),
             not_ready=tuple(awaited),
         )
@@ -291,6 +292,12 @@ class _Pass:
 
     def _metadata(self) -> list[ObjectMeta]:
         return [*(each.role.metadata for each in self.roles), *(each.user.metadata for each in self.users)]
+
+
+def _asks_for_certificates(cluster: ClusterResource) -> bool:
+    """Whether members know the operator as root by its certificate."""
+    secured = cluster.status.tls.of_members if cluster.status.tls is not None else PLAIN
+    return secured.is_dialed and secured.client_cert_auth
 
 
 def _is_news(change: Change, found: etcd.Found) -> bool:

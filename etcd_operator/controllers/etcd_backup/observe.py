@@ -176,8 +176,8 @@ def _source(key: Key, found: Any, source: BackupSource) -> SourceCluster:
 
 
 def _has_tls(cluster: Any) -> bool:
-    """Whether its members use TLS for clients: as recorded, whatever its spec says."""
-    return cluster.status.tls is not None and cluster.status.tls.of_members.client
+    """Whether its members are connected to with TLS: as recorded, whatever its spec says."""
+    return cluster.status.tls is not None and cluster.status.tls.of_members.is_dialed
 
 
 def _endpoints(cluster: Any) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     AppendEntry,
     Bootstrapping,
     CommonAction,
+    ConfirmNoAuthentication,
     CreateClientService,
     CreateMember,
     DeleteMember,
@@ -120,14 +121,14 @@ class Actor(Generic[Cluster]):
                 self._replace(scope, action)
             case DeleteMember():
                 self._delete(scope, action.name)
-            case PadLog() | AppendEntry():
-                self._append(scope, action)
+            case PadLog() | AppendEntry() | ConfirmNoAuthentication():
+                self._ask(scope, action)
             case Remember():
                 raise TypeError("Remember is written by the pass, as status")
             case _:
                 assert_never(action)
 
-    def _append(self, scope: Scope, action: PadLog | AppendEntry) -> None:
+    def _ask(self, scope: Scope, action: PadLog | AppendEntry | ConfirmNoAuthentication) -> None:
         membership = self._membership(scope.state)
         match action:
             case PadLog():
@@ -135,6 +136,8 @@ class Actor(Generic[Cluster]):
             case AppendEntry():
                 with suppress(OperatorError):
                     membership.append_entry()
+            case ConfirmNoAuthentication():
+                membership.assert_no_authentication()
         self.prober.invalidate(scope.desired.key)
 
     def _create(self, scope: Scope, action: CreateMember) -> None:

@@ -18,7 +18,8 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import MoveLeader
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import client_endpoint
-from etcd_operator.errors import AlreadyExists, Conflict, Unavailable
+from etcd_operator.errors import AlreadyExists, AuthEnabled, Conflict, Forbidden, Unavailable
+from etcd_operator.etcd.auth import AuthClient
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.errors import Corrupt, UnhealthyCluster
@@ -105,6 +106,20 @@ class Membership:
         self._assert_equal()
         self._assert_leads()
         self._voter().disarm(Alarm(member_id=member_id, kind=AlarmKind.CORRUPT))
+
+    def assert_no_authentication(self) -> None:
+        """Requests need no user. Raises AuthEnabled if they do."""
+        voter = _require_some(self._able())[0]
+        client = AuthClient(self.channels, client_endpoint(voter), deadline=DEADLINE, on_call=self.on_call)
+        try:
+            is_enabled = client.auth_status().is_enabled
+        except Forbidden:
+            is_enabled = True  # the operator is not root
+        if is_enabled:
+            raise AuthEnabled(
+                "etcd's authentication is enabled, and needs TLS for clients: disable it, or set "
+                "tls.client.mode to Require"
+            )
 
     def _assert_equal(self) -> None:
         """Every healthy voter that no alarm names has the same data, and they are a quorum of all voters."""

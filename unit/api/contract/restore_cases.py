@@ -15,6 +15,7 @@ from unit.api.contract.tls_cases import (
     AUTH_ISSUES,
     BOTH,
     DURATION,
+    NOT_DISABLED,
     ONLY_AUTO,
     OPERATOR,
     OWN_CLIENT,
@@ -203,6 +204,11 @@ RESTORE_CASES = (
         "tls.client.secretRef alone",
         {f"{_TEMPLATE}/tls": {"client": {"secretRef": {"name": "own"}}}},
         f"{_AT}.tls.client: Invalid value: {OPERATOR}",
+    ),
+    _refused(
+        "tls.client.secretRef with the mode Disabled",
+        {f"{_TEMPLATE}/tls": {"client": {**OWN_CLIENT, "mode": "Disabled"}}},
+        f"{_AT}.tls.client: Invalid value: {NOT_DISABLED}",
     ),
     _refused(
         "tls.client.secretRef with extraIPs",

@@ -163,3 +163,21 @@ def _put(kubectl: Requests, body: Manifest, subresource: str = "") -> Result:
     name = body["metadata"]["name"]
     path = f"/apis/coreos.com/v1/namespaces/{kubectl.namespace}/etcdclusters/{name}{subresource}"
     return kubectl("replace", "--raw", path, "-f", "-", given=body)
+
+
+NEITHER: Changes = {}
+PEER_TLS: Changes = {"peer": {"auto": {}}}
+
+
+@pytest.mark.parametrize("base", [PERSISTENT, EPHEMERAL])
+def test_tls_for_clients_of_a_running_cluster_is_added_and_removed(kubectl: Requests, base: Manifest) -> None:
+    for kept in NEITHER, PEER_TLS:
+        tls = {"spec/tls": kept or ABSENT}
+        stored = kubectl.store(changed(base, {**tls, "status/clusterID": "ada"}))
+        for mode in ("Disabled", "Prefer", "Require", "Prefer"):
+            answer = kubectl.replace(
+                changed(stored, {"spec/tls": {**kept, "client": {"auto": {}, "mode": mode}}})
+            )
+            assert answer.code == 0, answer.err
+        answer = kubectl.replace(changed(stored, tls))
+        assert answer.code == 0, answer.err

@@ -6,14 +6,15 @@ from unit.api.contract.case import ABSENT, EPHEMERAL, Case, Manifest, changed
 
 BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
 _UNCHANGED = (
-    "spec.tls: Invalid value: TLS of a running cluster cannot be added, removed or changed yet, except for "
-    "mode, minVersion, leafDuration, extraDNSNames and extraIPs: restore the earlier value, or create "
-    "another cluster"
+    "spec.tls: Invalid value: TLS between the members of a running cluster cannot be added or removed yet, "
+    "and clientCertAuth, caDuration and certificates of your own cannot be changed: restore the earlier "
+    "value, or create another cluster"
 )
 SOURCE = "set one source of the certificates: auto: {}, or secretRef with the name of a Secret"
 ONLY_AUTO = (
     "leafDuration and caDuration are of certificates that the operator issues: remove them, or use auto: {}"
 )
+NOT_DISABLED = "certificates of your own cannot be left unused: remove tls.client, or use auto: {}"
 OWN_NAMES = "extraDNSNames and extraIPs are of certificates that the operator issues: your own has its names"
 OPERATOR = (
     "set operatorSecretRef with secretRef, unless clientCertAuth is false, and only then: the operator is a "
@@ -23,6 +24,7 @@ AUTH_ISSUES = (
     "authentication needs certificates that the operator issues: use tls.client.auto, or enabled: false"
 )
 OWN_CLIENT: dict[str, Any] = {"secretRef": {"name": "own"}, "operatorSecretRef": {"name": "operator"}}
+_MODES = 'spec.tls.client.mode: Unsupported value: "Off": supported values: "Disabled", "Prefer", "Require"'
 DURATION = "must be numbers with the units w, d, h, m and s, like 30d or 1d12h"
 
 
@@ -65,6 +67,11 @@ def tls(base: Manifest) -> tuple[Case, ...]:
             f"spec.tls.client: Invalid value: {OPERATOR}",
         ),
         (
+            "tls.client.secretRef with the mode Disabled",
+            {"client": {**OWN_CLIENT, "mode": "Disabled"}},
+            f"spec.tls.client: Invalid value: {NOT_DISABLED}",
+        ),
+        (
             "tls.client.secretRef with extraDNSNames",
             {"client": {**OWN_CLIENT, "extraDNSNames": ["etcd.example.com"]}},
             f"spec.tls.client: Invalid value: {OWN_NAMES}",
@@ -93,13 +100,13 @@ def tls(base: Manifest) -> tuple[Case, ...]:
             'spec.tls.client.minVersion: Unsupported value: "TLS1.1": supported values: "TLS1.2", "TLS1.3"',
         ),
         (
-            "tls.client.mode: Disabled",
-            {"client": {"auto": {}, "mode": "Disabled"}},
-            'spec.tls.client.mode: Unsupported value: "Disabled": supported values: "Prefer", "Require"',
+            "tls.client.mode: Off",
+            {"client": {"auto": {}, "mode": "Off"}},
+            _MODES,
         ),
     )
     edits: tuple[tuple[str, Manifest, dict[str, Any]], ...] = (
-        ("tls of a running cluster", plain, {"spec/tls": BOTH}),
+        ("tls.peer of a running cluster", plain, {"spec/tls": BOTH}),
         ("no tls, after tls", secured, {"spec/tls": ABSENT}),
         ("tls without peer, after both", secured, {"spec/tls": {"client": {"auto": {}}}}),
         ("clientCertAuth: false of a running cluster", secured, {"spec/tls/client/clientCertAuth": False}),
@@ -108,6 +115,8 @@ def tls(base: Manifest) -> tuple[Case, ...]:
             secured,
             {"spec/tls/peer": {"secretRef": {"name": "own"}}},
         ),
+        ("tls.client.secretRef of a running cluster", plain, {"spec/tls": {"client": OWN_CLIENT}}),
+        ("no tls, after tls.client.secretRef", own, {"spec/tls": ABSENT}),
         ("another tls.client.secretRef", own, {"spec/tls/client/secretRef/name": "other"}),
         ("another tls.client.operatorSecretRef", own, {"spec/tls/client/operatorSecretRef/name": "other"}),
         ("another tls.peer.secretRef", supplied, {"spec/tls/peer/secretRef/name": "other"}),

@@ -1,7 +1,7 @@
 """When handshakes with members are made, and which of them count."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
 
@@ -9,7 +9,7 @@ import pytest
 
 from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls
 from etcd_operator.api.shared_keys import LOADED_ANNOTATION
-from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS, Member
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import new_authorities
 from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of
@@ -131,6 +131,29 @@ def test_a_pod_is_said_to_load_only_what_it_has_shown() -> None:
         for moment in (wanted.not_before, wanted.not_after):
             assert ca.is_valid(moment)
         assert not ca.is_valid(wanted.not_after + timedelta(seconds=1))
+
+
+def test_a_pod_without_tls_loads_what_is_on_record_and_one_that_is_to_have_none_loads_nothing() -> None:
+    store = Mock(spec=AuthorityStore)
+    store.recorded.return_value = new_authorities(CLUSTER, datetime(2026, 1, 1, tzinfo=UTC), "z")
+    store.supplied = Mock(of=lambda *_: {})
+    made = Certificates(
+        authorities=store,
+        dialect=Mock(),
+        clock=FakeClock(),
+        writes=Mock(),
+        holdings=Mock(),
+        handshakes=Mock(),
+    )
+    assert MEMBER.pod is not None
+    plain = replace(MEMBER, pod=replace(MEMBER.pod, serving=WITHOUT_TLS))
+    for tls, is_loaded in (
+        (Tls(client=CLIENT), True),
+        (Tls(client=CLIENT, peer=PEER), False),  # it has TLS, and has shown nothing
+        (None, False),
+    ):
+        state = ClusterState(desired=ephemeral(tls=tls), members=(plain,))
+        assert (LOADED_ANNOTATION in made.loaded(state, MEMBER.name)) is is_loaded
 
 
 @pytest.mark.parametrize("text", ["", "{}", "x", '{"client": [{}]}', '{"client": 1}'])

@@ -7,7 +7,12 @@ import pytest
 
 from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.controllers.etcd_cluster.decide.actions import Joining, Resuming, Start
-from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent, persistent_services
+from etcd_operator.controllers.etcd_cluster.manifests import (
+    ephemeral,
+    persistent,
+    persistent_services,
+    tls,
+)
 from etcd_operator.controllers.etcd_cluster.manifests.options import as_environment, as_flags, etcd_options
 from etcd_operator.controllers.shared.manifests.affinity import (
     PREFERRED,
@@ -53,13 +58,21 @@ def test_what_every_pod_of_a_member_is(spec: dict[str, Any]) -> None:
 @EACH_POD
 def test_the_data_directory_is_on_the_mounted_volume(spec: dict[str, Any]) -> None:
     (container,) = spec["containers"]
-    (volume,) = spec["volumes"]
-    (mount,) = container["volumeMounts"]
+    (volume,) = (each for each in spec["volumes"] if each["name"] != tls.VOLUME)
+    (mount,) = (each for each in container["volumeMounts"] if each["name"] != tls.VOLUME)
     written = [word.removeprefix("--data-dir=") for word in container["command"] if "data-dir" in word]
     written += [e["value"] for e in container["env"] if e["name"] == "ETCD_DATA_DIR"]
 
     assert volume["name"] == mount["name"]
     assert [path.startswith(mount["mountPath"]) for path in written] == [True]
+
+
+def test_only_a_pod_whose_volumes_are_never_made_again_has_a_volume_for_certificates_that_may_come() -> None:
+    def of_certificates(kind: str) -> list[dict[str, Any]]:
+        return [each["secret"] for each in POD_SPECS[kind]["volumes"] if each["name"] == tls.VOLUME]
+
+    assert [secret["optional"] for secret in of_certificates("ephemeral")] == [True]
+    assert of_certificates("persistent") == []
 
 
 def test_optional_pod_fields_are_absent_by_default() -> None:

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.api import coreos
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.controllers.etcd_cluster.decide.actions import Joining
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
+from etcd_operator.controllers.etcd_cluster.manifests.options import DOWNWARD_API_OPTIONS, in_place
 from unit.controllers.manifests.cases import (
     FULL_PERSISTENT,
     IMAGE,
@@ -93,7 +95,7 @@ def test_a_running_pod_can_be_switched_to_an_existing_only_start(manifest: dict[
         f"ETCD_{name.upper().replace('-', '_')}": {
             "fieldRef": {"fieldPath": f"metadata.annotations['{group}/{name}']"}
         }
-        for name in ("initial-cluster", "initial-cluster-state")
+        for name in (in_place({}) if group == coreos.GROUP else DOWNWARD_API_OPTIONS)
     }
     assert not [word for word in container["command"] if word.partition("=")[0] in FIXED_NEVER]
     assert environment_of(manifest)["ETCD_INITIAL_CLUSTER_STATE"] == "new"

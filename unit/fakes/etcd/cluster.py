@@ -93,6 +93,7 @@ class FakeEtcdCluster:
         address: str = "127.0.0.1:0",
         version: str = "3.6.16",
         credentials: grpc.ServerCredentials | None = None,
+        has_dual_port: bool = False,
     ) -> FakeMember:
         """Start the process of a member at `address`; port 0 picks one (see its `endpoint`).
 
@@ -106,7 +107,7 @@ class FakeEtcdCluster:
             if member.is_wiped:
                 self._forget(member)
             self._read_log(member, version)
-            member.credentials = credentials
+            member.credentials, member.has_dual_port = credentials, has_dual_port
             member.server, port = open_server(self, member, address, self._executor)
             member.endpoint = f"{address.rpartition(':')[0]}:{port}"
             member.name, member.version = name, version
@@ -148,7 +149,10 @@ class FakeEtcdCluster:
             member = self.member(name)
             member.is_running = False
             server, member.server = member.server, None
+            dual, member.dual_port = member.dual_port, None
             self._settle()
+        if dual is not None:
+            dual.close()
         if server is not None:
             server.stop(grace=None).wait(30)
 

@@ -75,6 +75,7 @@ class Launcher:
         address: str,
         version: str,
         credentials: grpc.ServerCredentials | None = None,
+        has_dual_port: bool = False,
     ) -> tuple[Bootstrapped, FakeMember]:
         """Start a process that serves at `address` (`host:port`). Raises StartRefused."""
         cluster = self._cluster(options, directory)
@@ -84,6 +85,7 @@ class Launcher:
             address=address,
             version=version,
             credentials=credentials,
+            has_dual_port=has_dual_port,
         )
         cluster.served.update(each.id for each in cluster.etcd.members if each.is_answering)
         return cluster, member

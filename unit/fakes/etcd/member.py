@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 import grpc
 
+from unit.fakes.etcd.dual_port import DualPort
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class FakeMember:
@@ -14,6 +16,7 @@ class FakeMember:
     status_takes: seconds, as where it waits for the disk.
     frozen_index: the raft index when it was frozen. snapshot_index: that of a raft snapshot which is all that
     it has got since, and which it counts as not applied.
+    has_dual_port: it serves clients without TLS, too.
     lags: how many of the newest writes it lacks; it gets them with the next leader.
     """
 
@@ -40,6 +43,8 @@ class FakeMember:
     lags: int = 0
     server: grpc.Server | None = field(default=None, repr=False)
     credentials: grpc.ServerCredentials | None = field(default=None, repr=False)
+    has_dual_port: bool = False
+    dual_port: DualPort | None = field(default=None, repr=False)
 
     @property
     def is_alive(self) -> bool:

@@ -13,6 +13,7 @@ from etcd_operator.etcd import rpc_pb2 as pb
 from unit.fakes.etcd.auth import alarms, identity, reads, writes
 from unit.fakes.etcd.auth_rpc import AUTH_CALLS
 from unit.fakes.etcd.calls import Call, always
+from unit.fakes.etcd.dual_port import DualPort
 from unit.fakes.etcd.member import FakeMember
 from unit.fakes.etcd.refusals import Refusal
 
@@ -29,7 +30,15 @@ def open_server(
     server = grpc.server(executor, options=[("grpc.so_reuseport", 0)])
     server.add_generic_rpc_handlers(_handlers(cluster, member))
     credentials = member.credentials or cluster.credentials
-    port = server.add_secure_port(address, credentials) if credentials else server.add_insecure_port(address)
+    if credentials and member.has_dual_port:
+        ports = server.add_insecure_port("127.0.0.1:0"), server.add_secure_port("127.0.0.1:0", credentials)
+        plain, tls = (f"127.0.0.1:{each}" for each in ports)
+        member.dual_port = DualPort(address, plain=plain, tls=tls)
+        port = member.dual_port.port
+    elif credentials:
+        port = server.add_secure_port(address, credentials)
+    else:
+        port = server.add_insecure_port(address)
     server.start()
     return server, port
 

@@ -158,7 +158,7 @@ def _arguments(tool: ToolSettings) -> list[str]:
         f"--token-file={tokens.FILE}",
         *([f"--encryption-keys={command.ENCRYPTION_KEYS}"] if policy.encryption is not None else []),
         f"--scratch-dir={command.SCRATCH}",
-        *([etcd_access.FLAG] if cluster.secured.client else []),
+        *([etcd_access.FLAG] if cluster.secured.is_dialed else []),
     ]
 
 
@@ -185,7 +185,7 @@ def _volumes(tool: ToolSettings) -> Iterator[command.PodVolume]:
     yield tokens.volume(tool_name(tool.cluster.name))
     if tool.policy.encryption is not None:
         yield command.encryption_volume(tool.policy.encryption.secret_name)
-    if tool.cluster.secured.client:
+    if tool.cluster.secured.is_dialed:
         yield etcd_access.volume(secret_name(tool_name(tool.cluster.name)))
     target = tool.policy.s3
     if target is None:

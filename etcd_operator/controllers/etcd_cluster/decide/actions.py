@@ -237,6 +237,18 @@ class AlterAuthorities:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropCertificates:
+    """Delete the Secrets with the certificates of these members, and of clients."""
+
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmNoAuthentication:
+    """Make sure, live, that requests need no user: without TLS, the operator would be none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmClaimsLost:
     """Make sure, live, that no initial member has a claim: nothing that follows may happen otherwise."""
 
@@ -264,7 +276,7 @@ KindAction = (
 )
 """What is done for one kind of member only."""
 
-TlsAction = CreateAuthorities | KeepCertificates | PublishAuthority | AlterAuthorities
+TlsAction = CreateAuthorities | KeepCertificates | PublishAuthority | AlterAuthorities | DropCertificates
 """What is written for TLS."""
 
 CommonAction = (
@@ -278,6 +290,7 @@ CommonAction = (
     | ReplaceMember
     | PadLog
     | AppendEntry
+    | ConfirmNoAuthentication
 )
 """What is done for all clusters."""
 

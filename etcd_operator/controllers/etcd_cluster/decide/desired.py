@@ -162,6 +162,14 @@ class DesiredCluster:
         return members_of(self.tls)
 
     @property
+    def has_client_certificates(self) -> bool:
+        """Whether the operator issues certificates for clients; also while their TLS is being removed."""
+        recorded = self.persisted.tls
+        if self.persisted.has_begun or self.tls is None:
+            return recorded is not None and bool(recorded.client_ca)
+        return self.secured.issued[1]
+
+    @property
     def has_one_service(self) -> bool:
         """Whether peers find members by the Service for clients: those of a cluster that was taken over.
 
@@ -188,16 +196,16 @@ class DesiredCluster:
         return replace(self, version=version) if version else self
 
 
-def members_of(tls: Tls) -> MemberTls:
+def members_of(tls: Tls | None) -> MemberTls:
     """How the members of a cluster with these settings are started."""
-    client = tls.client
+    peer, client = (tls.peer, tls.client) if tls is not None else (None, None)
     return MemberTls(
-        peer=tls.peer is not None,
+        peer=peer is not None,
         client=client is not None,
         client_cert_auth=client is not None and client.client_cert_auth,
         min_version=client.min_version if client is not None else None,
         mode=client.mode if client is not None else "Require",
-        peer_secret=_secret(tls.peer.secret_ref) if tls.peer is not None else None,
+        peer_secret=_secret(peer.secret_ref) if peer is not None else None,
         client_secret=_secret(client.secret_ref) if client is not None else None,
         operator_secret=_secret(client.operator_secret_ref) if client is not None else None,
     )

@@ -57,10 +57,13 @@ class FetchedBackup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """How a member serves clients with TLS: what can be changed by a restart."""
+    """How a member serves clients: what can be changed by a restart."""
 
-    mode: ClientMode
+    mode: ClientMode  # Disabled: without TLS only
     min_version: str  # of TLS; empty for the default of etcd
+
+
+WITHOUT_TLS = Serving(mode="Disabled", min_version="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +103,7 @@ class PodFacts:
     version: str = ""  # of etcd, the one in an ephemeral member's pod
     is_stopped: bool = False  # its etcd was ended, and its data is kept
     is_restarting: bool = False  # its etcd is ended, to be started again
-    # how its etcd serves clients, as far as that can be changed; None without TLS for clients
+    # how its etcd serves clients; None where that is not known or cannot be changed
     serving: Serving | None = None
     loaded: str = ""  # the CAs that its etcd has loaded, as text; empty if that is not known
     reader: ReaderFacts | None = None  # the last one that was added to it

@@ -107,6 +107,7 @@ RULES: tuple[Rule, ...] = (
     secure.unkept,  # the cluster serves, for as long as its certificates are valid
     upgrade.refused,  # the cluster serves, at another version
     secure.refused,  # the cluster serves, and has no such CA
+    serving.refused,  # the cluster serves, without TLS for clients
     recovery.refused,  # the cluster serves, and needs no recovery
     in_place.refused,  # the same, and is not restored
     adopt_again.refused,  # the same, and adopts nothing

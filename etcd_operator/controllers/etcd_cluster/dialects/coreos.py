@@ -172,7 +172,7 @@ def _endpoints(state: ClusterState) -> tuple[str, ...]:
     """Client URLs, by the Services of the members, with the namespace so that they work in all namespaces."""
     desired = state.desired
     names = (member.name for member in state.members if member.entry is not None)
-    is_secure = desired.secured.client
+    is_secure = desired.secured.is_dialed
     return tuple(url(f"{name}.{desired.namespace}.svc", CLIENT_PORT, is_secure=is_secure) for name in names)
 
 

@@ -109,7 +109,7 @@ class ImprobableDialect:
             current_version=current_version(state) or previous.current_version,
             kept_claims=tuple(claim.name for claim in state.kept_claims),
             endpoints=tuple(
-                url(self.member_host(desired, member.name), CLIENT_PORT, is_secure=desired.secured.client)
+                url(self.member_host(desired, member.name), CLIENT_PORT, is_secure=desired.secured.is_dialed)
                 for member in members
                 if member.id not in theirs
             ),

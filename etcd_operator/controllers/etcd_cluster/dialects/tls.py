@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from etcd_operator.api.cluster_spec import PLAIN, SharedSpec, Tls
+from etcd_operator.api.cluster_spec import SharedSpec, Tls
 from etcd_operator.api.definitions import tls_validations as rules
 from etcd_operator.api.persisted import ClusterStatus
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
@@ -20,12 +20,19 @@ def tls_of(spec: SharedSpec, status: ClusterStatus, version: str) -> Tls | None:
         wrong = next(_problems(spec.tls, spec, version), "")
         if wrong:
             raise InvalidSpec(wrong)
+    asked = _without_disabled(spec.tls)
     has_begun = bool(status.cluster_id) or status.bootstrap is not None or status.recovery is not None
     recorded = status.tls.of_members if status.tls is not None else None
-    wanted = members_of(spec.tls) if spec.tls is not None else PLAIN
-    if has_begun and recorded is not None and not recorded.becomes(wanted):
+    if has_begun and recorded is not None and not recorded.becomes(members_of(asked)):
         raise InvalidSpec(f"spec.tls: {rules.UNCHANGED}")
-    return spec.tls
+    return asked
+
+
+def _without_disabled(tls: Tls | None) -> Tls | None:
+    """Without a side that is not to be used."""
+    if tls is None or tls.client is None or tls.client.mode != "Disabled":
+        return tls
+    return Tls(peer=tls.peer) if tls.peer is not None else None
 
 
 def auth_of(spec: SharedSpec) -> bool | None:

@@ -1,7 +1,6 @@
 """The objects of an ephemeral member (coreos.com): a pod and a Service of the same name."""
 
 from etcd_operator.api import coreos
-from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping, Joining
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
@@ -15,6 +14,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.options import (
     downward_api_env,
     etcd_options,
     fixed,
+    in_place,
 )
 from etcd_operator.controllers.shared.manifests.pod import (
     DATA_VOLUME,
@@ -82,11 +82,12 @@ def pod(
     seed that copies the data of a survivor.
     """
     options = _options(cluster, name, start)
+    changeable = in_place(options)
     container: RawObject = {
         "name": ETCD_CONTAINER,
         "image": cluster.image,
-        "command": ["/usr/local/bin/etcd", *as_flags(fixed(options))],
-        "env": downward_api_env(options, coreos.POD_KEYS),
+        "command": ["/usr/local/bin/etcd", *as_flags(fixed(options, changeable))],
+        "env": downward_api_env(coreos.POD_KEYS, changeable),
         "ports": [
             {"name": "server", "containerPort": PEER_PORT},
             {"name": "client", "containerPort": CLIENT_PORT},
@@ -99,7 +100,7 @@ def pod(
     metadata = metadata_of(cluster, name, labels)
     metadata["annotations"] = {
         coreos.VERSION_ANNOTATION: cluster.version,
-        **as_annotations(options, coreos.POD_KEYS),
+        **as_annotations(options, coreos.POD_KEYS, changeable),
     }
     spec = etcd_pod_spec(
         cluster.pod_template,
@@ -110,8 +111,8 @@ def pod(
         data_volume={"emptyDir": {}},
         extra={},
     )
-    if cluster.secured != PLAIN:
-        add_volume(spec, tls.volume(name, cluster.secured, copies=copies))
+    # Without TLS, too: it may be added while the pod runs, and the volumes of a pod never change.
+    add_volume(spec, tls.volume(name, cluster.secured, copies=copies, is_kept=True))
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 

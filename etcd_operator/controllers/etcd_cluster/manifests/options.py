@@ -20,8 +20,10 @@ Options = dict[str, str]
 DOWNWARD_API_OPTIONS = ("initial-cluster", "initial-cluster-state")
 """The options that decide what etcd does with an empty data directory; they can change in a running pod."""
 
-LISTEN, MIN_VERSION = SERVING_OPTIONS = ("listen-client-urls", "tls-min-version")
-"""With TLS for clients: the options that can change when etcd is started again in the same pod."""
+LISTEN, ADVERTISE, MIN_VERSION = "listen-client-urls", "advertise-client-urls", "tls-min-version"
+
+SERVING_OPTIONS = (LISTEN, ADVERTISE, MIN_VERSION, *tls.CLIENT_OPTIONS)
+"""The options that decide how clients are served."""
 
 
 def etcd_options(  # noqa: PLR0913 -- all that a start depends on
@@ -43,21 +45,29 @@ def etcd_options(  # noqa: PLR0913 -- all that a start depends on
     external: a name and a peer URL for each member of a cluster that is adopted (`actions.Joining`).
     secured: its TLS; the pod has the volume of `manifests.tls` then. version: of etcd.
     """
-    peer, client = secured.peer, secured.client
+    peer, serving = secured.peer, _serving(host, secured)
     own = ((member, url(at, PEER_PORT, is_secure=peer)) for member, at in initial_cluster.items())
     return {
         "name": name,
         "data-dir": data_dir,
         "listen-peer-urls": url(ALL_ADDRESSES, PEER_PORT, is_secure=peer),
-        LISTEN: listen_client_urls(secured),
+        LISTEN: serving[LISTEN],
         "listen-metrics-urls": url(ALL_ADDRESSES, METRICS_PORT),
         "initial-advertise-peer-urls": url(host, PEER_PORT, is_secure=peer),
-        "advertise-client-urls": url(host, CLIENT_PORT, is_secure=client),
+        ADVERTISE: serving[ADVERTISE],
         "initial-cluster": ",".join(f"{member}={at}" for member, at in (*own, *external)),
         "initial-cluster-state": state,
         "initial-cluster-token": token,
         **tls.options(secured),
         **tls.name_options(secured, version),
+    }
+
+
+def _serving(host: str, secured: MemberTls) -> Options:
+    return {
+        LISTEN: listen_client_urls(secured),
+        ADVERTISE: url(host, CLIENT_PORT, is_secure=secured.client),
+        **tls.client_options(secured),
     }
 
 
@@ -67,50 +77,52 @@ def listen_client_urls(secured: MemberTls) -> str:
     return ",".join(url(ALL_ADDRESSES, CLIENT_PORT, is_secure=scheme) for scheme in schemes)
 
 
-def as_annotations(options: Options, keys: PodKeys) -> dict[str, str]:
-    """The options that can change in a running pod, as its annotations (see `api.podkeys`)."""
-    return {keys.of(name): options.get(name, "") for name in _changeable(options)}
+def as_annotations(options: Options, keys: PodKeys, names: Iterable[str]) -> dict[str, str]:
+    """Some options as annotations of the pod (see `api.podkeys`)."""
+    return {keys.of(name): options.get(name, "") for name in names}
 
 
-def serving_annotations(secured: MemberTls, keys: PodKeys) -> dict[str, str]:
-    """Those of them that say how clients are served; none without TLS for clients."""
-    if not secured.client:
-        return {}
-    return {keys.of(LISTEN): listen_client_urls(secured), keys.of(MIN_VERSION): secured.min_version or ""}
+def serving_annotations(host: str, secured: MemberTls, keys: PodKeys) -> dict[str, str]:
+    """Those that say how clients are served."""
+    return as_annotations(_serving(host, secured), keys, SERVING_OPTIONS)
 
 
-def restart_annotations(secured: MemberTls, version: str, keys: PodKeys) -> dict[str, str]:
+def restart_annotations(host: str, secured: MemberTls, version: str, keys: PodKeys) -> dict[str, str]:
     """The annotations with which the container of a pod starts again, at this version of etcd."""
     named = tls.name_options(secured, version)
-    return {**serving_annotations(secured, keys), **{keys.of(name): value for name, value in named.items()}}
+    return {
+        **serving_annotations(host, secured, keys),
+        **{keys.of(name): value for name, value in named.items()},
+    }
 
 
-def serving_of(annotations: Mapping[str, str], keys: PodKeys) -> Serving | None:
-    """What such annotations say; None without TLS for clients."""
-    urls = annotations.get(keys.of(LISTEN))
-    if urls is None:
+def serving_of(annotations: Mapping[str, str], keys: PodKeys | None) -> Serving | None:
+    """What such annotations say; None without them. keys: None for a pod of another operator."""
+    urls = annotations.get(keys.of(LISTEN)) if keys is not None else None
+    if keys is None or urls is None:
         return None
     mode: ClientMode = "Prefer" if "," in urls else "Require"
+    if "https://" not in urls:
+        mode = "Disabled"
     return Serving(mode=mode, min_version=annotations.get(keys.of(MIN_VERSION), ""))
 
 
-def fixed(options: Options) -> Options:
-    """The options that never change in a pod."""
-    changeable = _changeable(options)
-    return {name: value for name, value in options.items() if name not in changeable}
+def fixed(options: Options, names: Iterable[str]) -> Options:
+    """The options with other names: they never change in a pod."""
+    return {name: value for name, value in options.items() if name not in names}
 
 
-def downward_api_env(options: Options, keys: PodKeys) -> list[RawObject]:
+def downward_api_env(keys: PodKeys, names: Iterable[str]) -> list[RawObject]:
     """Environment that the kubelet sets from the pod's annotations at every start of the container.
 
     etcd ignores variables that are empty.
     """
-    return [from_annotation(_variable(name), keys.of(name)) for name in _changeable(options)]
+    return [from_annotation(_variable(name), keys.of(name)) for name in names]
 
 
-def _changeable(options: Options) -> tuple[str, ...]:
-    named = tuple(name for name in tls.NAME_OPTIONS if name in options)
-    return (*DOWNWARD_API_OPTIONS, *(SERVING_OPTIONS if "cert-file" in options else ()), *named)
+def in_place(options: Options) -> tuple[str, ...]:
+    """The options that can change where etcd is started again in the same pod."""
+    return (*DOWNWARD_API_OPTIONS, *SERVING_OPTIONS, *(name for name in tls.NAME_OPTIONS if name in options))
 
 
 def from_annotation(variable: str, annotation: str) -> RawObject:

@@ -36,6 +36,9 @@ from etcd_operator.controllers.etcd_cluster.manifests import survivor_reader, tl
 from etcd_operator.controllers.etcd_cluster.manifests.budget import budget as disruption_budget
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.etcd_cluster.manifests.options import (
+    DOWNWARD_API_OPTIONS,
+    LISTEN,
+    MIN_VERSION,
     Options,
     as_annotations,
     as_env,
@@ -226,7 +229,10 @@ def _pod_template(
         "hostAliases": [{"ip": ip, "hostnames": [host, name]} for ip in LOOPBACKS],
     }
     volume: RawObject = {"persistentVolumeClaim": {"claimName": name}}
-    annotations = {**template.metadata.annotations, **as_annotations(options, improbable.POD_KEYS)}
+    annotations = {
+        **template.metadata.annotations,
+        **as_annotations(options, improbable.POD_KEYS, _changeable(options)),
+    }
     if LOADED_ANNOTATION in peer.metadata.annotations:
         annotations[LOADED_ANNOTATION] = peer.metadata.annotations[LOADED_ANNOTATION]
     spec = etcd_pod_spec(
@@ -293,11 +299,17 @@ def _options(peer: EtcdPeer, host: str, data_dir: str) -> Options:
 
 
 def _environment(peer: EtcdPeer, options: Options) -> list[RawObject]:
-    environment = as_environment(fixed(options))
+    environment = as_environment(fixed(options, _changeable(options)))
     threads = go_max_procs(peer.spec.pod_template.resources)
     if threads is not None:
         environment["GOMAXPROCS"] = str(threads)
-    return [*as_env(environment), *downward_api_env(options, improbable.POD_KEYS)]
+    return [*as_env(environment), *downward_api_env(improbable.POD_KEYS, _changeable(options))]
+
+
+def _changeable(options: Options) -> tuple[str, ...]:
+    """The options that are annotations of the pod; some of those about TLS say how it serves clients."""
+    named = tuple(name for name in tls.NAME_OPTIONS if name in options)
+    return (*DOWNWARD_API_OPTIONS, *((LISTEN, MIN_VERSION) if "cert-file" in options else ()), *named)
 
 
 def member_labels(cluster_name: str, name: str) -> dict[str, str]:

@@ -57,7 +57,7 @@ def add_steps(  # noqa: PLR0913 -- all that the steps depend on
     """
     (main,) = spec["containers"]
     restoring = _restoring(name, url(host, PEER_PORT, is_secure=secured.peer), data_dir, token, bump)
-    source = url(survivor, CLIENT_PORT, is_secure=secured.client)
+    source = url(survivor, CLIENT_PORT, is_secure=secured.is_dialed)
     flags = [f"--endpoints={source}", *tls.client_flags(secured)]
     spec["initContainers"] = [
         fetch or _step(main, FETCH, "etcdctl", "save", *flags),

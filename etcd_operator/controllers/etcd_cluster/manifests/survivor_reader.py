@@ -47,7 +47,7 @@ def reader(
     ]
     env = [tokens.variable(READER_TOKEN_VARIABLE, secret_name(cluster))]
     volumes: list[PodVolume] = [(DATA_VOLUME, {}, {"mountPath": MOUNT_PATH, "readOnly": True})]
-    if secured.client:
+    if secured.is_dialed:
         arguments.append(f"--tls-dir={tls.FOLDER}")
         volumes.append(tls.mount())
     return {
@@ -81,7 +81,7 @@ def fetch(  # noqa: PLR0913 -- all that the step depends on
         f"--sha256={sha256}",
     ]
     volumes: list[PodVolume] = [(volume, source, mount)]
-    if secured.client:
+    if secured.is_dialed:
         arguments += [tls.SERVER_FLAG, f"--tls-server-name={name}"]
         volumes.append(tls.mount())
     return fetch_step(spec, arguments, image=image, volumes=volumes)

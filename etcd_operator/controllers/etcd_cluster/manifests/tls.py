@@ -122,10 +122,10 @@ def leafs(cluster: DesiredCluster, made: Authorities, member: str, names: Names)
     """The leafs of a member. names: by which it is dialed."""
     tls, recovery = cluster.tls or Tls(), cluster.persisted.recovery_under_way
     wanted: list[tuple[str, Side, Leaf, timedelta]] = []
-    issues_client = tls.client is not None and tls.client.secret_ref is None
-    if tls.client is not None and issues_client:
-        wanted.append(("server", "client", server(names), leaf_duration(tls.client)))
-    if recovery is not None and recovery.seed == member and recovery.is_copied and issues_client:
+    if cluster.has_client_certificates:
+        wanted.append(("server", "client", server(names), leaf_duration(client_settings(cluster))))
+    is_seed = recovery is not None and recovery.seed == member and recovery.is_copied
+    if is_seed and cluster.has_client_certificates:
         wanted.append(("seed", "client", client_leaf(USER), SEED_LASTS))
     if tls.peer is not None and tls.peer.secret_ref is None:
         lasts = leaf_duration(tls.peer)
@@ -150,7 +150,7 @@ def client_leafs(cluster: DesiredCluster, made: Authorities) -> tuple[Named, ...
 
 def client_flags(secured: MemberTls) -> list[str]:
     """How etcdctl in the pod of a seed reaches another member."""
-    if not secured.client:
+    if not secured.is_dialed:
         return []
     own = [f"--cert={FOLDER}/seed.crt", f"--key={FOLDER}/seed.key"] if secured.client_cert_auth else []
     return [SERVER_FLAG, *own]
@@ -233,23 +233,31 @@ def _differs(wanted: Named, found: Description) -> bool:
     return set(found.names) != set(wanted.leaf.names.texts) or lasts > wanted.duration + DAY / 24
 
 
-def volume(member: str, secured: MemberTls, *, copies: bool = False) -> PodVolume:
+def volume(member: str, secured: MemberTls, *, copies: bool = False, is_kept: bool = False) -> PodVolume:
     """The volume with its Secrets: a folder, which the kubelet replaces as a whole when one of them changes.
 
     Files of a Secret of the user have the names that those of the operator have. copies: for a seed that
-    copies the data of a survivor.
+    copies the data of a survivor. is_kept: also while there is no Secret of the operator, for a pod that is
+    kept when TLS is added.
     """
     if not secured.is_supplied:
-        source: RawObject = {"secret": {"secretName": secret_name(member), "defaultMode": 0o444}}
-        return VOLUME, source, _MOUNT
-    own = [{"secret": {"name": secret_name(member)}}] if any(secured.issued) else []
+        source: RawObject = {"secretName": secret_name(member), "defaultMode": 0o444}
+        return VOLUME, {"secret": {**source, **({} if any(secured.issued) else _OPTIONAL)}}, _MOUNT
+    own: RawObject = {"name": secret_name(member), **({} if any(secured.issued) else _OPTIONAL)}
     used = (
         (secured.peer_secret, PEER_FILES),
         (secured.client_secret, SERVER_FILES),
         (secured.operator_secret if copies else None, SEED_FILES),
     )
-    sources = [*own, *(_supplied(secret, files) for secret, files in used if secret is not None)]
+    is_used = is_kept or any(secured.issued)
+    sources = [
+        *([{"secret": own}] if is_used else []),
+        *(_supplied(secret, files) for secret, files in used if secret is not None),
+    ]
     return VOLUME, {"projected": {"sources": sources, "defaultMode": 0o444}}, _MOUNT
+
+
+_OPTIONAL: RawObject = {"optional": True}
 
 
 def _supplied(secret: UserSecret, files: FileNames) -> RawObject:
@@ -263,30 +271,51 @@ def mount() -> PodVolume:
     return VOLUME, {}, _MOUNT
 
 
+CLIENT_OPTIONS = (
+    "cert-file",
+    "key-file",
+    "trusted-ca-file",
+    "client-cert-auth",
+    "bcrypt-cost",
+    "enable-grpc-gateway",
+)
+"""The options of etcd for clients that depend on TLS only."""
+
+
 def options(tls: MemberTls) -> dict[str, str]:
     """The options of etcd for it, by flag name."""
-    found: dict[str, str] = {}
-    if tls.client:
-        found |= _files("", "server")
-        if tls.client_cert_auth:
-            found |= {"trusted-ca-file": f"{FOLDER}/client-ca.crt", "client-cert-auth": "true"}
-            # Users may be required. Clients ask for tokens again all at once when a member restarts.
-            found["bcrypt-cost"] = BCRYPT_COST
-        # The gateway would dial etcd itself, with the leaf of the server.
-        found["enable-grpc-gateway"] = "false"
-        if tls.min_version is not None:
-            found["tls-min-version"] = tls.min_version
-    if tls.peer:
-        found |= _files("peer-", "peer")
-        is_issued = tls.peer_secret is None  # with a leaf of its own for dialing, and a common name
-        if is_issued:
-            found |= {
-                "peer-client-cert-file": f"{FOLDER}/peer-dial.crt",
-                "peer-client-key-file": f"{FOLDER}/peer-dial.key",
-            }
-        found |= {"peer-trusted-ca-file": f"{FOLDER}/peer-ca.crt", "peer-client-cert-auth": "true"}
-        if is_issued:
-            found["peer-cert-allowed-cn"] = PEER
+    return {**client_options(tls), **_peer_options(tls)}
+
+
+def client_options(tls: MemberTls) -> dict[str, str]:
+    """Those for clients."""
+    if not tls.client:
+        return {}
+    found = _files("", "server")
+    if tls.client_cert_auth:
+        found |= {"trusted-ca-file": f"{FOLDER}/client-ca.crt", "client-cert-auth": "true"}
+        # Users may be required. Clients ask for tokens again all at once when a member restarts.
+        found["bcrypt-cost"] = BCRYPT_COST
+    # The gateway would dial etcd itself, with the leaf of the server.
+    found["enable-grpc-gateway"] = "false"
+    if tls.min_version is not None:
+        found["tls-min-version"] = tls.min_version
+    return found
+
+
+def _peer_options(tls: MemberTls) -> dict[str, str]:
+    if not tls.peer:
+        return {}
+    found = _files("peer-", "peer")
+    is_issued = tls.peer_secret is None  # with a leaf of its own for dialing, and a common name
+    if is_issued:
+        found |= {
+            "peer-client-cert-file": f"{FOLDER}/peer-dial.crt",
+            "peer-client-key-file": f"{FOLDER}/peer-dial.key",
+        }
+    found |= {"peer-trusted-ca-file": f"{FOLDER}/peer-ca.crt", "peer-client-cert-auth": "true"}
+    if is_issued:
+        found["peer-cert-allowed-cn"] = PEER
     return found
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import structlog
 
 from etcd_operator.api import coreos
+from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.api.shared_keys import RESTARTING_ANNOTATION, STOPPED_ANNOTATION
+from etcd_operator.api.shared_keys import LOADED_ANNOTATION, RESTARTING_ANNOTATION, STOPPED_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMemberService, DropPod, ReplaceMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts
@@ -66,10 +67,18 @@ class EphemeralMembers:
         annotations = {
             coreos.VERSION_ANNOTATION: action.version,
             RESTARTING_ANNOTATION: None,
-            **restart_annotations(self.scope.desired.secured, action.version, coreos.POD_KEYS),
+            **self._started(pod, action.version),
             **loads,
         }
         self._run(pod, image, {"annotations": annotations}, version=version)
+
+    def _started(self, pod: PodFacts, version: str) -> RawObject:
+        """The annotations with which etcd starts again; none where a pod has no use for them."""
+        secured = self.scope.desired.secured
+        gone = {LOADED_ANNOTATION: None} if secured == PLAIN else {}
+        if pod.serving is None:
+            return gone
+        return {**restart_annotations(pod.name, secured, version, coreos.POD_KEYS), **gone}
 
     def remove(self, name: str, whose: str = "") -> None:
         """Pod and Service."""

@@ -9,7 +9,12 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import Value, condition_of
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.shared_keys import LOADED_ANNOTATION, RESTARTING_ANNOTATION, STOPPED_ANNOTATION
-from etcd_operator.controllers.etcd_cluster.decide.members import FetchedBackup, PodFacts, PodProblem
+from etcd_operator.controllers.etcd_cluster.decide.members import (
+    WITHOUT_TLS,
+    FetchedBackup,
+    PodFacts,
+    PodProblem,
+)
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
 from etcd_operator.controllers.etcd_cluster.manifests.options import serving_of
 from etcd_operator.controllers.etcd_cluster.manifests.steps import FETCH, SKIP_STEPS
@@ -147,7 +152,9 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         version=pod.metadata.annotations.get(coreos.VERSION_ANNOTATION, ""),
         is_stopped=STOPPED_ANNOTATION in pod.metadata.annotations,
         is_restarting=RESTARTING_ANNOTATION in pod.metadata.annotations,
-        serving=serving_of(pod.metadata.annotations, keys) if keys is not None else None,
+        # Without annotations a pod has no TLS, and an ephemeral one cannot have any.
+        serving=serving_of(pod.metadata.annotations, keys)
+        or (WITHOUT_TLS if keys != coreos.POD_KEYS else None),
         loaded=pod.metadata.annotations.get(LOADED_ANNOTATION, ""),
         reader=reader_of(pod),
     )

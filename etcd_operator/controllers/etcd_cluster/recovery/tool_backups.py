@@ -97,7 +97,7 @@ class KnownToolBackups:
         policy = wanted(found.spec.get("backup")).policy if found is not None else None
         if found is None or policy is None or policy.s3 is not None:
             return NO_TOOL_BACKUPS
-        return ToolBackups(has_source_tool=True, is_source_secured=self.desired(found).secured.client)
+        return ToolBackups(has_source_tool=True, is_source_secured=self.desired(found).secured.is_dialed)
 
     def _ask(self, key: Key, state: ClusterState) -> str:
         """Have the tool asked when it is time; why it cannot be asked."""

@@ -266,7 +266,7 @@ class AuthorityStore:
 
         Raises Conflict without the CAs on record, BadCertificate, and the errors of `Client`.
         """
-        if not cluster.secured.client:
+        if not cluster.secured.is_dialed:
             return None
         if cluster.secured.client_secret is not None:
             return Trust(ca=self.supplied.credentials(cluster.key, cluster.secured).ca, name=name)

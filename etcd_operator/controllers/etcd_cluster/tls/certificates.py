@@ -11,6 +11,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     AlterAuthorities,
     CreateAuthorities,
+    DropCertificates,
     KeepCertificates,
     PublishAuthority,
     TlsAction,
@@ -39,10 +40,11 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
 from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_text
 from etcd_operator.controllers.etcd_cluster.manifests.tls import secret_name
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
-from etcd_operator.controllers.etcd_cluster.observe.slots import OPEN, Access
+from etcd_operator.controllers.etcd_cluster.observe.slots import Access
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore, facts
-from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes
+from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes, side_shown
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
+from etcd_operator.controllers.etcd_cluster.tls.secured import UNSECURED, Secured
 from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
 from etcd_operator.controllers.etcd_cluster.tls.supplied import facts_of
 from etcd_operator.controllers.shared.failures import reason_of
@@ -50,7 +52,6 @@ from etcd_operator.controllers.shared.manifests.secret import encoded, replaceme
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.errors import Conflict, Forbidden, NotLeading, OperatorError, RetryableError, TerminalError
-from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ConfigMap, Secret
@@ -60,18 +61,6 @@ from etcd_operator.pki.secrets import Supplied
 
 INVALID, UNREAD = "TLSInvalid", "TLSUnreadable"
 UNWRITTEN_SECONDS = 30.0  # until it is tried again to write a Secret
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Secured:
-    """What a pass knows before it asks members: how they are reached, or why they cannot be."""
-
-    access: Access = OPEN
-    facts: TlsFacts = NO_TLS
-    unseen: Unseen | None = None  # without credentials, every member would look silent
-
-
-UNSECURED = Secured()
 
 
 @dataclass(eq=False, kw_only=True)
@@ -94,17 +83,18 @@ class Certificates:
 
         Raises the errors of `Client` that are retryable.
         """
-        if desired.secured == PLAIN:
+        if desired.secured == PLAIN and not sides_of(desired):
             having = made_with_tls(members) if desired.persisted.has_begun else []
-            return self._unrecorded(desired, having) if having else UNSECURED
+            return self._unrecorded(desired, having) if having else self._unused(desired)
         try:
             made = self._authorities(desired) if sides_of(desired) else None
             supplied = {} if desired.persisted.has_begun else self._supplied(desired)
-            credentials = self.authorities.credentials(desired) if desired.secured.client else None
+            credentials = self.authorities.credentials(desired) if desired.secured.is_dialed else None
         except TerminalError as error:
             reason = _reason(error, INVALID)
             return Secured(unseen=Unseen(reason=reason, message=str(error), is_asked=False))
-        found = replace(facts(made), supplied=facts_of(supplied))
+        known = facts(made) if sides_of(desired) else self._unused(desired).facts
+        found = replace(known, supplied=facts_of(supplied))
         missing = self.authorities.missing(desired, made)
         if missing:
             return Secured(unseen=Unseen(reason=INVALID, message=missing, is_asked=False))
@@ -120,6 +110,17 @@ class Certificates:
 
     def _supplied(self, desired: DesiredCluster) -> Mapping[Use, Supplied]:
         return self.authorities.supplied.of(desired, self.dialect.member_host(desired, "*"))
+
+    def _unused(self, desired: DesiredCluster) -> Secured:
+        """For a cluster without TLS, to which it may be added: its CAs may be there from an earlier time."""
+        _, issues_clients = members_of(desired.tls).issued
+        if not issues_clients:
+            return UNSECURED
+        try:
+            return Secured(facts=facts(self.authorities.get_live(desired)))
+        except OperatorError as error:
+            unkept = Unseen(reason=_reason(error, UNREAD), message=str(error))
+            return Secured(facts=replace(NO_TLS, unkept=unkept))
 
     def _unrecorded(self, desired: DesiredCluster, names: list[str]) -> Secured:
         """For a cluster whose record of TLS is lost. No member is asked: that would be without TLS."""
@@ -143,10 +144,10 @@ class Certificates:
 
     def facts(self, known: TlsFacts, desired: DesiredCluster, members: Iterable[Member]) -> TlsFacts:
         """`known`, with what is observed of each side, or why that is unknown. Raises nothing of `Client`."""
-        if desired.tls is None or desired.persisted.tls is None or not desired.persisted.has_begun:
+        if desired.problem or desired.persisted.tls is None or not desired.persisted.has_begun:
             return known
         found = known
-        if known != NO_TLS:
+        if known != NO_TLS and sides_of(desired):
             try:
                 found = self._followed(known, desired, members)
             except (RetryableError, TerminalError) as error:
@@ -161,8 +162,7 @@ class Certificates:
     def _followed(self, known: TlsFacts, desired: DesiredCluster, members: Iterable[Member]) -> TlsFacts:
         made, objects = self.authorities.recorded(desired), self.writes.of(desired.key)
         there = [member for member in members if (member.pod or member.peer) and not member.is_terminating]
-        dial = self.authorities.credentials(desired, _main(desired))
-        seen = tuple(self._seen(desired, made, member, objects, dial) for member in there)
+        seen = tuple(self._seen(desired, made, member, objects) for member in there)
         sides = ((side, self._situation(desired, made, side, seen, objects)) for side in sides_of(desired))
         return replace(
             known,
@@ -172,23 +172,20 @@ class Certificates:
             refusals=tuple((each.member.name, each.refusal) for each in seen if each.refusal),
         )
 
-    def _seen(
-        self,
-        desired: DesiredCluster,
-        made: Authorities,
-        member: Member,
-        objects: Objects,
-        dial: TlsCredentials | None,
-    ) -> Seen:
+    def _seen(self, desired: DesiredCluster, made: Authorities, member: Member, objects: Objects) -> Seen:
         held = self.holdings.of(desired, made, member.name, objects, is_starting=not member.is_running)
-        expected, found = held[_main(desired)].files, self.handshakes.last(desired, member)
+        side = side_shown(desired, member)
+        if side is None:
+            return Seen(member, held, side)
+        expected, found = held[side].files, self.handshakes.last(desired, member)
         is_proven = (
             expected is not None and found.leaf is not None and found.leaf.serial == expected.leaf.serial
         )
-        if dial is not None:
+        credentials = self.authorities.credentials(desired, side)
+        if credentials is not None:
             host = self.dialect.member_host(desired, member.name)
-            self.handshakes.ask(desired, member, host, dial, is_known=is_proven)
-        return Seen(member, held, found, is_proven=is_proven)
+            self.handshakes.ask(desired, member, host, credentials, is_known=is_proven)
+        return Seen(member, held, side, found, is_proven=is_proven)
 
     def _situation(
         self,
@@ -231,11 +228,15 @@ class Certificates:
     def loaded(self, state: ClusterState, name: str) -> RawObject:
         """The annotation with the CAs that a member's etcd is about to load when it starts again in its pod.
 
-        Empty if no handshake has shown that the pod has them. Raises as `AuthorityStore.recorded`.
+        Empty if no handshake has shown that the pod has them. A pod without TLS, which shows nothing, cannot
+        have others: no CA is changed while nothing uses it. Raises as `AuthorityStore.recorded`.
         """
-        if name not in state.tls.proven:
+        desired, member = state.desired, state.by_name.get(name)
+        is_plain = member is not None and side_shown(desired, member) is None
+        shows_nothing = is_plain and not desired.secured.is_supplied
+        if desired.secured == PLAIN or not (name in state.tls.proven or shows_nothing):
             return {}
-        return {LOADED_ANNOTATION: loaded_text(self._trusted(state.desired))}
+        return {LOADED_ANNOTATION: loaded_text(self._trusted(desired))}
 
     def _trusted(self, desired: DesiredCluster) -> dict[Side, tuple[Description, ...]]:
         """The CAs that a member loads that starts now.
@@ -259,6 +260,8 @@ class Certificates:
                 self._publish(scope)
             case AlterAuthorities():
                 self.authorities.alter(scope.desired, action, scope.objects)
+            case DropCertificates():
+                self._drop(scope, *action.members)
             case _:
                 assert_never(action)
 
@@ -282,9 +285,11 @@ class Certificates:
         Raises Conflict without the CAs on record, BadCertificate, ClockSkew, and the errors of `Objects`.
         """
         desired = scope.desired
-        if desired.secured == PLAIN:
+        if desired.secured == PLAIN and not sides_of(desired):
             return {}
         annotation = {LOADED_ANNOTATION: loaded_text(self._trusted(desired))}
+        if desired.secured == PLAIN:
+            annotation = {}
         if not sides_of(desired):
             return annotation
         made = self.authorities.recorded(desired)
@@ -300,6 +305,13 @@ class Certificates:
         scope.objects.merge(resources.SECRETS, found.metadata, replacement(found.data, body))
         scope.report("CertificatesRenewed", f"renewed the certificates of {member}")
         return annotation
+
+    def _drop(self, scope: Scope, *members: str) -> None:
+        """Delete the Secrets of members, and of clients. The ConfigMap is left: it has no secrets."""
+        desired = scope.desired
+        for name in (*map(secret_name, members), tls.shared_secret(desired.name)):
+            scope.objects.remove_of(desired.uid, resources.SECRETS, name)
+        self.holdings.forget(desired.key)
 
     def _publish(self, scope: Scope) -> None:
         desired, objects = scope.desired, scope.objects
@@ -329,8 +341,3 @@ class Certificates:
 
 def _reason(error: OperatorError, otherwise: str) -> str:
     return reason_of(error) if isinstance(error, (Forbidden, ClockSkew)) else otherwise
-
-
-def _main(desired: DesiredCluster) -> Side:
-    """The side whose port is asked for its certificate: that shows which files the pod has, of both sides."""
-    return sides_of(desired)[0]

@@ -7,6 +7,7 @@ in one step. They are made on threads of their own; at rest, rarely.
 from collections.abc import Callable
 from dataclasses import replace
 
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
@@ -27,6 +28,18 @@ not answer; and once it has presented that.
 NOTHING = Handshake(leaf=None)
 
 NewInquiries = Callable[[Callable[[PodServer], Handshake]], Inquiries[Handshake]]
+
+
+def side_shown(cluster: DesiredCluster, member: Member) -> Side | None:
+    """The side whose port is asked for a certificate that the operator issued; None for none.
+
+    One is enough: it shows which files the pod has, of both sides.
+    """
+    serving = member.pod.serving if member.pod is not None else None
+    serves = serving.mode != "Disabled" if serving is not None else cluster.secured.client
+    if serves and cluster.has_client_certificates:
+        return "client"
+    return "peer" if cluster.secured.issued[0] else None
 
 
 class Handshakes:
@@ -54,8 +67,7 @@ class Handshakes:
         pod = member.pod
         if pod is None or not pod.ip or not pod.is_running:
             return
-        _, is_client = cluster.secured.issued
-        port = CLIENT_PORT if is_client else PEER_PORT
+        port = CLIENT_PORT if side_shown(cluster, member) == "client" else PEER_PORT
         self._credentials[pod.uid] = replace(dial, server_name=host, by_name=False)
         server = PodServer(uid=pod.uid, owner=cluster.uid, server=Server(address=(pod.ip, port)))
         every = RARELY if is_known else SOON if member.answer is not None else SILENT

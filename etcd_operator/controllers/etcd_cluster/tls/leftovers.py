@@ -98,19 +98,25 @@ def _cluster_of(found: ObjectMeta) -> tuple[str, str, str]:
     return version, namespace, name
 
 
-def _secrets(volume: Volume) -> list[str]:
-    """The names of the Secrets in a volume."""
-    single = [volume.secret.get("secretName", "")] if volume.secret else []
+def _secrets(volume: Volume) -> list[tuple[str, bool]]:
+    """The names of the Secrets in a volume, and whether the pod needs them to start."""
+    single = [volume.secret] if volume.secret else []
     sources = (volume.projected or {}).get("sources", [])
-    return [*single, *(source["secret"].get("name", "") for source in sources if "secret" in source)]
+    found = [*single, *(source["secret"] for source in sources if "secret" in source)]
+    return [
+        (each.get("secretName") or each.get("name", ""), not each.get("optional", False)) for each in found
+    ]
 
 
 def _uses(pod: Pod, cluster: str, made: Authorities | None) -> bool:
-    secrets = [name for volume in pod.spec.volumes for name in _secrets(volume)]
-    if not any(is_member_name(secret.removesuffix("-tls"), cluster) for secret in secrets):
+    secrets = [each for volume in pod.spec.volumes for each in _secrets(volume)]
+    needed = [is_needed for name, is_needed in secrets if is_member_name(name.removesuffix("-tls"), cluster)]
+    if not needed:
         return False
     text = pod.metadata.annotations.get(LOADED_ANNOTATION, "")
     loaded = {ca.key_id for side in ("peer", "client") for ca in loaded_of(text, side) or ()}
-    if made is None or not loaded:
+    if not loaded:
+        return any(needed)
+    if made is None:
         return True
     return bool(loaded & {ca.key_id for side in (made.peer, made.client) for ca in side.record.trusted})

@@ -7,6 +7,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Mem
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of
 from etcd_operator.controllers.etcd_cluster.manifests.tls import Held
+from etcd_operator.controllers.etcd_cluster.tls.handshakes import NOTHING
 from etcd_operator.etcd.handshake import Handshake
 
 
@@ -16,23 +17,28 @@ class Seen:
 
     member: Member
     held: Mapping[Side, Held]
-    last: Handshake
-    is_proven: bool
+    shown: Side | None  # the side whose port it was asked for, see `handshakes.side_shown`
+    last: Handshake = NOTHING
+    is_proven: bool = False
 
     def of(self, side: Side) -> MemberTls:
         """What matters of one side."""
         held, pod = self.held[side], self.member.pod
+        if side == "client" and self.shown != "client":
+            return MemberTls(
+                name=self.member.name, files=held.files, is_running=False, is_renamed=held.is_renamed
+            )
         return MemberTls(
             name=self.member.name,
             files=held.files,
             is_running=self.member.is_running,
-            shown=held.files.leaf.serial if held.files is not None and self.is_proven else self._shown,
+            shown=held.files.leaf.serial if held.files is not None and self.is_proven else self._presented,
             loaded=loaded_of(pod.loaded, side) if pod is not None else None,
             is_renamed=held.is_renamed,
         )
 
     @property
-    def _shown(self) -> str:
+    def _presented(self) -> str:
         """What the pod presents instead: a serial number, or why the handshake failed; empty without one."""
         if self.last.leaf is not None:
             return self.last.leaf.serial

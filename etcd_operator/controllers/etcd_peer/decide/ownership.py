@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from etcd_operator.api import improbable
 from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
+from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.api.recoveries import is_recovery_token
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import reserved_names
 from etcd_operator.controllers.etcd_cluster.manifests import persistent_services
@@ -54,8 +55,7 @@ def _differences(peer: EtcdPeer, cluster: EtcdCluster) -> Iterator[str]:
     survivor = bootstrap.survivor
     if survivor and not _member_at(cluster, survivor):
         yield f"spec.bootstrap.survivor: {survivor!r} is not a member of its EtcdCluster"
-    recorded = cluster.status.tls.of_members if cluster.status.tls is not None else PLAIN
-    if not (spec.tls or PLAIN).becomes(recorded):
+    if not (cluster.status.tls or TlsRecord()).admits(spec.tls or PLAIN):
         yield "spec.tls is not the TLS of its EtcdCluster"
     reserved = [name for names in reserved_names(spec.pod_template).values() for name in names]
     if reserved:

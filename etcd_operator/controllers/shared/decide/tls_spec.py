@@ -41,6 +41,8 @@ def problems(tls: Tls) -> Iterator[str]:
 
 def _client_problems(client: ClientTls) -> Iterator[str]:
     has_own = client.secret_ref is not None
+    if has_own and client.mode == "Disabled":
+        yield rules.NOT_DISABLED
     if has_own and (client.extra_dns_names or client.extra_ips):
         yield rules.OWN_NAMES
     if (client.operator_secret_ref is not None) != (has_own and client.client_cert_auth):

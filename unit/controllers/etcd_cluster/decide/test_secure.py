@@ -313,13 +313,13 @@ def test_no_member_is_restarted_before_the_one_before_is_proven(cluster: Desired
 
 
 @BOTH
-def test_tls_of_a_plain_cluster_that_runs_is_refused_and_that_of_its_members_recorded(
+def test_tls_between_plain_members_that_run_is_refused_and_what_they_have_is_recorded(
     cluster: DesiredCluster,
 ) -> None:
     state = replace(bootstrapped(cluster), desired=replace(bootstrapped(cluster).desired, tls=BOTH_SIDES))
     made = plan(state)
     assert (made.reason, made.stage, made.actions) == ("InvalidSpec", Stage.HELD, ())
-    assert "TLS of a running cluster" in made.message
+    assert "TLS between the members of a running cluster" in made.message
     unseen = Unseen(reason="TLSInvalid", message="no record", is_asked=False)
     made = plan(replace(state, unseen=unseen, tls=replace(MADE, is_unrecorded=True)))
     assert made.actions == (Remember(persisted=replace(state.persisted, tls=RECORD)),)

@@ -6,46 +6,38 @@ from dataclasses import dataclass, replace
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import Auto, ClientMode, ClientTls, MinVersion, Tls
+from etcd_operator.api.cluster_spec import ClientMode, ClientTls
 from etcd_operator.api.persisted import TlsRecord, Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    ConfirmNoAuthentication,
+    DropCertificates,
     KeepBudget,
     MoveLeader,
     Remember,
     ReplaceMember,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.members import Serving
+from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS, Serving
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (
     VERSION,
-    bootstrapped,
-    changed,
     down,
     ephemeral,
     with_record,
 )
 from unit.controllers.etcd_cluster.decide.initial_members import BOTH
+from unit.controllers.etcd_cluster.decide.serving_states import (
+    MODES,
+    PREFER,
+    PREFERRED,
+    RECORD,
+    REQUIRED,
+    asked,
+    client,
+    switched,
+)
 from unit.controllers.etcd_cluster.decide.upgrade.upgrade_states import led_by
-
-RECORD = TlsRecord(client_ca="c", client_cert_auth=True)
-REQUIRED, PREFERRED = Serving(mode="Require", min_version=""), Serving(mode="Prefer", min_version="")
-
-
-def asked(
-    cluster: DesiredCluster, client: ClientTls, *members: Serving | None, budget: int = 2
-) -> ClusterState:
-    """A cluster that serves, whose members serve clients like this (default: as is recorded)."""
-    state = replace(bootstrapped(replace(cluster, tls=Tls(client=client))), budget=budget)
-    for member, serving in zip(state.members, members or (REQUIRED,) * 3, strict=True):
-        assert member.pod is not None
-        state = changed(state, member.name, pod=replace(member.pod, serving=serving))
-    return with_record(state, tls=RECORD)
-
-
-def client(mode: ClientMode = "Require", min_version: MinVersion | None = None) -> ClientTls:
-    return ClientTls(auto=Auto(), mode=mode, min_version=min_version)
 
 
 @BOTH
@@ -96,7 +88,7 @@ class World:
     """A cluster of three: what is asked for and recorded, how members serve, and which one is away."""
 
     wanted: ClientMode
-    recorded: ClientMode
+    recorded: TlsRecord | None
     upgrade: Upgrade | None
     members: tuple[Serving, ...]
     away: int | None
@@ -105,9 +97,8 @@ class World:
     leader: int = 0
 
     def state(self, cluster: DesiredCluster) -> ClusterState:
-        state = asked(cluster, client(self.wanted), *self.members, budget=self.budget)
-        tls = msgspec.structs.replace(RECORD, mode=self.recorded)
-        state = with_record(state, tls=tls, upgrade=self.upgrade)
+        state = switched(cluster, self.wanted, self.recorded, *self.members)
+        state = replace(with_record(state, upgrade=self.upgrade), budget=self.budget)
         state = led_by(state, cluster.member_name(self.leader))
         if self.away is None:
             return state
@@ -122,18 +113,17 @@ def events(world: World, cluster: DesiredCluster) -> list[World]:
     """Each thing that may happen next: an edit, the start of a member, or a prefix of what is planned."""
     found: list[World] = []
     if world.edits:
-        other: ClientMode = "Prefer" if world.wanted == "Require" else "Require"
-        found.append(replace(world, wanted=other, edits=world.edits - 1))
+        others = (mode for mode in MODES if mode != world.wanted)
+        found += [replace(world, wanted=other, edits=world.edits - 1) for other in others]
     if world.away is not None:
         members = list(world.members)
-        members[world.away] = Serving(mode=world.recorded, min_version="")
+        mode = world.recorded.mode if world.recorded is not None else "Disabled"
+        members[world.away] = Serving(mode=mode, min_version="")
         found.append(replace(world, members=tuple(members), away=None))
     after, names = world, cluster.initial_member_names
     for action in plan(world.state(cluster)).actions:
         if isinstance(action, Remember):
-            tls = action.persisted.tls
-            assert tls is not None
-            after = replace(after, recorded=tls.mode, upgrade=action.persisted.upgrade)
+            after = replace(after, recorded=action.persisted.tls, upgrade=action.persisted.upgrade)
         elif isinstance(action, KeepBudget):
             after = replace(after, budget=action.min_available)
         elif isinstance(action, MoveLeader):
@@ -146,8 +136,10 @@ def events(world: World, cluster: DesiredCluster) -> list[World]:
             assert after.upgrade.member == action.name
             assert action.version == VERSION
             after = replace(after, away=number)
+        elif isinstance(action, DropCertificates):
+            assert set(after.members) == {WITHOUT_TLS}
         else:
-            raise AssertionError(action)
+            assert isinstance(action, ConfirmNoAuthentication)
         found.append(after)
     return [each for each in found if each != world]
 
@@ -156,18 +148,22 @@ def events(world: World, cluster: DesiredCluster) -> list[World]:
 def test_in_every_order_of_edits_and_restarts_all_members_serve_as_asked_in_the_end(
     cluster: DesiredCluster,
 ) -> None:
-    """The operator may die after each action."""
-    begin = World("Require", "Require", None, (REQUIRED,) * 3, None, edits=3)
+    """The operator may die after each action. It connects to each member in a way that the member serves."""
+    begin = World("Require", RECORD, None, (REQUIRED,) * 3, None, edits=3)
     seen, waiting = {begin}, deque([begin])
     ends: set[World] = set()
     while waiting:
         world = waiting.popleft()
+        is_dialed = world.recorded is not None and world.recorded.of_members.is_dialed
+        assert (WITHOUT_TLS if is_dialed else REQUIRED) not in world.members
         following = events(world, cluster)
         if not following:
             ends.add(world)
         new = set(following) - seen
         seen |= new
         waiting += new
-    assert {(end.recorded, end.members, end.away, end.upgrade) for end in ends} == {
-        ("Prefer", (PREFERRED,) * 3, None, None)
+    assert {(end.wanted, end.recorded, end.members, end.away, end.upgrade) for end in ends} == {
+        ("Require", RECORD, (REQUIRED,) * 3, None, None),
+        ("Prefer", PREFER, (PREFERRED,) * 3, None, None),
+        ("Disabled", None, (WITHOUT_TLS,) * 3, None, None),
     }

@@ -170,6 +170,29 @@ def test_nobody_is_told_to_delete_a_member_because_the_status_of_its_cluster_los
     assert "delete" not in problem
 
 
+@pytest.mark.parametrize(
+    ("recorded", "tls", "is_refused"),
+    [
+        ({"mode": "Prefer", "plain_clients": True}, None, False),
+        ({"mode": "Prefer", "plain_clients": True}, {"mode": "Prefer"}, False),
+        ({"mode": "Prefer", "plain_clients": True}, {"mode": "Require"}, True),
+        ({"mode": "Disabled", "plain_clients": True}, None, False),
+        ({"mode": "Disabled", "plain_clients": True}, {"mode": "Prefer"}, False),
+        ({"mode": "Prefer"}, {"mode": "Require"}, False),
+        ({"mode": "Prefer"}, None, True),
+    ],
+)
+def test_a_peer_is_acted_on_if_the_operator_connects_to_its_member_in_that_way(
+    recorded: dict[str, Any], tls: dict[str, Any] | None, is_refused: bool
+) -> None:
+    record = TlsRecord(client_ca="c", client_cert_auth=True, **recorded)
+    status = msgspec.structs.replace(CLUSTER.status, tls=record)
+    asks = improbable_cluster({**CLUSTER.spec, "tls": {"client": {"auto": {}}}}, status=status)
+    member = MemberTls(client=True, client_cert_auth=True, **tls) if tls else MemberTls()
+    problem = content_problem(stored(with_spec(tls=msgspec.to_builtins(member))), asks)
+    assert ("spec.tls" in problem) is is_refused
+
+
 def test_a_peer_that_was_made_before_clients_were_to_be_served_otherwise_is_acted_on() -> None:
     recorded = TlsRecord(client_ca="c", client_cert_auth=True, mode="Prefer", min_version="TLS1.3")
     status = msgspec.structs.replace(CLUSTER.status, tls=recorded)

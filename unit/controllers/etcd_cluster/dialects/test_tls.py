@@ -16,6 +16,13 @@ BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
 RECORD = TlsRecord(peer_ca="p", client_ca="c", client_cert_auth=True)
 OWN_CLIENT: dict[str, Any] = {"secretRef": {"name": "own"}, "operatorSecretRef": {"name": "operator"}}
 OWN_PEERS = TlsRecord(peer_secret=UserSecret(name="own", keys="peer"), client_ca="c", client_cert_auth=True)
+OWN_CLIENTS = TlsRecord(
+    peer_ca="p",
+    client_secret=UserSecret(name="own", keys="tls"),
+    operator_secret=UserSecret(name="operator", keys="tls"),
+    client_cert_auth=True,
+)
+ONLY_CLIENT = TlsRecord(client_ca="c", client_cert_auth=True)
 
 
 def problem(tls: Any, record: TlsRecord | None = None, cluster_id: str = "", **spec: Any) -> str:
@@ -34,6 +41,10 @@ def test_what_is_asked_for() -> None:
     assert ImprobableDialect(DEFAULTS).desired(improbable_cluster({"tls": BOTH})).tls == wanted
     assert CoreosDialect(DEFAULTS).desired(coreos_cluster({"size": 3, "tls": BOTH})).tls == wanted
     assert ImprobableDialect(DEFAULTS).desired(improbable_cluster()).tls is None
+    disabled: dict[str, Any] = {"client": {"auto": {}, "mode": "Disabled"}}
+    assert ImprobableDialect(DEFAULTS).desired(improbable_cluster({"tls": disabled})).tls is None
+    found = ImprobableDialect(DEFAULTS).desired(improbable_cluster({"tls": {**BOTH, **disabled}})).tls
+    assert found == Tls(peer=PeerTls(auto=Auto()))
 
 
 @pytest.mark.parametrize(
@@ -117,18 +128,26 @@ def test_whether_users_are_required_may_be_left_open() -> None:
         (BOTH, RECORD, False),
         (None, RECORD, True),
         (None, None, False),
-        ({"peer": {"auto": {}}}, RECORD, True),
+        (None, ONLY_CLIENT, False),
+        ({"peer": {"auto": {}}}, RECORD, False),
+        ({"peer": {"auto": {}}}, ONLY_CLIENT, True),
+        (BOTH, TlsRecord(peer_ca="p"), False),
+        ({**BOTH, "client": {"auto": {}, "clientCertAuth": False, "mode": "Disabled"}}, RECORD, False),
         ({**BOTH, "peer": {"secretRef": {"name": "own"}}}, RECORD, True),
         ({**BOTH, "peer": {"secretRef": {"name": "own"}}}, OWN_PEERS, False),
+        ({"peer": {"secretRef": {"name": "own"}}}, OWN_PEERS, False),
         ({**BOTH, "peer": {"secretRef": {"name": "other"}}}, OWN_PEERS, True),
+        ({"peer": {"secretRef": {"name": "other"}}}, OWN_PEERS, True),
         (BOTH, OWN_PEERS, True),
+        ({**BOTH, "client": OWN_CLIENT}, TlsRecord(peer_ca="p"), True),
+        ({"peer": {"auto": {}}}, OWN_CLIENTS, True),
         ({**BOTH, "client": {"auto": {}, "clientCertAuth": False}}, RECORD, True),
         ({**BOTH, "client": {"auto": {}, "minVersion": "TLS1.3", "mode": "Prefer"}}, RECORD, False),
         ({**BOTH, "client": {"auto": {}, "leafDuration": "30d", "extraDNSNames": ["a.b"]}}, RECORD, False),
     ],
 )
 def test_what_runs_keeps_its_tls(tls: Any, record: TlsRecord | None, is_refused: bool) -> None:
-    assert problem(tls, record, "id").startswith("spec.tls: TLS of a running cluster") is is_refused
+    assert problem(tls, record, "id").startswith("spec.tls: TLS between the members") is is_refused
     assert problem(tls, record) == ""
 
 

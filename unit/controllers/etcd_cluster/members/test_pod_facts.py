@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts, PodProblem
+from etcd_operator.api import coreos, improbable
+from etcd_operator.api.podkeys import PodKeys
+from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS, PodFacts, PodProblem, Serving
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import NOT_ITS_OWN, pod_facts
 from etcd_operator.kube.views import Pod, PodSpec
 from unit.passes.pods import BACK_OFF, NOW, OLD, RUNNING, YOUNG, annotated, ended, pod
@@ -41,8 +43,35 @@ FORBIDDEN = [
 
 def test_a_running_pod() -> None:
     assert pod_facts(pod(RUNNING), now=NOW) == PodFacts(
-        is_assigned=False, name="db-0", uid="u", ip="10.0.0.1", is_running=True, has_run=True
+        is_assigned=False,
+        name="db-0",
+        uid="u",
+        ip="10.0.0.1",
+        is_running=True,
+        has_run=True,
+        serving=WITHOUT_TLS,
     )
+
+
+@pytest.mark.parametrize(
+    ("keys", "urls", "serving"),
+    [
+        (None, None, WITHOUT_TLS),
+        (improbable.POD_KEYS, None, WITHOUT_TLS),
+        (improbable.POD_KEYS, "https://a:1", Serving(mode="Require", min_version="")),
+        (coreos.POD_KEYS, None, None),
+        (coreos.POD_KEYS, "http://a:1", WITHOUT_TLS),
+        (coreos.POD_KEYS, "http://a:1,https://a:1", Serving(mode="Prefer", min_version="")),
+    ],
+)
+def test_how_clients_are_served(keys: PodKeys | None, urls: str | None, serving: Serving | None) -> None:
+    annotations = {keys.of("listen-client-urls"): urls} if keys is not None and urls is not None else {}
+    gates = ({"conditionType": keys.serves},) if keys is not None else ()
+    made = pod(RUNNING)
+    metadata = msgspec.structs.replace(made.metadata, annotations=annotations)
+    spec = msgspec.structs.replace(made.spec, readiness_gates=gates)
+    made = msgspec.structs.replace(made, metadata=metadata, spec=spec)
+    assert pod_facts(made, now=NOW).serving == serving
 
 
 @pytest.mark.parametrize(

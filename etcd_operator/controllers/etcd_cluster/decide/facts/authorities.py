@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.controllers.etcd_cluster.decide.certificates import facts
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import Restart, Step, next_step
-from etcd_operator.controllers.etcd_cluster.decide.members import Serving
+from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS, Member, Serving
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import unhealthy
 
@@ -26,6 +27,11 @@ def _obstacle(state: ClusterState) -> str:
         return "the end of the recovery"
     if state.persisted.is_adopting:
         return "the end of the adoption"
+    if (
+        state.desired.secured.client != state.desired.has_client_certificates
+        or state.desired.secured.plain_clients
+    ):
+        return "the restarts that add or remove TLS for clients"
     if state.upgrading_member is not None:
         return f"{state.upgrading_member.name}, which is being restarted"
     if state.persisted.upgrade is None and not state.has_quorum:
@@ -47,12 +53,19 @@ def restarts(state: ClusterState) -> frozenset[str]:
 
 def _serving_otherwise(state: ClusterState) -> frozenset[str]:
     """The members that serve clients in another way than is on record."""
-    recorded = state.persisted.tls
-    if recorded is None:
+    if state.persisted.tls is None:
         return frozenset()
-    wanted = Serving(mode=recorded.mode, min_version=recorded.min_version or "")
-    found = ((member.name, member.pod.serving) for member in state.members if member.pod is not None)
-    return frozenset(name for name, serving in found if serving is not None and serving != wanted)
+    known = (member for member in state.members if member.pod is not None and member.pod.serving is not None)
+    return frozenset(member.name for member in known if not serves_as_recorded(state, member))
+
+
+def serves_as_recorded(state: ClusterState, member: Member) -> bool:
+    """Whether the pod of a member serves clients as is on record."""
+    secured = state.persisted.tls.of_members if state.persisted.tls is not None else PLAIN
+    wanted = WITHOUT_TLS
+    if secured.client:
+        wanted = Serving(mode=secured.mode, min_version=secured.min_version or "")
+    return member.pod is not None and member.pod.serving == wanted
 
 
 @fact

@@ -117,7 +117,7 @@ def next_from_tool(state: ClusterState, backup: BackupReport, authority: Authori
         sha256=backup.sha256,
         time=backup.time,
         age=int(backup.age),
-        has_tls=state.desired.secured.client,
+        has_tls=state.desired.secured.is_dialed,
     )
     return _next(state, source, authority, revision=backup.revision, version=backup.etcd_version)
 

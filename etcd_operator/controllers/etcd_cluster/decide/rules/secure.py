@@ -75,7 +75,10 @@ def recall(state: ClusterState) -> Plan | None:
         return None
     if state.tls.is_unrecorded:
         return _record(state, _recorded(state, wanted))
-    return None if state.unseen is not None else Plan.hold("InvalidSpec", f"spec.tls: {UNCHANGED}")
+    members = members_of(wanted)
+    if state.unseen is not None or not (members.peer or members.is_supplied):
+        return None
+    return Plan.hold("InvalidSpec", f"spec.tls: {UNCHANGED}")
 
 
 def _recorded(state: ClusterState, tls: Tls) -> TlsRecord:
@@ -158,7 +161,7 @@ def authentication(state: ClusterState) -> Plan | None:
     if wanted is None:
         # Without the field authentication remains as it is, unless the operator itself has enabled it.
         wanted = False if recorded is not None else None
-    if wanted is None or recorded == AuthRecord(enabled=wanted):
+    if wanted is None or recorded == AuthRecord(enabled=wanted) or (wanted and not _needs_certificate(state)):
         return None
     return Plan.act(
         Remember(persisted=replace(state.persisted, auth=AuthRecord(enabled=wanted))),
@@ -166,6 +169,12 @@ def authentication(state: ClusterState) -> Plan | None:
         message=f"recording that requests are to need {'a' if wanted else 'no'} user",
         requeue_after=BOOTSTRAP_POLL,
     )
+
+
+def _needs_certificate(state: ClusterState) -> bool:
+    """Whether each member asks clients for a certificate, or is about to: the operator is root by its own."""
+    secured = state.desired.secured
+    return secured.client_cert_auth and secured.is_dialed and secured.mode == "Require"
 
 
 def keep(state: ClusterState) -> Plan | None:

@@ -1,29 +1,126 @@
-"""How members with TLS serve clients: recorded first, then carried out by restarts."""
+"""How members serve clients, with TLS or without: recorded first, then carried out by restarts.
+
+Between members that serve clients without TLS only, and members that serve them with TLS only, all members
+serve both (`Prefer`). So at any time all members serve clients with TLS, or all serve clients without, and
+the record says which: clients are given such URLs, and the operator connects in that way (decision 045).
+"""
 
 from dataclasses import replace
 
 import msgspec
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
+from etcd_operator.api.cluster_spec import ClientMode, MemberTls
+from etcd_operator.api.persisted import TlsRecord
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    Action,
+    ConfirmNoAuthentication,
+    CreateAuthorities,
+    DropCertificates,
+    Plan,
+    Remember,
+)
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
+from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import serves_as_recorded
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import RESTARTING
 
+OLDEST = 5
+"""The minor version of etcd that all members run before TLS is added."""
+
+NONE = TlsRecord()
+
 
 def change(state: ClusterState) -> Plan | None:
     """Record how clients are to be served. `upgrade.roll` restarts the members that serve them otherwise."""
-    recorded, asked = state.persisted.tls, state.desired.tls
-    if recorded is None or asked is None or not state.persisted.is_bootstrapped:
+    recorded, wanted = state.persisted.tls or NONE, members_of(state.desired.tls)
+    if not recorded.client_ca and recorded.client_secret is None:
+        return _add(state, recorded, wanted) if wanted.client else None
+    is_other = wanted.client and wanted.client_cert_auth != recorded.client_cert_auth
+    if is_other or not wanted.client:
+        return _remove(state, recorded)
+    record = msgspec.structs.replace(recorded, min_version=wanted.min_version)
+    if not recorded.plain_clients:
+        record = msgspec.structs.replace(record, mode=wanted.mode)
+    elif recorded.mode == "Disabled":
+        record = msgspec.structs.replace(record, mode="Prefer")
+    elif _is_settled(state):
+        record = msgspec.structs.replace(record, mode=wanted.mode, plain_clients=False)
+    return _recorded(state, record) if record != recorded else None
+
+
+def _add(state: ClusterState, recorded: TlsRecord, wanted: MemberTls) -> Plan | None:
+    """Begin to add TLS for clients. The CAs are made first, and may be there from an earlier time."""
+    running = state.lowest_version
+    if running is None or running.minor < OLDEST or state.tls.unkept is not None or _unchangeable(state):
         return None
-    wanted = members_of(asked)
-    record = msgspec.structs.replace(recorded, mode=wanted.mode, min_version=wanted.min_version)
-    if record == recorded:
-        return None
-    return Plan.act(
-        Remember(persisted=replace(state.persisted, tls=record)),
-        reason=RESTARTING,
-        message=f"recording how clients are served: tls.client.mode {record.mode}, minVersion "
-        f"{record.min_version or 'TLS1.2'}",
-        requeue_after=STEP,
+    if not state.tls.client_ca:
+        return _planned(CreateAuthorities(), message="creating the CAs of the cluster")
+    record = msgspec.structs.replace(
+        recorded,
+        client_ca=state.tls.client_ca,
+        client_cert_auth=wanted.client_cert_auth,
+        min_version=wanted.min_version,
+        mode="Prefer",
+        plain_clients=True,
     )
+    return _recorded(state, record)
+
+
+def refused(state: ClusterState) -> Plan | None:
+    """Report pods that cannot be given TLS."""
+    names, recorded = _unchangeable(state), state.persisted.tls or NONE
+    if not names or recorded.client_ca or not members_of(state.desired.tls).client:
+        return None
+    return Plan.hold(
+        "TLSRefused",
+        f"the pods {', '.join(names)} were created by an earlier version of the operator, and cannot be "
+        "given TLS for clients: delete one after another, each when all members serve",
+    )
+
+
+def _unchangeable(state: ClusterState) -> list[str]:
+    """The members that are restarted in a pod which cannot be changed so that it serves with TLS."""
+    if not state.kind.restarts_in_place:
+        return []
+    return [member.name for member in state.members if member.pod is not None and member.pod.serving is None]
+
+
+def _remove(state: ClusterState, recorded: TlsRecord) -> Plan | None:
+    """Remove TLS for clients, by way of Prefer."""
+    if recorded.plain_clients and recorded.mode != "Disabled":
+        return _recorded(state, _without(recorded))
+    if recorded.mode == "Require":
+        return _recorded(state, msgspec.structs.replace(recorded, mode="Prefer"))
+    if not _is_settled(state):
+        return None
+    if recorded.mode == "Prefer":
+        return _recorded(state, _without(recorded), ConfirmNoAuthentication())
+    record = TlsRecord(peer_ca=recorded.peer_ca, peer_secret=recorded.peer_secret)
+    members = () if recorded.peer_ca else tuple(member.name for member in state.members)
+    return _recorded(state, record, DropCertificates(members=members))
+
+
+def _without(recorded: TlsRecord) -> TlsRecord:
+    return msgspec.structs.replace(recorded, mode="Disabled", plain_clients=True)
+
+
+def _is_settled(state: ClusterState) -> bool:
+    """Whether no member is being restarted, and each serves clients as is on record."""
+    return state.persisted.upgrade is None and all(
+        serves_as_recorded(state, member) for member in state.members
+    )
+
+
+def _recorded(state: ClusterState, record: TlsRecord, *before: Action) -> Plan:
+    kept = record if record != NONE else None
+    mode: ClientMode = record.mode if record.of_members.client else "Disabled"
+    action = Remember(persisted=replace(state.persisted, tls=kept))
+    message = f"recording how clients are served: tls.client.mode {mode}"
+    if mode != "Disabled":
+        message += f", minVersion {record.min_version or 'TLS1.2'}"
+    return _planned(*before, action, message=message)
+
+
+def _planned(*actions: Action, message: str) -> Plan:
+    return Plan.act(*actions, reason=RESTARTING, message=message, requeue_after=STEP)

@@ -1,0 +1,18 @@
+"""What a pass knows of a cluster's TLS before it asks members."""
+
+from dataclasses import dataclass
+
+from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts, Unseen
+from etcd_operator.controllers.etcd_cluster.observe.slots import OPEN, Access
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secured:
+    """What a pass knows before it asks members: how they are reached, or why they cannot be."""
+
+    access: Access = OPEN
+    facts: TlsFacts = NO_TLS
+    unseen: Unseen | None = None  # without credentials, every member would look silent
+
+
+UNSECURED = Secured()

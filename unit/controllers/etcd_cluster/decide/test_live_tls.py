@@ -1,0 +1,148 @@
+"""TLS for clients is added to, and removed from, clusters that serve."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from etcd_operator.api.cluster_spec import Auto, ClientMode, PeerTls, Tls
+from etcd_operator.api.persisted import AuthRecord, TlsRecord
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    ConfirmNoAuthentication,
+    CreateAuthorities,
+    DropCertificates,
+    Remember,
+    ReplaceMember,
+)
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.members import Serving
+from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, ClusterState, Unseen
+from unit.controllers.etcd_cluster.decide.builders import (
+    VERSION,
+    changed,
+    ephemeral,
+    persistent,
+)
+from unit.controllers.etcd_cluster.decide.initial_members import BOTH
+from unit.controllers.etcd_cluster.decide.serving_states import (
+    ADDING,
+    PLAIN,
+    PREFER,
+    PREFERRED,
+    RECORD,
+    REMOVING,
+    REQUIRED,
+    switched,
+)
+
+
+def recorded(state: ClusterState) -> TlsRecord | None:
+    """What the plan records; fails if it does anything else."""
+    made = plan(state)
+    assert made.reason == "TLSRotating"
+    (action,) = (each for each in made.actions if isinstance(each, Remember))
+    return action.persisted.tls
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("mode", "record", "members", "wanted"),
+    [
+        ("Require", None, (PLAIN,) * 3, ADDING),
+        ("Require", ADDING, (PREFERRED,) * 3, RECORD),
+        ("Prefer", ADDING, (PREFERRED,) * 3, PREFER),
+        ("Require", PREFER, (PREFERRED,) * 3, RECORD),
+        ("Disabled", ADDING, (PREFERRED, PLAIN, PLAIN), REMOVING),
+        ("Prefer", REMOVING, (PREFERRED, PLAIN, PLAIN), ADDING),
+        ("Disabled", RECORD, (REQUIRED,) * 3, PREFER),
+        ("Disabled", PREFER, (PREFERRED,) * 3, REMOVING),
+        ("Disabled", REMOVING, (PLAIN,) * 3, None),
+    ],
+)
+def test_between_tls_and_none_all_members_serve_both(
+    cluster: DesiredCluster,
+    mode: ClientMode,
+    record: TlsRecord | None,
+    members: tuple[Serving, ...],
+    wanted: TlsRecord | None,
+) -> None:
+    assert recorded(switched(cluster, mode, record, *members)) == wanted
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("mode", "record", "members"),
+    [
+        ("Require", ADDING, (PREFERRED, PREFERRED, PLAIN)),
+        ("Disabled", PREFER, (PREFERRED, PREFERRED, REQUIRED)),
+        ("Disabled", REMOVING, (PLAIN, PLAIN, PREFERRED)),
+    ],
+)
+def test_the_last_member_is_restarted_before_the_next_step(
+    cluster: DesiredCluster, mode: ClientMode, record: TlsRecord, members: tuple[Serving, ...]
+) -> None:
+    state = replace(switched(cluster, mode, record, *members), budget=3)
+    assert plan(state).actions[1:] == (ReplaceMember(name=cluster.member_name(2), version=VERSION),)
+
+
+@BOTH
+def test_what_is_done_beside_the_record(cluster: DesiredCluster) -> None:
+    made = plan(switched(cluster, "Prefer", None, *(PLAIN,) * 3, tls=NO_TLS))
+    assert made.actions == (CreateAuthorities(),)
+    made = plan(switched(cluster, "Disabled", PREFER, *(PREFERRED,) * 3))
+    assert made.actions[0] == ConfirmNoAuthentication()
+    made = plan(switched(cluster, "Disabled", REMOVING, *(PLAIN,) * 3))
+    assert made.actions[0] == DropCertificates(members=cluster.initial_member_names)
+    with_peer = msgspec.structs.replace(REMOVING, peer_ca="p")
+    state = switched(cluster, "Disabled", with_peer, *(PLAIN,) * 3)
+    made = plan(replace(state, desired=replace(state.desired, tls=Tls(peer=PeerTls(auto=Auto())))))
+    assert made.actions[0] == DropCertificates(members=())
+    (remembered,) = made.actions[1:]
+    assert isinstance(remembered, Remember)
+    assert remembered.persisted.tls == TlsRecord(peer_ca="p")
+
+
+@BOTH
+def test_tls_is_not_added_before_it_can_be(cluster: DesiredCluster) -> None:
+    unkept = replace(NO_TLS, unkept=Unseen(reason="TLSUnreadable", message="no KMS"))
+    made = plan(switched(cluster, "Prefer", None, *(PLAIN,) * 3, tls=unkept))
+    assert (made.actions, made.reason) == ((), "TLSUnreadable")
+    state = switched(cluster, "Prefer", None, *(PLAIN,) * 3)
+    name = cluster.member_name(0)
+    answer = state.by_name[name].answer
+    assert answer is not None
+    old = changed(state, name, answer=replace(answer, version="3.4.37"))
+    assert not any(isinstance(each, Remember) and each.persisted.tls for each in plan(old).actions)
+
+
+def test_a_pod_that_cannot_serve_with_tls_is_named() -> None:
+    """A persistent member gets another pod."""
+    pods = (PLAIN, None, PLAIN)
+    made = plan(switched(ephemeral(), "Prefer", None, *pods))
+    assert (made.reason, made.actions) == ("TLSRefused", ())
+    assert ephemeral().member_name(1) in made.message
+    assert recorded(switched(persistent(), "Prefer", None, *pods)) == ADDING
+    assert plan(switched(ephemeral(), "Disabled", None, *pods)).reason != "TLSRefused"
+
+
+@BOTH
+def test_another_client_cert_auth_is_another_tls(cluster: DesiredCluster) -> None:
+    """As when TLS is added again, in another way, before it is removed."""
+    state = switched(cluster, "Prefer", ADDING, *(PREFERRED,) * 3, cert_auth=False)
+    assert recorded(state) == REMOVING
+
+
+@BOTH
+def test_users_are_required_once_all_members_know_the_operator_by_its_certificate(
+    cluster: DesiredCluster,
+) -> None:
+    for record, members, is_recorded in (
+        (ADDING, (PLAIN,) * 3, False),
+        (PREFER, (PREFERRED,) * 3, False),
+        (RECORD, (REQUIRED,) * 3, True),
+    ):
+        state = switched(cluster, "Require", record, *members)
+        made = plan(replace(state, desired=replace(state.desired, auth=True)))
+        enabled = [each.persisted.auth for each in made.actions if isinstance(each, Remember)]
+        assert (AuthRecord(enabled=True) in enabled) is is_recorded

@@ -1,0 +1,162 @@
+"""TLS for clients is added to, and removed from, clusters that serve."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from unit.controllers.etcd_cluster.test_tls import secrets, served, world
+from unit.fakes.apiserver import Json, Kind
+from unit.fakes.apiserver.kinds import PODS
+from unit.passes.bench import Bench
+from unit.passes.bodies import COREOS, MAKERS, ephemeral, persistent
+from unit.passes.disturbance import EachWrite, run_or_die
+
+PEER: Json = {"peer": {"auto": {}}}
+NONE: Json = {"client": None}
+
+
+def client(mode: str) -> Json:
+    return {"client": {"auto": {}, "mode": mode}}
+
+
+@contextmanager
+def running(kind: Kind, body: Json) -> Iterator[Bench]:
+    """A cluster with a key, which it keeps."""
+    with world(kind.group) as made:
+        made.start()
+        made.create(kind, body)
+        made.settle()
+        made.etcd.put(b"key", b"value")
+        former = made.etcd.etcd.cluster_id
+        yield made
+        assert made.etcd.etcd.cluster_id == former
+        assert made.etcd.etcd.keys[b"key"][0] == b"value"
+
+
+def ask(made: Bench, kind: Kind, tls: Json | None) -> None:
+    made.edit(kind, "c", {"spec": {"tls": tls}})
+
+
+def schemes(made: Bench, kind: Kind) -> set[str]:
+    return {urlsplit(url).scheme for url in made.status(kind)["endpoints"]}
+
+
+def restarts(made: Bench) -> int:
+    return sum(event["count"] for event in made.events() if event["reason"] == "MemberRestarted")
+
+
+def with_secrets(made: Bench) -> set[str]:
+    return {name.removesuffix("-tls") for name in secrets(made)}
+
+
+def member_names(made: Bench) -> set[str]:
+    return {member.name for member in made.etcd.etcd.members}
+
+
+@MAKERS
+@pytest.mark.parametrize("end", [None, client("Disabled")])
+def test_it_is_added_and_removed_again(make: Callable[..., Any], end: Json | None) -> None:
+    kind, body = make()
+    with running(kind, body) as made:
+        for number, mode in enumerate(("Prefer", "Require"), start=1):
+            ask(made, kind, client(mode))
+            made.settle()
+            assert schemes(made, kind) == {"https"}
+            assert served(made, kind.group) == {("https" if mode == "Require" else "http,https", "")}
+            assert restarts(made) == 3 * number
+            assert with_secrets(made) == {"c-client", *member_names(made)}
+            made.rest()
+        ask(made, kind, end)
+        made.settle()
+        assert schemes(made, kind) == {"http"}
+        assert "tls" not in made.status(kind)
+        assert not secrets(made)
+        made.rest()
+
+
+@MAKERS
+def test_members_keep_their_tls_among_themselves(make: Callable[..., Any]) -> None:
+    kind, body = make(tls=PEER)
+    with running(kind, body) as made:
+        record = made.status(kind)["tls"]
+        ask(made, kind, {**PEER, **client("Require")})
+        made.settle()
+        assert schemes(made, kind) == {"https"}
+        assert with_secrets(made) == {"c-client", *member_names(made)}
+        made.rest()
+        ask(made, kind, {**PEER, **NONE})
+        made.settle()
+        assert schemes(made, kind) == {"http"}
+        assert made.status(kind)["tls"] == record
+        assert with_secrets(made) == member_names(made)
+        made.rest()
+
+
+@MAKERS
+def test_a_cluster_is_resized_and_loses_a_member_meanwhile(make: Callable[..., Any]) -> None:
+    kind, body = make()
+    size = "size" if kind is COREOS else "replicas"
+    with running(kind, body) as made:
+        for tls, count in ((client("Require"), 4), (None, 3)):
+            ask(made, kind, tls)
+            made.run_until(lambda: made.condition(kind, "TLSRotating").get("status") == "True")
+            made.edit(kind, "c", {"spec": {size: count}})
+            made.delete(PODS, min(made.names(PODS)))
+            made.settle()
+            assert schemes(made, kind) == {"https" if tls else "http"}
+            assert len(made.names(PODS)) == count
+
+
+def test_pods_of_an_earlier_operator_are_named() -> None:
+    kind, body = ephemeral()
+    with running(kind, body) as made:
+        first, *others = sorted(made.names(PODS))
+        of_clients = f"{kind.group}/listen-client-urls"
+        made.edit(PODS, first, {"metadata": {"annotations": {of_clients: None}}})
+        ask(made, kind, client("Prefer"))
+        made.run_until(lambda: made.reason(kind) == "TLSRefused")
+        message = made.condition(kind, "Progressing")["message"]
+        assert first in message
+        assert not any(other in message for other in others)
+        made.delete(PODS, first)
+        made.settle()
+        assert schemes(made, kind) == {"https"}
+
+
+def test_it_is_not_removed_while_requests_need_a_user() -> None:
+    kind, body = persistent(size=1, tls=client("Require"))
+    with running(kind, body) as made:
+        made.etcd.etcd.auth.is_enabled = True
+        ask(made, kind, None)
+        made.run_until(lambda: made.reason(kind) == "AuthEnabled")
+        assert served(made, kind.group) == {("http,https", "")}
+        assert schemes(made, kind) == {"https"}
+        made.etcd.etcd.auth.is_enabled = False
+        made.settle()
+        assert schemes(made, kind) == {"http"}
+
+
+@pytest.mark.exhaustive
+@MAKERS
+@pytest.mark.parametrize(("begin", "end"), [(None, "Require"), ("Require", None)])
+def test_the_operator_dies_at_any_write(make: Callable[..., Any], begin: str | None, end: str | None) -> None:
+    """And the change is reverted after that."""
+    writes = EachWrite()
+    for write in writes:
+        kind, body = make(size=1, **({"tls": client(begin)} if begin else {}))
+        with running(kind, body) as made:
+            made.kill()
+            ask(made, kind, client(end) if end else None)
+            made.start(dies_at=write)
+            writes.goes_on = not run_or_die(made, made.settle)
+            wanted = end
+            if writes.goes_on:
+                ask(made, kind, client(begin) if begin else None)
+                made.start()
+                made.settle()
+                wanted = begin
+            assert schemes(made, kind) == {"https" if wanted else "http"}
+            assert with_secrets(made) == ({"c-client", *member_names(made)} if wanted else set())
