@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from unit.fakes.apiserver.kinds import PODS, SECRETS
 from unit.fakes.clock import FakeClock
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import COREOS, MAKERS, ephemeral, persistent
+from unit.passes.bodies import PEERS as PEERS_KIND
 from unit.passes.harness import OWN_NAMESPACE
 from unit.passes.users import ready, user
 from unit.pki.samples import CLIENT, SERVER, Issuer
@@ -218,3 +219,34 @@ def test_the_form_of_coreos_has_the_same_effect() -> None:
             "operator": "own-operator",
         }
         made.rest()
+
+
+@MAKERS
+def test_members_that_have_not_loaded_the_cas_of_the_user_are_named(make: type) -> None:
+    """The former CA remains, so that members accept each other until each was started again."""
+    with supplied(make) as (made, kind):
+        stored = made.get(SECRETS, "own-peer")
+        both = files(stored)["ca.crt"] + Issuer(made.clock.now(), name="the next CA").pem
+        data = {"data": {"ca.crt": base64.b64encode(both).decode()}}
+        made.api.objects.patch(SECRETS, "default", "own-peer", data, "merge")
+        made.run_until(lambda: made.reason(kind) == "TLSInvalid")
+        deleted = PODS if kind is COREOS else PEERS_KIND
+        for name in made.names(deleted):
+            assert f"{name}" in made.condition(kind, "Progressing")["message"]
+            made.delete(deleted, name)
+            made.run_until(lambda: len(made.etcd.etcd.members) == 3 and made.etcd.etcd.has_quorum)
+            made.wait(60.0)
+        made.settle()
+        made.rest()
+
+
+def test_a_certificate_of_the_user_that_is_not_renewed_is_reported() -> None:
+    kind, body = ephemeral(size=1, tls=PEERS)
+    with world(kind.group, ago=timedelta(hours=20)) as made:
+        made.start()
+        give(made, secret("own-peer", Issuer(made.clock.now()), *NAMES, until=timedelta(hours=24)))
+        made.create(kind, body)
+        made.settle()
+        assert made.condition(kind, "CertificateExpiring")["status"] == "False"
+        made.wait(timedelta(hours=22).total_seconds())
+        assert made.condition(kind, "CertificateExpiring")["status"] == "True"

@@ -105,6 +105,7 @@ RULES: tuple[Rule, ...] = (
     recovery.offer,  # any rule above may still bring a quorum back
     unhealthy.watch,  # what is unhealthy now is reported before what was refused
     secure.unkept,  # the cluster serves, for as long as its certificates are valid
+    secure.unloaded,  # a person has changed what members are started with
     upgrade.refused,  # the cluster serves, at another version
     secure.refused,  # the cluster serves, and has no such CA
     serving.refused,  # the cluster serves, without TLS for clients

@@ -63,6 +63,8 @@ class TlsFacts:
     refusals: tuple[tuple[str, str], ...] = ()  # by member, why the last handshake failed
     # what the Secrets of the user have; none while one cannot be used
     supplied: tuple[tuple[Use, SuppliedFacts], ...] = ()
+    # by side, the members that were started with other CAs than the Secret of the user has now
+    unloaded: tuple[tuple[Side, str], ...] = ()
 
 
 NO_TLS = TlsFacts()

@@ -108,7 +108,7 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     loss = _loss(state)
     if loss is not None:
         verdicts["DataLossPossible"] = loss
-    if state.tls.sides:
+    if state.tls.sides or state.tls.supplied:
         verdicts |= {"TLSRotating": rotating(state), "CertificateExpiring": _expiring(state)}
     if state.network_problem is not None:
         verdicts["NetworkPolicyDiffers"] = (True, *state.network_problem)

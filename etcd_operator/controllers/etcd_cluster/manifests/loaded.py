@@ -34,9 +34,11 @@ class _Loaded(Value, frozen=True, kw_only=True):
     client: tuple[LoadedCa, ...] = ()
 
 
-def loaded_text(trusted: Mapping[Side, Iterable[Description]]) -> str:
-    """The annotation of a pod whose etcd will load these CAs."""
-    peer, client = (tuple(map(_of, trusted.get(side, ()))) for side in SIDES)
+def loaded_text(trusted: Mapping[Side, Iterable[Description]], former: str = "") -> str:
+    """The annotation of a pod whose etcd will load these CAs. former: has those of sides that are missing."""
+    peer, client = (
+        tuple(map(_of, trusted[side])) if side in trusted else loaded_of(former, side) or () for side in SIDES
+    )
     return msgspec.json.encode(_Loaded(peer=peer, client=client)).decode()
 
 

@@ -46,7 +46,7 @@ from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes, si
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
 from etcd_operator.controllers.etcd_cluster.tls.secured import UNSECURED, Secured
 from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
-from etcd_operator.controllers.etcd_cluster.tls.supplied import facts_of
+from etcd_operator.controllers.etcd_cluster.tls.supplied import facts_of, unloaded
 from etcd_operator.controllers.shared.failures import reason_of
 from etcd_operator.controllers.shared.manifests.secret import encoded, replacement
 from etcd_operator.controllers.shared.objects import Objects
@@ -94,7 +94,7 @@ class Certificates:
             reason = _reason(error, INVALID)
             return Secured(unseen=Unseen(reason=reason, message=str(error), is_asked=False))
         known = facts(made) if sides_of(desired) else self._unused(desired).facts
-        found = replace(known, supplied=facts_of(supplied))
+        found = replace(known, supplied=facts_of(supplied, self.clock.now()))
         missing = self.authorities.missing(desired, made)
         if missing:
             return Secured(unseen=Unseen(reason=INVALID, message=missing, is_asked=False))
@@ -153,7 +153,10 @@ class Certificates:
             except (RetryableError, TerminalError) as error:
                 found = replace(known, unkept=Unseen(reason=_reason(error, UNREAD), message=str(error)))
         try:
-            return replace(found, supplied=facts_of(self._supplied(desired)))
+            supplied = self._supplied(desired)
+            return replace(
+                found, supplied=facts_of(supplied, self.clock.now()), unloaded=unloaded(supplied, members)
+            )
         except (RetryableError, TerminalError) as error:
             invalid = INVALID if isinstance(error, BadCertificate) else UNREAD
             unkept = Unseen(reason=_reason(error, invalid), message=str(error))
@@ -229,25 +232,31 @@ class Certificates:
         """The annotation with the CAs that a member's etcd is about to load when it starts again in its pod.
 
         Empty if no handshake has shown that the pod has them. A pod without TLS, which shows nothing, cannot
-        have others: no CA is changed while nothing uses it. Raises as `AuthorityStore.recorded`.
+        have others: no CA is changed while nothing uses it. Nothing shows what a pod has of Secrets of the
+        user. Raises as `AuthorityStore.recorded`.
         """
         desired, member = state.desired, state.by_name.get(name)
         is_plain = member is not None and side_shown(desired, member) is None
         shows_nothing = is_plain and not desired.secured.is_supplied
         if desired.secured == PLAIN or not (name in state.tls.proven or shows_nothing):
             return {}
-        return {LOADED_ANNOTATION: loaded_text(self._trusted(desired))}
+        pod = member.pod if member is not None and desired.secured.is_supplied else None
+        return {LOADED_ANNOTATION: loaded_text(self._issued(desired), pod.loaded if pod is not None else "")}
 
-    def _trusted(self, desired: DesiredCluster) -> dict[Side, tuple[Description, ...]]:
-        """The CAs that a member loads that starts now.
-
-        Raises as `AuthorityStore.recorded` and `SuppliedSecrets.of`.
-        """
-        supplied = self._supplied(desired)
-        trusted = {side: supplied[side].cas for side in SIDES if side in supplied}
+    def _issued(self, desired: DesiredCluster) -> dict[Side, tuple[Description, ...]]:
+        """The CAs of the operator that a member loads now. Raises as `AuthorityStore.recorded`."""
         issuing = sides_of(desired)
         made = self.authorities.recorded(desired) if issuing else None
-        return {**trusted, **{side: made.of(side).record.trusted for side in issuing if made is not None}}
+        return {side: made.of(side).record.trusted for side in issuing if made is not None}
+
+    def _trusted(self, desired: DesiredCluster) -> dict[Side, tuple[Description, ...]]:
+        """All CAs that the next pod of a member loads, as far as is known. Raises as `_issued`."""
+        try:
+            supplied = self._supplied(desired)
+        except (BadCertificate, RetryableError):
+            supplied = {}  # no repair waits for a Secret of the user
+        trusted = {side: supplied[side].cas for side in SIDES if side in supplied}
+        return {**trusted, **self._issued(desired)}
 
     def act(self, scope: Scope, action: TlsAction) -> None:
         """Write what is missing."""

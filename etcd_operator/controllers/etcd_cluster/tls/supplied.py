@@ -3,15 +3,18 @@
 One of them has the certificate with which the operator itself connects to members.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 from etcd_operator.api.cluster_spec import MemberTls, UserSecret
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SuppliedFacts, Use
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Side, SuppliedFacts, Use
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import decoded
+from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of
 from etcd_operator.controllers.etcd_cluster.tls.reads import Reads
 from etcd_operator.errors import NotFound, RetryableError
 from etcd_operator.etcd.channel import TlsCredentials
@@ -20,6 +23,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.views import Secret
 from etcd_operator.pki.errors import BadCertificate
+from etcd_operator.pki.lifetimes import is_late
 from etcd_operator.pki.profiles import Usage
 from etcd_operator.pki.secrets import STANDARD, Demand, Prefix, Supplied, check_trust, read
 
@@ -149,6 +153,26 @@ def secrets_of(secured: MemberTls) -> tuple[tuple[Use, UserSecret], ...]:
     return tuple((use, secret) for use, secret in found if secret is not None)
 
 
-def facts_of(found: Mapping[Use, Supplied]) -> tuple[tuple[Use, SuppliedFacts], ...]:
+def facts_of(found: Mapping[Use, Supplied], now: datetime) -> tuple[tuple[Use, SuppliedFacts], ...]:
     """What decisions know of them."""
-    return tuple((use, SuppliedFacts(keys=each.prefix, leaf=each.leaf)) for use, each in found.items())
+    return tuple(
+        (use, SuppliedFacts(keys=each.prefix, leaf=each.leaf, is_late=is_late(each.leaf, now)))
+        for use, each in found.items()
+    )
+
+
+def unloaded(found: Mapping[Use, Supplied], members: Iterable[Member]) -> tuple[tuple[Side, str], ...]:
+    """The members that were started with other CAs than the Secrets of the user have now, by side."""
+    pods = [(member.name, member.pod) for member in members if member.pod is not None]
+    return tuple(
+        (side, name)
+        for side in SIDES
+        for name, pod in pods
+        if side in found and not pod.is_terminating and _is_other(pod.loaded, side, found[side])
+    )
+
+
+def _is_other(text: str, side: Side, found: Supplied) -> bool:
+    loaded = loaded_of(text, side)
+    wanted = {ca.fingerprint for ca in found.cas}
+    return loaded is not None and {ca.fingerprint for ca in loaded} != wanted

@@ -41,6 +41,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import next_steps
+from etcd_operator.controllers.etcd_cluster.decide.facts.expiries import expiries, near_end
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.rules.secure import rotate
@@ -515,3 +516,36 @@ def test_members_are_reached_as_they_were_created(has_begun: bool) -> None:
     assert cluster.secured == (both if has_begun else MemberTls(peer=True))
     assert replace(cluster, tls=None).secured == both
     assert ephemeral().secured == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("unloaded", "named"),
+    [
+        ((("peer", "db-1"),), "db-1 were started with other CAs than Secret p has now"),
+        (
+            (("peer", "db-1"), ("client", "db-0")),
+            "db-0, db-1 were started with other CAs than Secret s, p has",
+        ),
+        ((("client", "db-0"),), "db-0 were started with other CAs than Secret s has now"),
+        ((), ""),
+    ],
+)
+def test_members_with_other_cas_than_the_secret_of_the_user_are_reported(
+    unloaded: tuple[tuple[Side, str], ...], named: str
+) -> None:
+    record = TlsRecord(peer_secret=UserSecret(name="p"), client_secret=UserSecret(name="s"))
+    client = ClientTls(secret_ref=SecretRef(name="s"), client_cert_auth=False)
+    wanted = Tls(peer=PeerTls(secret_ref=SecretRef(name="p")), client=client)
+    state = with_record(bootstrapped(replace(persistent(), tls=wanted)), tls=record)
+    made = plan(replace(state, tls=TlsFacts(unloaded=unloaded)))
+    assert made.message.startswith(named)
+    assert (made.reason == "TLSInvalid") is bool(named)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_certificates_of_the_user_expire_too(is_late: bool) -> None:
+    leaf = certs.certificate(key="l", issuer="ca", since=certs.NOW, life=certs.DAY, is_ca=False)
+    facts = SuppliedFacts(keys="tls", leaf=leaf, is_late=is_late)
+    state = replace(bootstrapped(persistent()), tls=TlsFacts(supplied=(("peer", facts), ("operator", facts))))
+    assert [(each.kind, each.end) for each in expiries(state)] == [("peer", leaf.not_after)]
+    assert bool(near_end(state)) is is_late

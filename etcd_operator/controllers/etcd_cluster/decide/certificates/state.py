@@ -145,3 +145,4 @@ class SuppliedFacts:
 
     keys: SecretKeys
     leaf: Description
+    is_late: bool = False  # whether the certificate should have been renewed for long

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side, Situation
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side, Situation, SuppliedFacts
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
 from etcd_operator.pki import lifetimes
 from etcd_operator.pki.description import Description
@@ -23,7 +23,15 @@ class Expiry:
 @fact
 def expiries(state: ClusterState) -> tuple[Expiry, ...]:
     """Of each kind that there is."""
-    return tuple(found for side, each in state.tls.sides for found in _of(side, each))
+    own = (found for side, each in state.tls.sides for found in _of(side, each))
+    return (*own, *(_supplied(use, each) for use, each in state.tls.supplied if use != "operator"))
+
+
+def _supplied(kind: str, found: SuppliedFacts) -> Expiry:
+    """Of a certificate of the user, who may renew it later than the operator would."""
+    return Expiry(
+        kind=kind, renewal=lifetimes.renewal(found.leaf), end=found.leaf.not_after, is_late=found.is_late
+    )
 
 
 def _of(side: Side, found: Situation) -> Iterator[Expiry]:

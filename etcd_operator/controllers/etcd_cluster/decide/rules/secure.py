@@ -24,7 +24,13 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Remember,
     ReplaceMember,
 )
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Side, Situation, Use
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
+    SIDES,
+    Phase,
+    Side,
+    Situation,
+    Use,
+)
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
     UNWRITTEN,
     Alter,
@@ -271,6 +277,27 @@ def unkept(state: ClusterState) -> Plan | None:
     """Report Secrets that cannot be read or written: the cluster serves, and is repaired all the same."""
     found = state.tls.unkept
     return Plan.hold(found.reason, found.message, requeue_after=RETRY_HELD) if found is not None else None
+
+
+def unloaded(state: ClusterState) -> Plan | None:
+    """Report members that have not loaded the CAs in a Secret of the user; a person starts them again.
+
+    Whether they accept each other meanwhile depends on the order in which the user has changed the Secret.
+    """
+    if not state.tls.unloaded:
+        return None
+    found = (state.desired.secured.peer_secret, state.desired.secured.client_secret)
+    by_side = dict(zip(SIDES, found, strict=True))
+    sides = sorted({side for side, _ in state.tls.unloaded})
+    secrets = ", ".join(secret.name for side in sides if (secret := by_side[side]) is not None)
+    names = ", ".join(sorted({name for _, name in state.tls.unloaded}))
+    return Plan.hold(
+        "TLSInvalid",
+        f"{names} were started with other CAs than Secret {secrets} has now: delete their EtcdPeers "
+        "(coreos.com: their pods) one after another, each when all members are ready. Until then keep the "
+        "former CAs in the Secret, and a certificate that these have signed",
+        requeue_after=RETRY_HELD,
+    )
 
 
 def refused(state: ClusterState) -> Plan | None:
