@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import Auto, ClientMode, PeerTls, Tls
-from etcd_operator.api.persisted import AuthRecord, TlsRecord
+from etcd_operator.api.cluster_spec import Auto, ClientMode, ClientTls, PeerTls, Tls
+from etcd_operator.api.persisted import AuthRecord, TlsRecord, Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     ConfirmNoAuthentication,
     CreateAuthorities,
@@ -14,7 +14,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Remember,
     ReplaceMember,
 )
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Serving
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, ClusterState, Unseen
@@ -23,10 +23,12 @@ from unit.controllers.etcd_cluster.decide.builders import (
     changed,
     ephemeral,
     persistent,
+    with_record,
 )
 from unit.controllers.etcd_cluster.decide.initial_members import BOTH
 from unit.controllers.etcd_cluster.decide.serving_states import (
     ADDING,
+    CA,
     PLAIN,
     PREFER,
     PREFERRED,
@@ -35,6 +37,7 @@ from unit.controllers.etcd_cluster.decide.serving_states import (
     REQUIRED,
     switched,
 )
+from unit.controllers.etcd_cluster.decide.test_secure import at_rest
 
 
 def recorded(state: ClusterState) -> TlsRecord | None:
@@ -146,3 +149,31 @@ def test_users_are_required_once_all_members_know_the_operator_by_its_certificat
         made = plan(replace(state, desired=replace(state.desired, auth=True)))
         enabled = [each.persisted.auth for each in made.actions if isinstance(each, Remember)]
         assert (AuthRecord(enabled=True) in enabled) is is_recorded
+
+
+@BOTH
+def test_a_member_that_has_not_shown_what_it_loaded_is_restarted_once_more(cluster: DesiredCluster) -> None:
+    """The change goes on after that: it waits for all restarts."""
+    found = at_rest(cluster)
+    *others, last = found.members
+    unknown = replace(found, members=(*others, replace(last, loaded=None)))
+    state = switched(cluster, "Prefer", ADDING, *(PREFERRED,) * 3)
+    begun = Upgrade(origin=VERSION, target=VERSION, member=cluster.member_name(2), restart=True)
+    state = replace(with_record(state, upgrade=begun), budget=3)
+    made = plan(replace(state, tls=replace(CA, sides=(("client", unknown),))))
+    assert made.actions[-1] == ReplaceMember(name=cluster.member_name(2), version=VERSION)
+    made = plan(replace(state, tls=replace(CA, sides=(("client", found),))))
+    assert made.actions == (Remember(persisted=with_record(state, upgrade=None).persisted),)
+
+
+def test_which_clusters_have_certificates_for_clients() -> None:
+    client, none = Tls(client=ClientTls(auto=Auto())), Tls(peer=PeerTls(auto=Auto()))
+    for tls, record, has_them in (
+        (None, None, False),
+        (none, None, False),
+        (client, None, True),
+        (None, REMOVING, True),
+        (None, TlsRecord(peer_ca="p"), False),
+    ):
+        cluster = replace(ephemeral(tls=tls), persisted=PersistedState(tls=record))
+        assert cluster.has_client_certificates is has_them

@@ -27,11 +27,6 @@ def _obstacle(state: ClusterState) -> str:
         return "the end of the recovery"
     if state.persisted.is_adopting:
         return "the end of the adoption"
-    if (
-        state.desired.secured.client != state.desired.has_client_certificates
-        or state.desired.secured.plain_clients
-    ):
-        return "the restarts that add or remove TLS for clients"
     if state.upgrading_member is not None:
         return f"{state.upgrading_member.name}, which is being restarted"
     if state.persisted.upgrade is None and not state.has_quorum:
