@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.controllers.etcd_cluster.manifests.tls import NAME_OPTIONS
 from unit.controllers.etcd_cluster.test_tls import authorities, files, secrets, unreadable, world
 from unit.fakes.apiserver import Json, Kind, no_fault
 from unit.fakes.apiserver.kinds import PODS, SECRETS
@@ -250,3 +251,16 @@ def test_a_certificate_of_the_user_that_is_not_renewed_is_reported() -> None:
         assert made.condition(kind, "CertificateExpiring")["status"] == "False"
         made.wait(timedelta(hours=22).total_seconds())
         assert made.condition(kind, "CertificateExpiring")["status"] == "True"
+
+
+def test_an_upgrade_changes_the_name_of_the_option_in_pods_that_remain() -> None:
+    """etcd 3.6 refuses the two names together, and 3.7 the former one."""
+    options = [f"coreos.com/{name}" for name in NAME_OPTIONS]
+    with supplied(ephemeral, size=1, version="v3.5.35") as (made, kind):
+        (pod,) = made.api.objects.select(PODS, "default")
+        assert [pod["metadata"]["annotations"][name] for name in options] == ["true", ""]
+        made.edit(kind, "c", {"spec": {"version": "v3.6.16"}})
+        made.settle()
+        (again,) = made.api.objects.select(PODS, "default")
+        assert again["metadata"]["uid"] == pod["metadata"]["uid"]
+        assert [again["metadata"]["annotations"][name] for name in options] == ["", "true"]
