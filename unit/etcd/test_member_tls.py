@@ -16,7 +16,7 @@ from etcd_operator.api.cluster_spec import Auto, ClientTls, MemberTls, PeerTls, 
 from etcd_operator.controllers.etcd_auth.decide.enabling import AuthSwitch
 from etcd_operator.controllers.etcd_auth.switch import switch
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.manifests import tls
+from etcd_operator.controllers.etcd_cluster.manifests import tls, tls_pod
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities, new_authorities
 from etcd_operator.errors import Forbidden, Unavailable
 from etcd_operator.etcd.auth import AuthClient
@@ -109,8 +109,8 @@ class Members:
         self._made, self._files = made, folder / "tls"
         self._files.mkdir()
         self.write()
-        flags = tls.options(CLUSTER.secured)
-        flags = {name: value.replace(tls.FOLDER, str(self._files)) for name, value in flags.items()}
+        flags = tls_pod.options(CLUSTER.secured)
+        flags = {name: value.replace(tls_pod.FOLDER, str(self._files)) for name, value in flags.items()}
         self.etcd = RealEtcdCluster(binaries, folder, tls=tuple(f"--{n}={v}" for n, v in flags.items()))
         self.channels = Channels(credentials(made))
 
@@ -174,9 +174,13 @@ class Supplied:
         secured = MemberTls(peer=True, peer_secret=UserSecret(name="own"))
         issuer = Issuer(now())
         pair = issuer.leaf("*.db-peer.ns.svc", addresses=(ADDRESS,))
-        for name, content in zip(tls.PEER_FILES.all, (pair.certificate, pair.key, issuer.pem), strict=True):
+        for name, content in zip(
+            tls_pod.PEER_FILES.all, (pair.certificate, pair.key, issuer.pem), strict=True
+        ):
             (folder / name).write_bytes(content)
-        flags = [f"--{n}={v.replace(tls.FOLDER, str(folder))}" for n, v in tls.options(secured).items()]
+        flags = [
+            f"--{n}={v.replace(tls_pod.FOLDER, str(folder))}" for n, v in tls_pod.options(secured).items()
+        ]
         self.etcd = RealEtcdCluster(binaries, folder, peer_tls=tuple(flags), environment=environment)
         self.channels = Channels()
         peers = {name: f"https://{free_address()}" for name in "ab"}
@@ -194,7 +198,7 @@ class Supplied:
 def test_members_with_one_certificate_for_all_accept_each_other(binaries: Path, tmp_path: Path) -> None:
     """The address from which they dial is in no name of it: etcd is told not to compare them."""
     version = binaries.name.removeprefix("etcd-")
-    named = tls.name_options(MemberTls(peer=True, peer_secret=UserSecret(name="own")), version)
+    named = tls_pod.name_options(MemberTls(peer=True, peer_secret=UserSecret(name="own")), version)
     environment = {f"ETCD_{name.upper().replace('-', '_')}": value for name, value in named.items()}
     running = Supplied(binaries, tmp_path, environment)
     try:

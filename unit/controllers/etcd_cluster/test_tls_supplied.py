@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.manifests.tls import NAME_OPTIONS
+from etcd_operator.controllers.etcd_cluster.manifests.tls_pod import NAME_OPTIONS
 from unit.controllers.etcd_cluster.test_tls import authorities, files, secrets, unreadable, world
 from unit.fakes.apiserver import Json, Kind, no_fault
 from unit.fakes.apiserver.kinds import PODS, SECRETS

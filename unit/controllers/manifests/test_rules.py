@@ -11,7 +11,7 @@ from etcd_operator.controllers.etcd_cluster.manifests import (
     ephemeral,
     persistent,
     persistent_services,
-    tls,
+    tls_pod,
 )
 from etcd_operator.controllers.etcd_cluster.manifests.options import as_environment, as_flags, etcd_options
 from etcd_operator.controllers.shared.manifests.affinity import (
@@ -58,8 +58,8 @@ def test_what_every_pod_of_a_member_is(spec: dict[str, Any]) -> None:
 @EACH_POD
 def test_the_data_directory_is_on_the_mounted_volume(spec: dict[str, Any]) -> None:
     (container,) = spec["containers"]
-    (volume,) = (each for each in spec["volumes"] if each["name"] != tls.VOLUME)
-    (mount,) = (each for each in container["volumeMounts"] if each["name"] != tls.VOLUME)
+    (volume,) = (each for each in spec["volumes"] if each["name"] != tls_pod.VOLUME)
+    (mount,) = (each for each in container["volumeMounts"] if each["name"] != tls_pod.VOLUME)
     written = [word.removeprefix("--data-dir=") for word in container["command"] if "data-dir" in word]
     written += [e["value"] for e in container["env"] if e["name"] == "ETCD_DATA_DIR"]
 
@@ -69,7 +69,7 @@ def test_the_data_directory_is_on_the_mounted_volume(spec: dict[str, Any]) -> No
 
 def test_only_a_pod_whose_volumes_are_never_made_again_has_a_volume_for_certificates_that_may_come() -> None:
     def of_certificates(kind: str) -> list[dict[str, Any]]:
-        return [each["secret"] for each in POD_SPECS[kind]["volumes"] if each["name"] == tls.VOLUME]
+        return [each["secret"] for each in POD_SPECS[kind]["volumes"] if each["name"] == tls_pod.VOLUME]
 
     assert [secret["optional"] for secret in of_certificates("ephemeral")] == [True]
     assert of_certificates("persistent") == []

@@ -4,7 +4,7 @@ from etcd_operator.api import coreos
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping, Joining
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.manifests import tls
+from etcd_operator.controllers.etcd_cluster.manifests import tls_pod
 from etcd_operator.controllers.etcd_cluster.manifests.budget import budget as disruption_budget
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.etcd_cluster.manifests.options import (
@@ -112,7 +112,7 @@ def pod(
         extra={},
     )
     # Without TLS, too: it may be added while the pod runs, and the volumes of a pod never change.
-    add_volume(spec, tls.volume(name, cluster.secured, copies=copies, is_kept=True))
+    add_volume(spec, tls_pod.volume(name, cluster.secured, copies=copies, is_kept=True))
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 

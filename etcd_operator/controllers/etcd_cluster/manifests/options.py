@@ -6,7 +6,7 @@ from etcd_operator.api.cluster_spec import PLAIN, ClientMode, MemberTls
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.controllers.etcd_cluster.decide.members import Serving
-from etcd_operator.controllers.etcd_cluster.manifests import tls
+from etcd_operator.controllers.etcd_cluster.manifests import tls_pod
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, url
 from etcd_operator.pods.contract import METRICS_PORT
 
@@ -22,7 +22,7 @@ DOWNWARD_API_OPTIONS = ("initial-cluster", "initial-cluster-state")
 
 LISTEN, ADVERTISE, MIN_VERSION = "listen-client-urls", "advertise-client-urls", "tls-min-version"
 
-SERVING_OPTIONS = (LISTEN, ADVERTISE, MIN_VERSION, *tls.CLIENT_OPTIONS)
+SERVING_OPTIONS = (LISTEN, ADVERTISE, MIN_VERSION, *tls_pod.CLIENT_OPTIONS)
 """The options that decide how clients are served."""
 
 
@@ -58,8 +58,8 @@ def etcd_options(  # noqa: PLR0913 -- all that a start depends on
         "initial-cluster": ",".join(f"{member}={at}" for member, at in (*own, *external)),
         "initial-cluster-state": state,
         "initial-cluster-token": token,
-        **tls.options(secured),
-        **tls.name_options(secured, version),
+        **tls_pod.options(secured),
+        **tls_pod.name_options(secured, version),
     }
 
 
@@ -67,7 +67,7 @@ def _serving(host: str, secured: MemberTls) -> Options:
     return {
         LISTEN: listen_client_urls(secured),
         ADVERTISE: url(host, CLIENT_PORT, is_secure=secured.client),
-        **tls.client_options(secured),
+        **tls_pod.client_options(secured),
     }
 
 
@@ -89,7 +89,7 @@ def serving_annotations(host: str, secured: MemberTls, keys: PodKeys) -> dict[st
 
 def restart_annotations(host: str, secured: MemberTls, version: str, keys: PodKeys) -> dict[str, str]:
     """The annotations with which the container of a pod starts again, at this version of etcd."""
-    named = tls.name_options(secured, version)
+    named = tls_pod.name_options(secured, version)
     return {
         **serving_annotations(host, secured, keys),
         **{keys.of(name): value for name, value in named.items()},
@@ -122,7 +122,11 @@ def downward_api_env(keys: PodKeys, names: Iterable[str]) -> list[RawObject]:
 
 def in_place(options: Options) -> tuple[str, ...]:
     """The options that can change where etcd is started again in the same pod."""
-    return (*DOWNWARD_API_OPTIONS, *SERVING_OPTIONS, *(name for name in tls.NAME_OPTIONS if name in options))
+    return (
+        *DOWNWARD_API_OPTIONS,
+        *SERVING_OPTIONS,
+        *(name for name in tls_pod.NAME_OPTIONS if name in options),
+    )
 
 
 def from_annotation(variable: str, annotation: str) -> RawObject:

@@ -32,7 +32,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Start,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.manifests import survivor_reader, tls
+from etcd_operator.controllers.etcd_cluster.manifests import survivor_reader, tls_pod
 from etcd_operator.controllers.etcd_cluster.manifests.budget import budget as disruption_budget
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.etcd_cluster.manifests.options import (
@@ -246,7 +246,8 @@ def _pod_template(
     )
     if peer.spec.tls is not None:
         add_volume(
-            spec, tls.volume(name, peer.spec.tls, copies=bool(bootstrap.survivor) and not bootstrap.sha256)
+            spec,
+            tls_pod.volume(name, peer.spec.tls, copies=bool(bootstrap.survivor) and not bootstrap.sha256),
         )
     if bootstrap.survivor:
         annotations |= RUN_STEPS
@@ -308,7 +309,7 @@ def _environment(peer: EtcdPeer, options: Options) -> list[RawObject]:
 
 def _changeable(options: Options) -> tuple[str, ...]:
     """The options that are annotations of the pod; some of those about TLS say how it serves clients."""
-    named = tuple(name for name in tls.NAME_OPTIONS if name in options)
+    named = tuple(name for name in tls_pod.NAME_OPTIONS if name in options)
     return (*DOWNWARD_API_OPTIONS, *((LISTEN, MIN_VERSION) if "cert-file" in options else ()), *named)
 
 

@@ -32,7 +32,7 @@ from etcd_operator.controllers.backup_tool.manifests.backup_tool import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.actions import Joining, Seeding
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, survivor_reader, tls
+from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, survivor_reader, tls, tls_pod
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR
 from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS, add_steps, fetch_step
 from etcd_operator.controllers.shared.manifests import token
@@ -147,7 +147,7 @@ def _trust(cluster: DesiredCluster, backup: ToolBackup) -> tuple[str, PodVolume]
     Optional: the pod starts again also where it is gone, long after the data was fetched.
     """
     if backup.cluster == cluster.name:
-        return tls.SERVER_FLAG, tls.mount()
+        return tls_pod.SERVER_FLAG, tls_pod.mount()
     source = {"configMap": {"name": tls.ca_config_map_name(backup.cluster), "optional": True}}
     mount = {"mountPath": _CA_FOLDER, "readOnly": True}
     return f"--cacert={_CA_FOLDER}/{CA_FILE}", ("ca", source, mount)

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from etcd_operator.api.cluster_spec import PLAIN, MemberTls
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import REVISION_BUMP
-from etcd_operator.controllers.etcd_cluster.manifests import tls
+from etcd_operator.controllers.etcd_cluster.manifests import tls_pod
 from etcd_operator.controllers.etcd_cluster.manifests.options import from_annotation
 from etcd_operator.controllers.shared.manifests.command import REPORT_PATH, PodVolume, container
 from etcd_operator.controllers.shared.manifests.pod import DATA_VOLUME
@@ -58,7 +58,7 @@ def add_steps(  # noqa: PLR0913 -- all that the steps depend on
     (main,) = spec["containers"]
     restoring = _restoring(name, url(host, PEER_PORT, is_secure=secured.peer), data_dir, token, bump)
     source = url(survivor, CLIENT_PORT, is_secure=secured.is_dialed)
-    flags = [f"--endpoints={source}", *tls.client_flags(secured)]
+    flags = [f"--endpoints={source}", *tls_pod.client_flags(secured)]
     spec["initContainers"] = [
         fetch or _step(main, FETCH, "etcdctl", "save", *flags),
         _step(main, RESTORE, "etcdutl", "restore", *restoring),
@@ -68,7 +68,7 @@ def add_steps(  # noqa: PLR0913 -- all that the steps depend on
 
 def _step(main: RawObject, step: str, tool: str, verb: str, *more: str) -> RawObject:
     names = ((SEED_COMMAND_VARIABLE, COMMAND_ANNOTATION), ("SEED_OPTION", OPTION_ANNOTATION))
-    mounts = [mount for mount in main["volumeMounts"] if mount["name"] in (DATA_VOLUME, tls.VOLUME)]
+    mounts = [mount for mount in main["volumeMounts"] if mount["name"] in (DATA_VOLUME, tls_pod.VOLUME)]
     return {
         "name": step,
         "image": main["image"],

@@ -9,7 +9,7 @@ is not removed: Kubernetes allows no removal, so its process ends by itself.
 from etcd_operator.api.cluster_spec import MemberTls
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.manifests import tls
+from etcd_operator.controllers.etcd_cluster.manifests import tls_pod
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.etcd_cluster.manifests.steps import fetch_step
 from etcd_operator.controllers.shared.manifests import token as tokens
@@ -48,8 +48,8 @@ def reader(
     env = [tokens.variable(READER_TOKEN_VARIABLE, secret_name(cluster))]
     volumes: list[PodVolume] = [(DATA_VOLUME, {}, {"mountPath": MOUNT_PATH, "readOnly": True})]
     if secured.is_dialed:
-        arguments.append(f"--tls-dir={tls.FOLDER}")
-        volumes.append(tls.mount())
+        arguments.append(f"--tls-dir={tls_pod.FOLDER}")
+        volumes.append(tls_pod.mount())
     return {
         **container(f"{READER}-{number}", image, arguments, env, volumes),
         "securityContext": security,
@@ -82,6 +82,6 @@ def fetch(  # noqa: PLR0913 -- all that the step depends on
     ]
     volumes: list[PodVolume] = [(volume, source, mount)]
     if secured.is_dialed:
-        arguments += [tls.SERVER_FLAG, f"--tls-server-name={name}"]
-        volumes.append(tls.mount())
+        arguments += [tls_pod.SERVER_FLAG, f"--tls-server-name={name}"]
+        volumes.append(tls_pod.mount())
     return fetch_step(spec, arguments, image=image, volumes=volumes)
