@@ -17,6 +17,7 @@ from etcd_operator.controllers.etcd_cluster.decide.rules import (
     awaited_entry,
     bootstrap,
     budget,
+    certificates,
     claims,
     depart,
     guard,
@@ -40,8 +41,8 @@ PRELIMINARY: tuple[Rule, ...] = (
     # Reasons to do nothing at all.
     guard.deleting,  # Kubernetes deletes what the cluster owns: whatever is created now is deleted again
     recovery.reopen,  # whatever stops a restore in place, no client is cut off for longer
-    secure.restart,  # the same of a member that was ended to be started again
-    secure.renew,  # a pause must not let certificates expire
+    certificates.restart,  # the same of a member that was ended to be started again
+    certificates.renew,  # a pause must not let certificates expire
     guard.paused,  # the user stops every other act, so that nothing else matters
     guard.invalid,  # without a valid spec there is neither a size nor a version to act on
     guard.stale,  # all that follows may act, and must not act twice
@@ -54,7 +55,7 @@ PRELIMINARY: tuple[Rule, ...] = (
     # What is needed before anything is concluded from an absence or from silence.
     objects.restore_labels,  # a pod without its labels is in no cache: to all later rules it would be lost
     guard.split,  # with members of two clusters, no later act is right for both
-    secure.keep,  # nobody is reached without certificates, and no member starts without them
+    certificates.keep,  # nobody is reached without certificates, and no member starts without them
     objects.repair,  # needs neither a user nor a quorum, and may bring a quorum back
     recovery.created_late,  # before a member gets the name, and the volume, of what was created late
     guard.locked,  # all that follows reads or changes members, which etcd allows to users only
@@ -81,9 +82,9 @@ RULES: tuple[Rule, ...] = (
     in_place.restore,  # what a person requests comes before repairs of what it gives up
     learner.remove_outdated,  # can never start once a voter is removed, which comes next
     replace.lost_member,  # another failure may cost the quorum: it comes before planned changes
-    secure.follow,  # before the CA on record is forgotten
+    certificates.follow,  # before the CA on record is forgotten
     budget.budget,  # after a voter is removed and before a learner joins: evictions leave a quorum
-    secure.publish,  # clients wait for it, and no repair above
+    certificates.publish,  # clients wait for it, and no repair above
     # Planned changes of members and version, one at a time.
     serving.change,  # members that join from here on need no restart
     scale.unlisted_objects,  # frees the names that new members take
@@ -100,14 +101,14 @@ RULES: tuple[Rule, ...] = (
     recovery.offer_beside_upgrade,  # the next one reports an upgrade, and not what else can be done
     upgrade.roll,  # decides itself where missing members come first (`grows_first`)
     scale.up,  # needs every voter healthy, and no other change
-    secure.rotate,  # waits until every member is as desired
+    certificates.rotate,  # waits until every member is as desired
     # Reports: nothing above could act.
     recovery.offer,  # any rule above may still bring a quorum back
     unhealthy.watch,  # what is unhealthy now is reported before what was refused
-    secure.unkept,  # the cluster serves, for as long as its certificates are valid
-    secure.unloaded,  # a person has changed what members are started with
+    certificates.unkept,  # the cluster serves, for as long as its certificates are valid
+    certificates.unloaded,  # a person has changed what members are started with
     upgrade.refused,  # the cluster serves, at another version
-    secure.refused,  # the cluster serves, and has no such CA
+    certificates.refused,  # the cluster serves, and has no such CA
     serving.refused,  # the cluster serves, without TLS for clients
     recovery.refused,  # the cluster serves, and needs no recovery
     in_place.refused,  # the same, and is not restored

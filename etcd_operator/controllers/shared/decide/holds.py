@@ -11,3 +11,9 @@ BEHIND = 1.0
 
 PEER_REFUSED = "PeerRefused"
 """Why nothing is done for an EtcdPeer that somebody has changed, also while its pod runs."""
+
+TLS_REFUSED = "TLSRefused"
+"""Why TLS is not set up, or a CA not replaced, as the resource requests it."""
+
+TLS_INVALID = "TLSInvalid"
+"""Why certificates or CAs cannot be used, or not yet by all members."""

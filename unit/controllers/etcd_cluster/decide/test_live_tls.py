@@ -37,7 +37,7 @@ from unit.controllers.etcd_cluster.decide.serving_states import (
     REQUIRED,
     switched,
 )
-from unit.controllers.etcd_cluster.decide.test_secure import at_rest
+from unit.controllers.etcd_cluster.decide.tls_states import at_rest
 
 
 def recorded(state: ClusterState) -> TlsRecord | None:

@@ -16,6 +16,7 @@ from typing import assert_never
 from etcd_operator.controllers.etcd_cluster.decide.certificates import facts
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Situation
+from etcd_operator.controllers.shared.decide.holds import TLS_INVALID
 from etcd_operator.formats import duration_text, timestamp
 from etcd_operator.pki import lifetimes
 
@@ -198,7 +199,7 @@ def _prove(found: Situation) -> Step | None:
     late = [member.name for member in unproven if member.shown and facts.is_overdue(found, member)]
     if late:
         return Step(
-            reason="TLSInvalid",
+            reason=TLS_INVALID,
             message=f"{', '.join(late)}: the certificate in the Secret is not the one that is presented: see "
             "the Events of the pod, and whether its volume follows the Secret",
         )

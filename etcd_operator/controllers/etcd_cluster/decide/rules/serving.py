@@ -24,6 +24,7 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import serv
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import RESTARTING
+from etcd_operator.controllers.shared.decide.holds import TLS_REFUSED
 
 OLDEST = 5
 """The minor version of etcd that all members run before TLS is added."""
@@ -73,7 +74,7 @@ def refused(state: ClusterState) -> Plan | None:
     if not names or recorded.client_ca or not members_of(state.desired.tls).client:
         return None
     return Plan.hold(
-        "TLSRefused",
+        TLS_REFUSED,
         f"the pods {', '.join(names)} were created by an earlier version of the operator, and cannot be "
         "given TLS for clients: delete one after another, each when all members serve",
     )

@@ -1,0 +1,209 @@
+"""The certificates of a cluster that runs are kept, its CAs rotated; what hinders that is reported."""
+
+from dataclasses import replace
+from typing import assert_never
+
+import msgspec
+
+from etcd_operator.api.shared_keys import ROTATE_CLIENT_ANNOTATION, ROTATE_PEER_ANNOTATION
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    Action,
+    AlterAuthorities,
+    KeepCertificates,
+    Plan,
+    PublishAuthority,
+    Remember,
+    ReplaceMember,
+)
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Phase, Side, Situation
+from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
+    UNWRITTEN,
+    Alter,
+    Deliver,
+    Publish,
+    Restart,
+    Step,
+    first_aid,
+    for_clients,
+)
+from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import next_steps
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import RESTARTING
+from etcd_operator.controllers.shared.decide.holds import RETRY_HELD, TLS_INVALID, TLS_REFUSED
+
+ROTATION_RECHECK = 5.0
+"""Seconds between observations of a rotation that waits: volumes follow their Secrets in a minute or two."""
+
+
+def keep(state: ClusterState) -> Plan | None:
+    """What members need to reach each other: certificates that are missing or due, and a CA that is valid.
+
+    Where they refuse each other already, they are started again, one after another, without a quorum.
+    """
+    if not _is_used(state):
+        return None
+    steps = [(side, each, step) for side, each in state.tls.sides if (step := first_aid(each)) is not None]
+    is_away = any(not member.is_running or member.is_terminating for member in state.members)
+    for side, each, step in steps:
+        if not isinstance(step.action, Deliver) and not (isinstance(step.action, Restart) and is_away):
+            return _planned(state, side, each, step)
+    names = {name for _, _, step in steps if isinstance(step.action, Deliver) for name in step.action.members}
+    if not names:
+        return None
+    actions = [KeepCertificates(name=name) for name in sorted(names)]
+    return _quietly(*actions, message=f"writing the certificates of {', '.join(sorted(names))}")
+
+
+def renew(state: ClusterState) -> Plan | None:
+    """The certificates of members and clients, also while the cluster is paused; nothing else of TLS."""
+    if not state.desired.is_paused or not state.is_fresh:
+        return None
+    found = next((plan for plan in (keep(state), publish(state)) if plan is not None), None)
+    is_renewal = found is not None and all(isinstance(each, KeepCertificates) for each in found.actions)
+    return found if is_renewal else None
+
+
+def restart(state: ClusterState) -> Plan | None:
+    """Start a member again whose etcd was ended for that, whatever else keeps the operator from acting."""
+    stopped = [
+        member
+        for member in state.members
+        if member.pod is not None
+        and member.pod.is_restarting
+        and not (member.pod.is_running or member.pod.is_terminating)
+    ]
+    if not stopped:
+        return None
+    actions = [_start_again(state, member) for member in stopped]
+    return _quietly(*actions, message=f"starting {', '.join(member.name for member in stopped)} again")
+
+
+def publish(state: ClusterState) -> Plan | None:
+    """What clients need: somebody else's object of that name must not stop a repair."""
+    if not _is_used(state):
+        return None
+    actions: list[Action] = []
+    for _, each in state.tls.sides:
+        step = for_clients(each)
+        if step is not None and isinstance(step.action, Publish):
+            actions.append(PublishAuthority())
+        if step is not None and isinstance(step.action, Deliver):
+            actions += [KeepCertificates(name=name) for name in step.action.clients]
+    return _quietly(*actions, message="publishing what clients need") if actions else None
+
+
+def follow(state: ClusterState) -> Plan | None:
+    """Record which CAs sign by now: from then on, no earlier state of their Secret is used."""
+    recorded = state.persisted.tls
+    if recorded is None or not _is_used(state) or not state.tls.peer_ca:
+        return None
+    wanted = msgspec.structs.replace(
+        recorded,
+        peer_ca=recorded.peer_ca and state.tls.peer_ca,
+        client_ca=recorded.client_ca and state.tls.client_ca,
+    )
+    if wanted == recorded:
+        return None
+    return Plan.act(
+        Remember(persisted=replace(state.persisted, tls=wanted)),
+        reason=RESTARTING,
+        message="recording the CA that signs",
+        requeue_after=STEP,
+    )
+
+
+def rotate(state: ClusterState) -> Plan | None:
+    """Take the next step of a rotation, or report what it waits for.
+
+    Restarts are `upgrade.roll`'s, and `unkept` reports what cannot be written.
+    """
+    for side, each, step in next_steps(state):
+        is_at_rest = each.record.phase is Phase.STABLE and step.action is None and step.reason == RESTARTING
+        is_left = step.reason == UNWRITTEN or isinstance(step.action, Restart)
+        if not is_at_rest and not is_left:
+            return _planned(state, side, each, step)
+    return None
+
+
+def unkept(state: ClusterState) -> Plan | None:
+    """Report Secrets that cannot be read or written: the cluster serves, and is repaired all the same."""
+    found = state.tls.unkept
+    return Plan.hold(found.reason, found.message, requeue_after=RETRY_HELD) if found is not None else None
+
+
+def unloaded(state: ClusterState) -> Plan | None:
+    """Report members that have not loaded the CAs in a Secret of the user; a person starts them again.
+
+    Whether they accept each other meanwhile depends on the order in which the user has changed the Secret.
+    """
+    if not state.tls.unloaded:
+        return None
+    found = (state.desired.secured.peer_secret, state.desired.secured.client_secret)
+    by_side = dict(zip(SIDES, found, strict=True))
+    sides = sorted({side for side, _ in state.tls.unloaded})
+    secrets = ", ".join(secret.name for side in sides if (secret := by_side[side]) is not None)
+    names = ", ".join(sorted({name for _, name in state.tls.unloaded}))
+    return Plan.hold(
+        TLS_INVALID,
+        f"{names} were started with other CAs than Secret {secrets} has now: delete their EtcdPeers "
+        "(coreos.com: their pods) one after another, each when all members are ready. Until then keep the "
+        "former CAs in the Secret, and a certificate that these have signed",
+        requeue_after=RETRY_HELD,
+    )
+
+
+def refused(state: ClusterState) -> Plan | None:
+    """Report a request for a rotation where there is no such CA."""
+    desired = state.desired
+    issues_peers, issues_clients = desired.secured.issued
+    asked = (
+        (ROTATE_PEER_ANNOTATION, bool(desired.rotate_peer_ca) and not issues_peers),
+        (ROTATE_CLIENT_ANNOTATION, bool(desired.rotate_client_ca) and not issues_clients),
+    )
+    named = next((annotation for annotation, is_wrong in asked if is_wrong), "")
+    if not named:
+        return None
+    message = f"the annotation {named} requests a rotation, but the operator has no such CA: remove it"
+    return Plan.hold(TLS_REFUSED, message)
+
+
+def _planned(state: ClusterState, side: Side, found: Situation, step: Step) -> Plan | None:
+    """The plan that takes a step of one side."""
+    message = f"{side} CA: {step.message}"
+    match step.action:
+        case None if step.reason == RESTARTING:
+            return Plan.wait(step.reason, message, requeue_after=ROTATION_RECHECK)
+        case None:
+            shown = "".join(f"; {name}: {why}" for name, why in state.tls.refusals)
+            return Plan.hold(step.reason, f"{message}{shown}", requeue_after=RETRY_HELD)
+        case Alter(change):
+            action: Action = AlterAuthorities(
+                side=side, change=change, request=found.request, version=state.tls.version
+            )
+        case Restart(members=names):
+            action = _start_again(state, state.by_name[names[0]])
+        case Publish():
+            action = PublishAuthority()
+        case Deliver():
+            names = (*step.action.members, *step.action.clients)
+            actions = [KeepCertificates(name=name) for name in names]
+            return _quietly(*actions, message=message)
+        case _:
+            assert_never(step.action)
+    return Plan.act(action, reason=step.reason, message=message, requeue_after=STEP)
+
+
+def _start_again(state: ClusterState, member: Member) -> Action:
+    """At the version that it has."""
+    return ReplaceMember(name=member.name, version=member.requested_version or state.desired.version)
+
+
+def _is_used(state: ClusterState) -> bool:
+    return state.persisted.tls is not None and state.persisted.has_begun
+
+
+def _quietly(*actions: Action, message: str) -> Plan:
+    """A plan that the status does not report: for users of the cluster nothing changes by it."""
+    return replace(Plan.act(*actions, reason="KeepingCertificates", message=message), is_quiet=True)
