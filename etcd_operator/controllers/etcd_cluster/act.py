@@ -52,7 +52,7 @@ from etcd_operator.controllers.etcd_cluster.recovery.acts import Recoverer
 from etcd_operator.controllers.etcd_cluster.recovery.proofs import RecoveryProofs
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readers, located
 from etcd_operator.controllers.etcd_cluster.services import create_services
-from etcd_operator.controllers.etcd_cluster.tls.certificates import Certificates
+from etcd_operator.controllers.etcd_cluster.tls.writer import CertificateWriter
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.manifests.owner import owned_by
 from etcd_operator.controllers.shared.objects import CHANGED, Overridden, RecordEvent
@@ -81,7 +81,7 @@ class Actor(Generic[Cluster]):
     clock: Clock
     readers: Readers
     leads_for: Callable[[float], bool]
-    certificates: Certificates
+    certificates: CertificateWriter
 
     def act(self, state: ClusterState, action: Action, report: RecordEvent) -> None:
         """Carry out one action other than `Remember`, which is a status write.

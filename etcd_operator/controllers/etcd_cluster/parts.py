@@ -36,6 +36,7 @@ from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStor
 from etcd_operator.controllers.etcd_cluster.tls.certificates import Certificates
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings
+from etcd_operator.controllers.etcd_cluster.tls.writer import CertificateWriter
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits, UpgradeWatch
 from etcd_operator.controllers.shared.auth_reports import AuthReports
 from etcd_operator.controllers.shared.backup_reports import BackupReports
@@ -82,13 +83,18 @@ class Parts(Generic[Cluster]):
 
     def reconciler(self, wiring: Wiring) -> ClusterReconciler[Cluster]:
         """A reconciler of them, with a prober of its own."""
+        holdings = Holdings(dialect=self.dialect, clock=wiring.clock, reads=self.authorities.reads)
+        writer = CertificateWriter(
+            authorities=self.authorities, dialect=self.dialect, clock=wiring.clock, holdings=holdings
+        )
         certificates = Certificates(
             authorities=self.authorities,
             dialect=self.dialect,
             clock=wiring.clock,
             writes=self.writes,
-            holdings=Holdings(dialect=self.dialect, clock=wiring.clock, reads=self.authorities.reads),
+            holdings=holdings,
             handshakes=self.handshakes,
+            writer=writer,
         )
         prober = Prober(
             deadline=wiring.probe_deadline,
@@ -102,7 +108,7 @@ class Parts(Generic[Cluster]):
             caches=self.caches,
             dialect=self.dialect,
             observer=self._observer(wiring, prober, certificates),
-            actor=self._actor(wiring, prober, certificates),
+            actor=self._actor(wiring, prober, writer),
             readiness_writer=ReadinessWriter(writes=self.writes, dialect=self.dialect, clock=wiring.clock),
             prober=prober,
             clock=wiring.clock,
@@ -164,7 +170,7 @@ class Parts(Generic[Cluster]):
             certificates=certificates,
         )
 
-    def _actor(self, wiring: Wiring, prober: Prober, certificates: Certificates) -> Actor[Cluster]:
+    def _actor(self, wiring: Wiring, prober: Prober, certificates: CertificateWriter) -> Actor[Cluster]:
         return Actor(
             writes=self.writes,
             caches=self.caches,

@@ -15,8 +15,8 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import new_aut
 from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of
 from etcd_operator.controllers.etcd_cluster.tls import handshakes
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
-from etcd_operator.controllers.etcd_cluster.tls.certificates import Certificates
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import NOTHING, RARELY, SILENT, SOON, Handshakes
+from etcd_operator.controllers.etcd_cluster.tls.writer import CertificateWriter
 from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import TlsCredentials
@@ -112,14 +112,7 @@ def test_a_pod_is_said_to_load_only_what_it_has_shown() -> None:
     store = Mock(spec=AuthorityStore)
     store.supplied = Mock(of=lambda *_: {})
     store.recorded.return_value = new_authorities(CLUSTER, datetime(2026, 1, 1, tzinfo=UTC), "z")
-    made = Certificates(
-        authorities=store,
-        dialect=Mock(),
-        clock=FakeClock(),
-        writes=Mock(),
-        holdings=Mock(),
-        handshakes=Mock(),
-    )
+    made = CertificateWriter(authorities=store, dialect=Mock(), clock=FakeClock(), holdings=Mock())
     shown = TlsFacts(proven=frozenset({"db-0000"}))
     assert not made.loaded(ClusterState(desired=CLUSTER, tls=shown), "db-0001")
     annotation = made.loaded(ClusterState(desired=CLUSTER, tls=shown), "db-0000")[LOADED_ANNOTATION]
@@ -137,14 +130,7 @@ def test_a_pod_without_tls_loads_what_is_on_record_and_one_that_is_to_have_none_
     store = Mock(spec=AuthorityStore)
     store.recorded.return_value = new_authorities(CLUSTER, datetime(2026, 1, 1, tzinfo=UTC), "z")
     store.supplied = Mock(of=lambda *_: {})
-    made = Certificates(
-        authorities=store,
-        dialect=Mock(),
-        clock=FakeClock(),
-        writes=Mock(),
-        holdings=Mock(),
-        handshakes=Mock(),
-    )
+    made = CertificateWriter(authorities=store, dialect=Mock(), clock=FakeClock(), holdings=Mock())
     assert MEMBER.pod is not None
     plain = replace(MEMBER, pod=replace(MEMBER.pod, serving=WITHOUT_TLS))
     for tls, is_loaded in (

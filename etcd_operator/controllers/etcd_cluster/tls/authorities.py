@@ -23,7 +23,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import AlterAuthoriti
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import clock_problem
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     Authorities,
     altered,
@@ -295,12 +294,3 @@ class AuthorityStore:
 
     def _key(self, uid: str) -> Key:
         return Key(self.namespace, authorities_name(uid))
-
-
-def facts(made: Authorities | None) -> TlsFacts:
-    """What decisions know of CAs."""
-    if made is None:
-        return NO_TLS
-    return TlsFacts(
-        peer_ca=made.peer.record.issuer, client_ca=made.client.record.issuer, version=made.version
-    )

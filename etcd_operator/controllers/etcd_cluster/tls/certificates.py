@@ -1,71 +1,41 @@
-"""The certificates of members, and what the operator knows of a cluster's TLS in a pass."""
+"""What the operator knows of a cluster's TLS in a pass: its CAs, and the certificates of members."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, assert_never
+from dataclasses import dataclass, replace
+from typing import Any
 
 from etcd_operator.api.cluster_spec import PLAIN
-from etcd_operator.api.meta import RawObject
-from etcd_operator.api.shared_keys import LOADED_ANNOTATION
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
-    AlterAuthorities,
-    CreateAuthorities,
-    DropCertificates,
-    KeepCertificates,
-    PublishAuthority,
-    TlsAction,
-)
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
-    SIDES,
-    ClientLeaf,
-    Side,
-    Situation,
-    Use,
-)
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import ClientLeaf, Side, Situation, Use
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, members_of
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.state import (
-    NO_TLS,
-    ClusterState,
-    TlsFacts,
-    Unseen,
-)
+from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts, Unseen
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests import tls
-from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
-    Authorities,
-    requested,
-)
-from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_text
-from etcd_operator.controllers.etcd_cluster.manifests.tls import secret_name
-from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities, requested
 from etcd_operator.controllers.etcd_cluster.observe.slots import Access
-from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore, facts
+from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes, side_shown
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
-from etcd_operator.controllers.etcd_cluster.tls.secured import UNSECURED, Secured
+from etcd_operator.controllers.etcd_cluster.tls.secured import UNSECURED, Secured, facts
 from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
 from etcd_operator.controllers.etcd_cluster.tls.supplied import facts_of, unloaded
+from etcd_operator.controllers.etcd_cluster.tls.writer import CertificateWriter
+from etcd_operator.controllers.shared.decide.holds import TLS_INVALID
 from etcd_operator.controllers.shared.failures import reason_of
-from etcd_operator.controllers.shared.manifests.secret import encoded, replacement
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.writes import Writes
-from etcd_operator.errors import Conflict, Forbidden, NotLeading, OperatorError, RetryableError, TerminalError
+from etcd_operator.errors import Forbidden, OperatorError, RetryableError, TerminalError
 from etcd_operator.keys import Key
-from etcd_operator.kube import resources
-from etcd_operator.kube.views import ConfigMap, Secret
-from etcd_operator.pki.description import Description
 from etcd_operator.pki.errors import BadCertificate, ClockSkew
 from etcd_operator.pki.secrets import Supplied
 
-INVALID, UNREAD = "TLSInvalid", "TLSUnreadable"
-UNWRITTEN_SECONDS = 30.0  # until it is tried again to write a Secret
+UNREAD = "TLSUnreadable"
 
 
 @dataclass(eq=False, kw_only=True)
 class Certificates:
-    """The certificates of the clusters of one API group, and what each pass knows of them."""
+    """What passes know of the certificates of the clusters of one API group."""
 
     authorities: AuthorityStore
     dialect: Dialect[Any]
@@ -73,8 +43,7 @@ class Certificates:
     writes: Writes
     holdings: Holdings
     handshakes: Handshakes
-    # by Secret: why it could not be written, and until when that is not tried again
-    _unwritten: dict[Key, tuple[Unseen, float]] = field(default_factory=dict)
+    writer: CertificateWriter
 
     def secured(
         self, desired: DesiredCluster, endpoints: Mapping[str, str], members: Iterable[Member]
@@ -91,13 +60,13 @@ class Certificates:
             supplied = {} if desired.persisted.has_begun else self._supplied(desired)
             credentials = self.authorities.credentials(desired) if desired.secured.is_dialed else None
         except TerminalError as error:
-            reason = _reason(error, INVALID)
+            reason = _reason(error, TLS_INVALID)
             return Secured(unseen=Unseen(reason=reason, message=str(error), is_asked=False))
         known = facts(made) if sides_of(desired) else self._unused(desired).facts
         found = replace(known, supplied=facts_of(supplied, self.clock.now()))
         missing = self.authorities.missing(desired, made)
         if missing:
-            return Secured(unseen=Unseen(reason=INVALID, message=missing, is_asked=False))
+            return Secured(unseen=Unseen(reason=TLS_INVALID, message=missing, is_asked=False))
         names = {at: self.dialect.member_host(desired, name) for name, at in endpoints.items()}
         return Secured(facts=found, access=Access(credentials=credentials, names=names))
 
@@ -128,7 +97,7 @@ class Certificates:
             f"{', '.join(names)} were made with TLS, and the status does not record it: an operator without "
             "TLS has written it. Nothing is changed, and no member is asked; see docs/tls.md"
         )
-        unseen = Unseen(reason=INVALID, message=message, is_asked=False)
+        unseen = Unseen(reason=TLS_INVALID, message=message, is_asked=False)
         try:
             made = self.authorities.get(desired) if desired.tls is not None else None
             found = [self.holdings.found(name, self.writes.of(desired.key)) for name in names]
@@ -158,7 +127,7 @@ class Certificates:
                 found, supplied=facts_of(supplied, self.clock.now()), unloaded=unloaded(supplied, members)
             )
         except (RetryableError, TerminalError) as error:
-            invalid = INVALID if isinstance(error, BadCertificate) else UNREAD
+            invalid = TLS_INVALID if isinstance(error, BadCertificate) else UNREAD
             unkept = Unseen(reason=_reason(error, invalid), message=str(error))
             return replace(found, unkept=found.unkept or unkept)
 
@@ -170,7 +139,7 @@ class Certificates:
         return replace(
             known,
             sides=tuple(sides),
-            unkept=next(iter(self._failures(desired).values()), None),
+            unkept=next(iter(self.writer.failures(desired).values()), None),
             proven=frozenset(each.member.name for each in seen if each.is_proven),
             refusals=tuple((each.member.name, each.refusal) for each in seen if each.refusal),
         )
@@ -203,7 +172,7 @@ class Certificates:
             members=tuple(each.of(side) for each in seen),
             now=self.clock.now(),
             request=requested(desired, side),
-            unwritten=frozenset(self._failures(desired)),
+            unwritten=frozenset(self.writer.failures(desired)),
             offset=self.authorities.client.clock_offset(),
         )
         client = desired.tls.client if desired.tls is not None else None
@@ -221,129 +190,10 @@ class Certificates:
                 published = held.files.bundle  # what is beside the leaf follows last
         return replace(found, clients=clients, published=published, grace=tls.grace(client))
 
-    def _failures(self, desired: DesiredCluster) -> dict[str, Unseen]:
-        """By holder, why its Secret could not be written just now."""
-        now, namespace = self.clock.monotonic(), desired.namespace
-        holders = self.holdings.holders(desired.key)
-        found = {holder: self._unwritten.get(Key(namespace, holder)) for holder in holders}
-        return {holder: each[0] for holder, each in found.items() if each is not None and now < each[1]}
-
-    def loaded(self, state: ClusterState, name: str) -> RawObject:
-        """The annotation with the CAs that a member's etcd is about to load when it starts again in its pod.
-
-        Empty if no handshake has shown that the pod has them. A pod without TLS, which shows nothing, cannot
-        have others: no CA is changed while nothing uses it. Nothing shows what a pod has of Secrets of the
-        user. Raises as `AuthorityStore.recorded`.
-        """
-        desired, member = state.desired, state.by_name.get(name)
-        is_plain = member is not None and side_shown(desired, member) is None
-        shows_nothing = is_plain and not desired.secured.is_supplied
-        if desired.secured == PLAIN or not (name in state.tls.proven or shows_nothing):
-            return {}
-        pod = member.pod if member is not None and desired.secured.is_supplied else None
-        return {LOADED_ANNOTATION: loaded_text(self._issued(desired), pod.loaded if pod is not None else "")}
-
-    def _issued(self, desired: DesiredCluster) -> dict[Side, tuple[Description, ...]]:
-        """The CAs of the operator that a member loads now. Raises as `AuthorityStore.recorded`."""
-        issuing = sides_of(desired)
-        made = self.authorities.recorded(desired) if issuing else None
-        return {side: made.of(side).record.trusted for side in issuing if made is not None}
-
-    def _trusted(self, desired: DesiredCluster) -> dict[Side, tuple[Description, ...]]:
-        """All CAs that the next pod of a member loads, as far as is known. Raises as `_issued`."""
-        try:
-            supplied = self._supplied(desired)
-        except (BadCertificate, RetryableError):
-            supplied = {}  # no repair waits for a Secret of the user
-        trusted = {side: supplied[side].cas for side in SIDES if side in supplied}
-        return {**trusted, **self._issued(desired)}
-
-    def act(self, scope: Scope, action: TlsAction) -> None:
-        """Write what is missing."""
-        match action:
-            case CreateAuthorities():
-                self.authorities.create(scope.desired, scope.objects)
-            case KeepCertificates():
-                self._try_to_keep(scope, action.name)
-            case PublishAuthority():
-                self._publish(scope)
-            case AlterAuthorities():
-                self.authorities.alter(scope.desired, action, scope.objects)
-            case DropCertificates():
-                self._drop(scope, *action.members)
-            case _:
-                assert_never(action)
-
-    def _try_to_keep(self, scope: Scope, holder: str) -> None:
-        """A Secret that cannot be written holds up nothing else. Raises Conflict and NotLeading."""
-        key = Key(scope.desired.namespace, holder)
-        try:
-            self.keep(scope, holder)
-        except (Conflict, NotLeading):
-            raise
-        except OperatorError as error:
-            message = f"the certificates of {holder} cannot be written: {error}"
-            failure = Unseen(reason=reason_of(error), message=message)
-            self._unwritten[key] = failure, self.clock.monotonic() + UNWRITTEN_SECONDS
-        else:
-            self._unwritten.pop(key, None)
-
-    def keep(self, scope: Scope, member: str) -> RawObject:
-        """Write the Secret of a member, or of clients, if it is not current; the annotation of its next pod.
-
-        Raises Conflict without the CAs on record, BadCertificate, ClockSkew, and the errors of `Objects`.
-        """
-        desired = scope.desired
-        if desired.secured == PLAIN and not sides_of(desired):
-            return {}
-        annotation = {LOADED_ANNOTATION: loaded_text(self._trusted(desired))}
-        if desired.secured == PLAIN:
-            annotation = {}
-        if not sides_of(desired):
-            return annotation
-        made = self.authorities.recorded(desired)
-        leafs = self.holdings.leafs(desired, made, member)
-        found = self.holdings.found(member, scope.objects)
-        if tls.is_current(made, self.holdings.note(desired, member, leafs, found), self.clock.now()):
-            return annotation
-        self.holdings.outdate(desired.key, member)
-        body = tls.secret(desired, leafs, member, self.authorities.issuing_time())
-        if found is None or found.metadata.controller_uid != desired.uid:
-            scope.create(resources.SECRETS, body, "SecretCreated")
-            return annotation
-        scope.objects.merge(resources.SECRETS, found.metadata, replacement(found.data, body))
-        scope.report("CertificatesRenewed", f"renewed the certificates of {member}")
-        return annotation
-
-    def _drop(self, scope: Scope, *members: str) -> None:
-        """Delete the Secrets of members, and of clients. The ConfigMap is left: it has no secrets."""
-        desired = scope.desired
-        for name in (*map(secret_name, members), tls.shared_secret(desired.name)):
-            scope.objects.remove_of(desired.uid, resources.SECRETS, name)
-        self.holdings.forget(desired.key)
-
-    def _publish(self, scope: Scope) -> None:
-        desired, objects = scope.desired, scope.objects
-        made = self.authorities.recorded(desired)
-        body = tls.ca_config_map(desired, made)
-        name = body["metadata"]["name"]
-        self.holdings.outdate(desired.key)
-        found = objects.find(resources.CONFIG_MAPS, name, ConfigMap)
-        if found is None or found.metadata.controller_uid != desired.uid:
-            scope.create(resources.CONFIG_MAPS, body, "ConfigMapCreated")
-        else:
-            objects.merge(resources.CONFIG_MAPS, found.metadata, {"data": body["data"]})
-        holder = tls.clients_of(desired)
-        secret = objects.find(resources.SECRETS, secret_name(holder), Secret) if holder else None
-        if secret is not None and secret.metadata.controller_uid == desired.uid:
-            self.holdings.outdate(desired.key, holder)
-            data = encoded({"ca.crt": made.client.bundle})
-            objects.merge(resources.SECRETS, secret.metadata, {"data": data})
-
     def forget(self, key: Key) -> bool:
         """The cluster is deleted. True if its CAs are left, because members still use them."""
         for holder in self.holdings.forget(key):
-            self._unwritten.pop(Key(key.namespace, holder), None)
+            self.writer.forget(Key(key.namespace, holder))
             self.handshakes.forget(Key(key.namespace, holder))
         return self.authorities.forget(key, self.writes.of(key))
 

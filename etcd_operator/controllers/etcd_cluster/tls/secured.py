@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts, Unseen
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities
 from etcd_operator.controllers.etcd_cluster.observe.slots import OPEN, Access
 
 
@@ -16,3 +17,12 @@ class Secured:
 
 
 UNSECURED = Secured()
+
+
+def facts(made: Authorities | None) -> TlsFacts:
+    """What decisions know of CAs."""
+    if made is None:
+        return NO_TLS
+    return TlsFacts(
+        peer_ca=made.peer.record.issuer, client_ca=made.client.record.issuer, version=made.version
+    )

@@ -1,0 +1,170 @@
+"""The Secrets and the ConfigMap with the certificates of a cluster: written, published, deleted."""
+
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from etcd_operator.api.cluster_spec import PLAIN
+from etcd_operator.api.meta import RawObject
+from etcd_operator.api.shared_keys import LOADED_ANNOTATION
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    AlterAuthorities,
+    CreateAuthorities,
+    DropCertificates,
+    KeepCertificates,
+    PublishAuthority,
+    TlsAction,
+)
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Side
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.manifests import tls
+from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_text
+from etcd_operator.controllers.etcd_cluster.manifests.tls import secret_name
+from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
+from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
+from etcd_operator.controllers.etcd_cluster.tls.handshakes import side_shown
+from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
+from etcd_operator.controllers.shared.failures import reason_of
+from etcd_operator.controllers.shared.manifests.secret import encoded, replacement
+from etcd_operator.errors import Conflict, NotLeading, OperatorError, RetryableError
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.views import ConfigMap, Secret
+from etcd_operator.pki.description import Description
+from etcd_operator.pki.errors import BadCertificate
+
+UNWRITTEN_SECONDS = 30.0  # until it is tried again to write a Secret
+
+
+@dataclass(eq=False, kw_only=True)
+class CertificateWriter:
+    """Writes the certificates of the clusters of one API group, and what their pods record of them."""
+
+    authorities: AuthorityStore
+    dialect: Dialect[Any]
+    clock: Clock
+    holdings: Holdings
+    # by Secret: why it could not be written, and until when that is not tried again
+    _unwritten: dict[Key, tuple[Unseen, float]] = field(default_factory=dict)
+
+    def act(self, scope: Scope, action: TlsAction) -> None:
+        """Write what is missing."""
+        match action:
+            case CreateAuthorities():
+                self.authorities.create(scope.desired, scope.objects)
+            case KeepCertificates():
+                self._try_to_keep(scope, action.name)
+            case PublishAuthority():
+                self._publish(scope)
+            case AlterAuthorities():
+                self.authorities.alter(scope.desired, action, scope.objects)
+            case DropCertificates():
+                self._drop(scope, *action.members)
+            case _:
+                assert_never(action)
+
+    def _try_to_keep(self, scope: Scope, holder: str) -> None:
+        """A Secret that cannot be written holds up nothing else. Raises Conflict and NotLeading."""
+        key = Key(scope.desired.namespace, holder)
+        try:
+            self.keep(scope, holder)
+        except (Conflict, NotLeading):
+            raise
+        except OperatorError as error:
+            message = f"the certificates of {holder} cannot be written: {error}"
+            failure = Unseen(reason=reason_of(error), message=message)
+            self._unwritten[key] = failure, self.clock.monotonic() + UNWRITTEN_SECONDS
+        else:
+            self._unwritten.pop(key, None)
+
+    def keep(self, scope: Scope, member: str) -> RawObject:
+        """Write the Secret of a member, or of clients, if it is not current; the annotation of its next pod.
+
+        Raises Conflict without the CAs on record, BadCertificate, ClockSkew, and the errors of `Objects`.
+        """
+        desired = scope.desired
+        is_plain = desired.secured == PLAIN
+        annotation = {} if is_plain else {LOADED_ANNOTATION: loaded_text(self._trusted(desired))}
+        if not sides_of(desired):
+            return annotation
+        made = self.authorities.recorded(desired)
+        leafs = self.holdings.leafs(desired, made, member)
+        found = self.holdings.found(member, scope.objects)
+        if tls.is_current(made, self.holdings.note(desired, member, leafs, found), self.clock.now()):
+            return annotation
+        self.holdings.outdate(desired.key, member)
+        body = tls.secret(desired, leafs, member, self.authorities.issuing_time())
+        if found is None or found.metadata.controller_uid != desired.uid:
+            scope.create(resources.SECRETS, body, "SecretCreated")
+            return annotation
+        scope.objects.merge(resources.SECRETS, found.metadata, replacement(found.data, body))
+        scope.report("CertificatesRenewed", f"renewed the certificates of {member}")
+        return annotation
+
+    def _drop(self, scope: Scope, *members: str) -> None:
+        """Delete the Secrets of members, and of clients. The ConfigMap is left: it has no secrets."""
+        desired = scope.desired
+        for name in (*map(secret_name, members), tls.shared_secret(desired.name)):
+            scope.objects.remove_of(desired.uid, resources.SECRETS, name)
+        self.holdings.forget(desired.key)
+
+    def _publish(self, scope: Scope) -> None:
+        desired, objects = scope.desired, scope.objects
+        made = self.authorities.recorded(desired)
+        body = tls.ca_config_map(desired, made)
+        name = body["metadata"]["name"]
+        self.holdings.outdate(desired.key)
+        found = objects.find(resources.CONFIG_MAPS, name, ConfigMap)
+        if found is None or found.metadata.controller_uid != desired.uid:
+            scope.create(resources.CONFIG_MAPS, body, "ConfigMapCreated")
+        else:
+            objects.merge(resources.CONFIG_MAPS, found.metadata, {"data": body["data"]})
+        holder = tls.clients_of(desired)
+        secret = objects.find(resources.SECRETS, secret_name(holder), Secret) if holder else None
+        if secret is not None and secret.metadata.controller_uid == desired.uid:
+            self.holdings.outdate(desired.key, holder)
+            data = encoded({"ca.crt": made.client.bundle})
+            objects.merge(resources.SECRETS, secret.metadata, {"data": data})
+
+    def failures(self, desired: DesiredCluster) -> dict[str, Unseen]:
+        """By holder, why its Secret could not be written just now."""
+        now, namespace = self.clock.monotonic(), desired.namespace
+        holders = self.holdings.holders(desired.key)
+        found = {holder: self._unwritten.get(Key(namespace, holder)) for holder in holders}
+        return {holder: each[0] for holder, each in found.items() if each is not None and now < each[1]}
+
+    def loaded(self, state: ClusterState, name: str) -> RawObject:
+        """The annotation with the CAs that a member's etcd is about to load when it starts again in its pod.
+
+        Empty if no handshake has shown that the pod has them. A pod without TLS, which shows nothing, cannot
+        have others: no CA is changed while nothing uses it. Nothing shows what a pod has of Secrets of the
+        user. Raises as `AuthorityStore.recorded`.
+        """
+        desired, member = state.desired, state.by_name.get(name)
+        is_plain = member is not None and side_shown(desired, member) is None
+        shows_nothing = is_plain and not desired.secured.is_supplied
+        if desired.secured == PLAIN or not (name in state.tls.proven or shows_nothing):
+            return {}
+        pod = member.pod if member is not None and desired.secured.is_supplied else None
+        return {LOADED_ANNOTATION: loaded_text(self._issued(desired), pod.loaded if pod is not None else "")}
+
+    def _issued(self, desired: DesiredCluster) -> dict[Side, tuple[Description, ...]]:
+        """The CAs of the operator that a member loads now. Raises as `AuthorityStore.recorded`."""
+        issuing = sides_of(desired)
+        made = self.authorities.recorded(desired) if issuing else None
+        return {side: made.of(side).record.trusted for side in issuing if made is not None}
+
+    def _trusted(self, desired: DesiredCluster) -> dict[Side, tuple[Description, ...]]:
+        """All CAs that the next pod of a member loads, as far as is known. Raises as `_issued`."""
+        try:
+            supplied = self.authorities.supplied.of(desired, self.dialect.member_host(desired, "*"))
+        except (BadCertificate, RetryableError):
+            supplied = {}  # no repair waits for a Secret of the user
+        trusted = {side: supplied[side].cas for side in SIDES if side in supplied}
+        return {**trusted, **self._issued(desired)}
+
+    def forget(self, secret: Key) -> None:
+        """The cluster of this Secret is deleted."""
+        self._unwritten.pop(secret, None)
