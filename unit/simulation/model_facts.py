@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from etcd_operator.controllers.etcd_cluster.decide.fact import extended
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, PeerFacts, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import (
     Missing,
@@ -18,7 +19,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     ToolBackups,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proven import LONGEST_PAUSE
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, extended
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.etcd.values import EtcdMember
 from unit.simulation.model import Peer, Resource
 from unit.simulation.model_backups import Questions

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, RestoreFrom
+from etcd_operator.controllers.etcd_cluster.decide.fact import extended
 from etcd_operator.controllers.etcd_cluster.decide.facts.departing import departing
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
@@ -31,7 +32,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situation
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import Left
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, extended
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
 from etcd_operator.etcd.values import UNREAD, MetricsPage
 from etcd_operator.etcd.values import Refused as Refusal

@@ -10,7 +10,8 @@ from types import CodeType, FrameType
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide import plan
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.reconciler import ClusterReconciler
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import PODS

@@ -11,6 +11,7 @@ from typing import Generic
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.adoption import external_answers
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.fact import extended
 from etcd_operator.controllers.etcd_cluster.decide.members import Health, Member
 from etcd_operator.controllers.etcd_cluster.decide.metrics_pages import needed
 from etcd_operator.controllers.etcd_cluster.decide.observation import conflict, is_own_quorum, observed
@@ -23,7 +24,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import situation
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer, Reply, Silence
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen, extended
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
 from etcd_operator.controllers.etcd_cluster.decide.status import named
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints
 from etcd_operator.controllers.etcd_cluster.manifests.budget import is_as_desired

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import bootstrapped
 
 asked: list[ClusterState] = []

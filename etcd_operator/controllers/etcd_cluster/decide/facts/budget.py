@@ -13,9 +13,10 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     ReplaceMember,
     Stage,
 )
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.facts.joining import next_removal
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade import state_machine
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import Step
 

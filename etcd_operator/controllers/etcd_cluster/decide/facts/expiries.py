@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side, Situation, SuppliedFacts
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.pki import lifetimes
 from etcd_operator.pki.description import Description
 

@@ -20,11 +20,12 @@ from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import 
     remember,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import is_losing_data, may_change
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Numbers
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import joining_version
 from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD

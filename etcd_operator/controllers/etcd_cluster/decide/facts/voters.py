@@ -1,8 +1,9 @@
 """The voters and the pending learner: whether they may change, whose data cannot come back, who made them."""
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, RecreatePod
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import may_fail_by_version
 from etcd_operator.controllers.shared.decide.holds import CATCH_UP
 

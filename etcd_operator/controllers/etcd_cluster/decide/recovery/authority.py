@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from etcd_operator.api.recoveries import Recovery
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import NO_ABSENCE, Absence
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
     Left,
@@ -25,7 +26,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
     responders,
     voters_of,
 )
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import is_blocked
 from etcd_operator.formats import duration_text
 

@@ -7,12 +7,13 @@ that has found a leader in this loss; and each other one that has ended doubles 
 """
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import AddReader
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import voters_of
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.etcd.values import EtcdMember
 from etcd_operator.pods.reports import SurvivorReport
 

@@ -10,13 +10,14 @@ With `spec.recovery: Automatic` the user accepts another rule for members that a
 """
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import when_due, without_silent
 from etcd_operator.controllers.etcd_cluster.decide.recovery.machine import Lost, go_on
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import read_silent, unreadable
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import ELECTION, Left, left_of
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import held
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import is_blocked
 
 LEARNER_GRACE = 10.0

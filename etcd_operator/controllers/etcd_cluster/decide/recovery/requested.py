@@ -17,6 +17,7 @@ from etcd_operator.api.recoveries import Recovery
 from etcd_operator.api.shared_keys import DELETE_CLAIMS, GIVEN_UP_ANNOTATION, RECOVER_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import may_have_adopted
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.first_start import is_resuming
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
@@ -57,7 +58,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.source import less_than, stored_newer_than
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import SEED_POLL, held, missing, source_of
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.versions import can_restore
 
 SILENCE = 10.0

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from etcd_operator.api.recoveries import Recovery
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ReadMember
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.clusters import is_member_name, ordinal_of
 from etcd_operator.etcd.values import ANYBODY
 

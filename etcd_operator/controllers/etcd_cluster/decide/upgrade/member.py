@@ -7,8 +7,9 @@ the desired version.
 
 from etcd_operator.api.persisted import Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, ReplaceMember
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import (
     is_earlier,
     lacks_snapshot,

@@ -9,7 +9,8 @@ from semver import Version
 
 from etcd_operator.api.definitions.limits import PATCH_FLOORS
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 
 UNREADABLE_BY = 7
 """The minor version that panics on log entries written by 3.5, at each start (measured)."""

@@ -28,9 +28,10 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Remember,
     ReplaceMember,
 )
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import awaited_restarts, restarts
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, fact
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import await_upgrading, is_blocked, restart
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import skew_refusal
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import (
