@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from e2e.support.keys import KeyClient
-from etcd_operator.controllers.etcd_cluster.members.pod_facts import NO_RIGHTS, pod_facts
+from etcd_operator.controllers.etcd_cluster.members.etcd_log import NO_RIGHTS
+from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
 from etcd_operator.controllers.shared.manifests.security import USER
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.kube.views import Pod

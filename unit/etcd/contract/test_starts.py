@@ -1,6 +1,6 @@
 """The last log lines of a process that its flags or its data end, as `members.pod_facts` reads them."""
 
-from etcd_operator.controllers.etcd_cluster.members.pod_facts import BOOTSTRAPPED, NEVER_LET_IN, NO_DATA
+from etcd_operator.controllers.etcd_cluster.members.etcd_log import BOOTSTRAPPED, NEVER_LET_IN, NO_DATA
 from unit.etcd.contract.harness import Subject, insisting, new_peer_url
 
 

@@ -1,9 +1,6 @@
 """The pods of members turned into the facts that rules read. Pure."""
 
 from datetime import datetime, timedelta
-from typing import Any
-
-import msgspec
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import Value, condition_of
@@ -19,14 +16,22 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Read
 from etcd_operator.controllers.etcd_cluster.manifests.options import serving_of
 from etcd_operator.controllers.etcd_cluster.manifests.steps import FETCH, SKIP_STEPS
 from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import READER
+from etcd_operator.controllers.etcd_cluster.members.etcd_log import (
+    BROKEN_DATA,
+    NEVER_LET_IN,
+    NO_DATA,
+    NO_RIGHTS,
+    QUOTED,
+    failure_tail,
+    found_nothing,
+    last_failure,
+    reports,
+)
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
-from etcd_operator.decoding import from_json, reported
+from etcd_operator.decoding import reported
 from etcd_operator.formats import instant
 from etcd_operator.kube.views import BACK_OFF, OOM_KILLED, ContainerState, ContainerStatus, Pod, StateReason
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
-
-QUOTED = 300
-"""Characters of a report, or of etcd's log, that are quoted at most."""
 
 
 class _StepReport(Value, frozen=True, kw_only=True):
@@ -90,25 +95,6 @@ A gRPC client that loses a member tries again after 1 s, then after 1.6 s more (
 gRPC's connection back-off). The kubelet reports whole seconds, so it is 1 to 2 s in fact.
 """
 
-NO_DATA = "cannot fetch cluster info from peer urls"
-"""etcd without data, at an existing-only start or joining where it reaches no other (3.4 to 3.7, exit 1)."""
-
-BOOTSTRAPPED = "has already been bootstrapped"
-"""etcd without data, with bootstrap flags, after others reported that it was a member (3.4 to 3.7)."""
-
-BROKEN_DATA = ("walpb: crc mismatch", "invalid database")
-"""etcd that cannot read its log or its database (3.5 to 3.7, at each start; measured).
-
-Only messages that nothing but the bytes on the disk can cause. Other damage is not recognised: a panic's
-trace may fill all that the kubelet keeps of the log.
-"""
-
-NEVER_LET_IN = ("member count is unequal", "data-dir used by this member must be removed")
-"""etcd that was started with an outdated list of members, or on the data of a removed member."""
-
-NO_RIGHTS = "permission denied"
-"""The end of etcd's log where its data belongs to another user (3.5 to 3.7, at each start; measured)."""
-
 NOT_ITS_OWN = (
     "the volume does not belong to the user that etcd runs as, probably because its storage class does not "
     "apply fsGroup: its data is not touched; see 'User that etcd runs as' in docs/operations.md"
@@ -122,7 +108,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
     has_ended = status is not None and (status.restart_count > 0 or state.terminated is not None)
     keys = _keys_of(pod)
     is_existing_only = keys is not None and keys.is_existing_only(pod.metadata.annotations)
-    has_no_data = status is not None and _found_nothing(status, is_existing_only=is_existing_only)
+    has_no_data = status is not None and found_nothing(status, is_existing_only=is_existing_only)
     return PodFacts(
         name=pod.metadata.name,
         uid=pod.metadata.uid,
@@ -142,8 +128,8 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         is_existing_only=is_existing_only,
         has_no_data=has_no_data,
         never_joined=has_never_joined(pod),
-        has_broken_data=status is not None and _reports(status, BROKEN_DATA),
-        can_never_join=status is not None and _reports(status, NEVER_LET_IN),
+        has_broken_data=status is not None and reports(status, BROKEN_DATA),
+        can_never_join=status is not None and reports(status, NEVER_LET_IN),
         has_fetched=has_fetched(pod),
         fetched=fetched_by(pod, now),
         is_final_seed=pod.metadata.annotations.items() >= SKIP_STEPS.items(),
@@ -201,16 +187,6 @@ def _serves(pod: Pod, keys: PodKeys) -> bool | None:
     return found.status == "True" if found is not None else None
 
 
-def _found_nothing(status: ContainerStatus, *, is_existing_only: bool) -> bool:
-    """Whether the last process that ended reported that its data directory was empty.
-
-    A member that joins reports so, too, when it does not reach the others; with an existing-only start
-    it asks no other.
-    """
-    tail = _failure_tail(status)
-    return BOOTSTRAPPED in tail or (is_existing_only and NO_DATA in tail)
-
-
 def has_never_joined(pod: Pod) -> bool:
     """Whether the etcd of a member that is to join does not run, and its last process found no data.
 
@@ -219,18 +195,7 @@ def has_never_joined(pod: Pod) -> bool:
     status, keys = pod.container(ETCD_CONTAINER), _keys_of(pod)
     if status is None or keys is None or status.state.running is not None:
         return False
-    return not keys.is_existing_only(pod.metadata.annotations) and NO_DATA in _failure_tail(status)
-
-
-def _reports(status: ContainerStatus, messages: tuple[str, ...]) -> bool:
-    tail = _failure_tail(status)
-    return any(message in tail for message in messages)
-
-
-def _failure_tail(status: ContainerStatus) -> str:
-    """The log tail of the last process that ended, if it failed."""
-    ending = status.state.terminated or status.last_state.terminated
-    return ending.message if ending is not None and ending.exit_code != 0 else ""
+    return not keys.is_existing_only(pod.metadata.annotations) and NO_DATA in failure_tail(status)
 
 
 def _started_lately(state: ContainerState, now: datetime) -> bool:
@@ -268,7 +233,7 @@ def _problem(pod: Pod, now: datetime) -> PodProblem | None:
             memory = pod.out_of_memory(status) if waiting.reason == BACK_OFF else ""
             if memory:
                 return PodProblem(reason=OOM_KILLED, message=memory)
-            last = failure_of(pod) or _last_failure(pod)
+            last = failure_of(pod) or last_failure(pod)
             if last.endswith(NO_RIGHTS):
                 return PodProblem(reason="PermissionDenied", message=f"{last}: {NOT_ITS_OWN}")
             return PodProblem(reason=waiting.reason, message=last or waiting.message or waiting.reason)
@@ -298,29 +263,3 @@ def _is_created(status: ContainerStatus) -> bool:
         return False
     waiting = status.state.waiting
     return status.restart_count == 0 and (waiting is None or waiting.reason in PASSING_REASONS)
-
-
-def _last_failure(pod: Pod) -> str:
-    """Why etcd ended, from the tail of its log; empty where that shows no reason.
-
-    Without what differs each time (times, addresses): the same reason must give the same sentence.
-    """
-    status = pod.container(ETCD_CONTAINER)
-    ended = status.last_state.terminated if status is not None else None
-    lines = ended.message.splitlines() if ended is not None else []
-    panics = [line for line in lines if line.startswith("panic: ")]
-    if panics:
-        return panics[-1][:QUOTED]
-    failures = [_failure(line) for line in lines if line.startswith("{")]
-    return next((failure for failure in reversed(failures) if failure), "")[:QUOTED]
-
-
-def _failure(line: str) -> str:
-    """The message of one line of etcd's log, if it is one of failure."""
-    try:
-        entry = from_json(line, dict[str, Any])
-    except msgspec.DecodeError:
-        return ""
-    if entry.get("level") not in ("error", "fatal", "panic"):
-        return ""
-    return ": ".join(str(entry[key]) for key in ("msg", "error") if entry.get(key))
