@@ -12,7 +12,6 @@ from typing import assert_never
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
     AddLearner,
-    AlterAuthorities,
     AnnotateVoters,
     AppendEntry,
     Bootstrapping,
@@ -20,20 +19,16 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     ClearMissing,
     ConfirmClaimsLost,
     ConfirmNoAuthentication,
-    CreateAuthorities,
     CreateClientService,
     CreateMember,
     CreateMemberService,
     DeleteMember,
     DisarmCorrupt,
-    DropCertificates,
     DropPod,
     KeepBudget,
-    KeepCertificates,
     MoveLeader,
     PadLog,
     Promote,
-    PublishAuthority,
     RecreatePod,
     Remember,
     RemoveCorrupt,
@@ -44,6 +39,13 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Resuming,
     SetExistingOnly,
     TakeBack,
+)
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
+    AlterAuthorities,
+    CreateAuthorities,
+    DropCertificates,
+    KeepCertificates,
+    PublishAuthority,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     AddReader,

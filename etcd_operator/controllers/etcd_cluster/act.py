@@ -37,8 +37,8 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     ReplaceMember,
     RestoreLabels,
     TakeBack,
-    TlsAction,
 )
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import TlsAction
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, Orphan, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction, TrySeedExistingOnly
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState

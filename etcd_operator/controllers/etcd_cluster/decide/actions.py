@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from etcd_operator.api.recoveries import REVISION_BUMP, Source
-from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import TlsAction
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Orphan, Unlabelled
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
@@ -213,37 +212,6 @@ class DropPod(OnMember):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateAuthorities:
-    """Make the CAs of a cluster, in the namespace of the operator."""
-
-
-class KeepCertificates(OnMember):
-    """Make or renew the certificates of a member: etcd reads them at each handshake."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishAuthority:
-    """Write the bundle of CAs where clients find it: in the ConfigMap, and beside their certificate."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterAuthorities:
-    """Change the record of one CA, and make or renew what that needs, unless the Secret has changed."""
-
-    side: Side
-    change: Change
-    request: str
-    version: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropCertificates:
-    """Delete the Secrets with the certificates of these members, and of clients."""
-
-    members: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmNoAuthentication:
     """Make sure, live, that requests need no user: without TLS, the operator would be none."""
 
@@ -275,9 +243,6 @@ KindAction = (
     | ChangeStorage
 )
 """What is done for one kind of member only."""
-
-TlsAction = CreateAuthorities | KeepCertificates | PublishAuthority | AlterAuthorities | DropCertificates
-"""What is written for TLS."""
 
 CommonAction = (
     Remember

@@ -19,7 +19,7 @@ import structlog
 from etcd_operator.api.cluster_spec import MemberTls
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.decide.actions import AlterAuthorities
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import AlterAuthorities
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import clock_problem
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster

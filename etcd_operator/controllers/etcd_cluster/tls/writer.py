@@ -7,7 +7,7 @@ from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.shared_keys import LOADED_ANNOTATION
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     AlterAuthorities,
     CreateAuthorities,
     DropCertificates,

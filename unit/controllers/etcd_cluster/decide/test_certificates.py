@@ -15,14 +15,16 @@ from etcd_operator.api.cluster_spec import (
 )
 from etcd_operator.api.persisted import Adoption, TlsRecord, Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
-    AlterAuthorities,
-    KeepCertificates,
     MoveLeader,
     Plan,
-    PublishAuthority,
     Remember,
     ReplaceMember,
     Stage,
+)
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
+    AlterAuthorities,
+    KeepCertificates,
+    PublishAuthority,
 )
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (

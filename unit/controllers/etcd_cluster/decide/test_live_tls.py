@@ -9,10 +9,12 @@ from etcd_operator.api.cluster_spec import Auto, ClientMode, ClientTls, PeerTls,
 from etcd_operator.api.persisted import AuthRecord, TlsRecord, Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     ConfirmNoAuthentication,
-    CreateAuthorities,
-    DropCertificates,
     Remember,
     ReplaceMember,
+)
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
+    CreateAuthorities,
+    DropCertificates,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Serving

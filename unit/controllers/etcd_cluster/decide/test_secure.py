@@ -16,12 +16,8 @@ from etcd_operator.api.cluster_spec import (
     UserSecret,
 )
 from etcd_operator.api.persisted import AuthRecord, TlsRecord
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
-    CreateAuthorities,
-    CreateMember,
-    Remember,
-    Stage,
-)
+from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Stage
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import CreateAuthorities
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     SuppliedFacts,
 )

@@ -10,12 +10,12 @@ from etcd_operator.api.cluster_spec import ClientMode, ClientTls
 from etcd_operator.api.persisted import TlsRecord, Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     ConfirmNoAuthentication,
-    DropCertificates,
     KeepBudget,
     MoveLeader,
     Remember,
     ReplaceMember,
 )
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import DropCertificates
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS, Serving
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan

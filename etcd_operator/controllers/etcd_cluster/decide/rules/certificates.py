@@ -6,14 +6,11 @@ from typing import assert_never
 import msgspec
 
 from etcd_operator.api.shared_keys import ROTATE_CLIENT_ANNOTATION, ROTATE_PEER_ANNOTATION
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
-    Action,
+from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Remember, ReplaceMember
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     AlterAuthorities,
     KeepCertificates,
-    Plan,
     PublishAuthority,
-    Remember,
-    ReplaceMember,
 )
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Phase, Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (

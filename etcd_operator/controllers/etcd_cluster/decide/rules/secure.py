@@ -12,7 +12,8 @@ import msgspec
 from etcd_operator.api.cluster_spec import Tls, UserSecret
 from etcd_operator.api.definitions.tls_validations import UNCHANGED
 from etcd_operator.api.persisted import AuthRecord, TlsRecord
-from etcd_operator.controllers.etcd_cluster.decide.actions import CreateAuthorities, Plan, Remember
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import CreateAuthorities
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Use
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
 from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL

@@ -14,10 +14,12 @@ from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
     ConfirmNoAuthentication,
-    CreateAuthorities,
-    DropCertificates,
     Plan,
     Remember,
+)
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
+    CreateAuthorities,
+    DropCertificates,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import serves_as_recorded
