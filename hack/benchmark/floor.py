@@ -16,7 +16,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping,
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
-from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
+from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent, persistent_pod
 from etcd_operator.controllers.shared.decide.clusters import Defaults
 from etcd_operator.decoding import read
 from etcd_operator.kube import resources
@@ -89,7 +89,9 @@ class Blueprint:
             pod = self._dialect.member(self._desired, name, start)
             return [(resources.SERVICES, _free(service)), (resources.PODS, _free(pod))]
         peer = msgspec.convert(persistent.peer(self._desired, name, start), improbable.EtcdPeer)
-        replica_set = _free(persistent.replica_set(peer, self._desired.image, is_restored=self._is_restored))
+        replica_set = _free(
+            persistent_pod.replica_set(peer, self._desired.image, is_restored=self._is_restored)
+        )
         claim = (resources.CLAIMS, _claim(peer))
         if with_replica_sets:
             return [claim, (resources.REPLICA_SETS, replica_set)]

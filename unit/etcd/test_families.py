@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping
-from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
+from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent_pod
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, url
 from etcd_operator.pods.contract import METRICS_PORT
 from unit.controllers.manifests.cases import IMAGE, PLAIN_EPHEMERAL, PLAIN_PERSISTENT, peer_of
@@ -26,7 +26,12 @@ LOOPBACKS = {Stack.IPV4: ("127.0.0.1",), Stack.IPV6: ("::1",), Stack.DUAL: ("127
 def _persistent() -> tuple[Pod, Pod]:
     names = ("db-0", "db-1")
     one, other = (
-        _pod(number, persistent.replica_set(peer, IMAGE)["spec"]["template"], f"{name}.db-peer.ns.svc", name)
+        _pod(
+            number,
+            persistent_pod.replica_set(peer, IMAGE)["spec"]["template"],
+            f"{name}.db-peer.ns.svc",
+            name,
+        )
         for number, name in enumerate(names, 1)
         for peer in (peer_of(PLAIN_PERSISTENT, name, Bootstrapping(members=names, token="t")),)
     )

@@ -8,7 +8,7 @@ from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts
-from etcd_operator.controllers.etcd_cluster.manifests import persistent
+from etcd_operator.controllers.etcd_cluster.manifests import persistent_pod
 from etcd_operator.controllers.etcd_cluster.members.claim_facts import claim_facts
 from etcd_operator.controllers.etcd_peer.decide.ownership import content_problem, ownership_problem
 from etcd_operator.controllers.etcd_peer.decide.state import InitialPeer, PeerState
@@ -67,7 +67,7 @@ class PeerObserver:
         Raises what `own_image` raises.
         """
         bootstrap, version = peer.spec.bootstrap, str(parse_version(peer.spec.version))
-        body = persistent.replica_set(
+        body = persistent_pod.replica_set(
             peer,
             image_of(self.repository, version),
             is_restored=state.is_restored,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
+from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent_pod
 from unit.controllers.manifests.cases import (
     EPHEMERAL_BOOTSTRAPPING,
     FULL_EPHEMERAL,
@@ -15,7 +15,7 @@ from unit.controllers.manifests.cases import (
 
 
 def spec_of(peer: Any) -> dict[str, Any]:
-    spec: dict[str, Any] = persistent.replica_set(peer, IMAGE)["spec"]["template"]["spec"]
+    spec: dict[str, Any] = persistent_pod.replica_set(peer, IMAGE)["spec"]["template"]["spec"]
     return spec
 
 
@@ -27,13 +27,13 @@ POD_SPECS = {
 }
 PODS: dict[str, Any] = {
     "ephemeral pod": ephemeral.pod(PLAIN_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
-    "persistent pod": persistent.replica_set(peer_of(PLAIN_PERSISTENT), IMAGE)["spec"]["template"],
+    "persistent pod": persistent_pod.replica_set(peer_of(PLAIN_PERSISTENT), IMAGE)["spec"]["template"],
 }
 FIXED_NEVER = ("--initial-cluster", "--initial-cluster-state")
 
 
 def environment_in(peer: Any) -> dict[str, str]:
-    return environment_of(persistent.replica_set(peer, IMAGE)["spec"]["template"])
+    return environment_of(persistent_pod.replica_set(peer, IMAGE)["spec"]["template"])
 
 
 def environment_of(pod: dict[str, Any]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from etcd_operator.controllers.etcd_cluster.manifests import (
     ephemeral,
     network_policy,
     persistent,
+    persistent_pod,
     persistent_services,
     seed,
     survivor_reader,
@@ -168,11 +169,11 @@ MANIFESTS = {
     "ephemeral-seed-tls-own-peers": seed.pod(
         OWN_PEERS_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING, image=no_image
     ),
-    "persistent-replica-set-tls-own-peers": persistent.replica_set(peer_of(OWN_PEERS_PERSISTENT), IMAGE),
+    "persistent-replica-set-tls-own-peers": persistent_pod.replica_set(peer_of(OWN_PEERS_PERSISTENT), IMAGE),
     "persistent-peer-tls": persistent.peer(SECURED_PERSISTENT, "db-1", BOOTSTRAPPING),
     "persistent-claim-tls": persistent.claim(peer_of(SECURED_PERSISTENT)),
-    "persistent-replica-set-tls": persistent.replica_set(peer_of(SECURED_PERSISTENT), IMAGE),
-    "persistent-replica-set-seed-tls": persistent.replica_set(
+    "persistent-replica-set-tls": persistent_pod.replica_set(peer_of(SECURED_PERSISTENT), IMAGE),
+    "persistent-replica-set-seed-tls": persistent_pod.replica_set(
         peer_of(SECURED_PERSISTENT, "db-3", PERSISTENT_SEEDING), IMAGE, is_restored=True
     ),
     "persistent-peer-service": persistent_services.services(PLAIN_PERSISTENT)[0],
@@ -197,14 +198,14 @@ MANIFESTS = {
         )
         for whose, cluster in (("own", SECURED_EPHEMERAL.name), ("other", "old"))
     },
-    "persistent-replica-set-seed-offline-tls": persistent.replica_set(
+    "persistent-replica-set-seed-offline-tls": persistent_pod.replica_set(
         peer_of(SECURED_PERSISTENT, "db-3", PERSISTENT_OFFLINE),
         IMAGE,
         is_restored=True,
         own_image="etcd-operator:1",
     ),
     "persistent-peer-seed-offline": persistent.peer(PLAIN_PERSISTENT, "db-3", PERSISTENT_OFFLINE),
-    "persistent-replica-set-seed-offline": persistent.replica_set(
+    "persistent-replica-set-seed-offline": persistent_pod.replica_set(
         peer_of(PLAIN_PERSISTENT, "db-3", PERSISTENT_OFFLINE),
         IMAGE,
         is_restored=True,
@@ -229,24 +230,24 @@ MANIFESTS = {
     ),
     "restore-seed-job": seed_job_of(FULL_PERSISTENT, is_root_owned=False),
     "restore-seed-job-root": seed_job_of(PLAIN_PERSISTENT, is_root_owned=True),
-    "persistent-replica-set-seed": persistent.replica_set(
+    "persistent-replica-set-seed": persistent_pod.replica_set(
         peer_of(PLAIN_PERSISTENT, "db-3", PERSISTENT_SEEDING), IMAGE, is_restored=True
     ),
-    "persistent-replica-set-seed-full": persistent.replica_set(
+    "persistent-replica-set-seed-full": persistent_pod.replica_set(
         peer_of(FULL_PERSISTENT, "db-5", PERSISTENT_SEEDING), IMAGE, is_restored=True
     ),
-    "persistent-replica-set-seed-existing-only": persistent.replica_set(
+    "persistent-replica-set-seed-existing-only": persistent_pod.replica_set(
         peer_of(PLAIN_PERSISTENT, "db-3", RESUMING), IMAGE, is_restored=True
     ),
     "persistent-claim-root": persistent.claim(peer_of(PLAIN_PERSISTENT), is_root_owned=True),
-    "persistent-replica-set-root": persistent.replica_set(
+    "persistent-replica-set-root": persistent_pod.replica_set(
         peer_of(PLAIN_PERSISTENT), IMAGE, is_root_owned=True
     ),
     "persistent-claim": persistent.claim(peer_of(PLAIN_PERSISTENT)),
     "persistent-claim-full": persistent.claim(peer_of(FULL_PERSISTENT)),
-    "persistent-replica-set": persistent.replica_set(peer_of(PLAIN_PERSISTENT), IMAGE),
-    "persistent-replica-set-full": persistent.replica_set(peer_of(FULL_PERSISTENT), IMAGE),
-    "persistent-replica-set-existing-only": persistent.replica_set(
+    "persistent-replica-set": persistent_pod.replica_set(peer_of(PLAIN_PERSISTENT), IMAGE),
+    "persistent-replica-set-full": persistent_pod.replica_set(peer_of(FULL_PERSISTENT), IMAGE),
+    "persistent-replica-set-existing-only": persistent_pod.replica_set(
         peer_of(PLAIN_PERSISTENT, start=RESUMING), IMAGE
     ),
 }
@@ -267,8 +268,8 @@ def test_no_manifest_has_an_address_of_only_one_family() -> None:
     }
     for name, addresses in found.items():
         idle = {"127.0.0.1"} if "job" in name else set()  # see `job_pod.IDLE`
-        assert addresses - {ALL_ADDRESSES} - idle in (set(), set(persistent.LOOPBACKS)), name
-    assert found["persistent-replica-set"] == {ALL_ADDRESSES, *persistent.LOOPBACKS}
+        assert addresses - {ALL_ADDRESSES} - idle in (set(), set(persistent_pod.LOOPBACKS)), name
+    assert found["persistent-replica-set"] == {ALL_ADDRESSES, *persistent_pod.LOOPBACKS}
     assert found["ephemeral-pod"] == {ALL_ADDRESSES}
 
 

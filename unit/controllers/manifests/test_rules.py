@@ -10,6 +10,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Joining, Resum
 from etcd_operator.controllers.etcd_cluster.manifests import (
     ephemeral,
     persistent,
+    persistent_pod,
     persistent_services,
     tls_pod,
 )
@@ -209,12 +210,12 @@ def test_the_host_is_read_out_of_an_url(address: str, host: str) -> None:
 
 def test_services_select_the_pods_that_are_made() -> None:
     pod = OWNED["ephemeral pod"]["metadata"]["labels"].items()
-    template = persistent.replica_set(peer_of(FULL_PERSISTENT), IMAGE)["spec"]["template"]
-    persistent_pod = template["metadata"]["labels"].items()
+    template = persistent_pod.replica_set(peer_of(FULL_PERSISTENT), IMAGE)["spec"]["template"]
+    labels = template["metadata"]["labels"].items()
 
     assert OWNED["ephemeral client service"]["spec"]["selector"].items() <= pod
     assert OWNED["ephemeral member service"]["spec"]["selector"].items() <= pod
-    assert OWNED["persistent client service"]["spec"]["selector"].items() <= persistent_pod
+    assert OWNED["persistent client service"]["spec"]["selector"].items() <= labels
 
 
 def test_an_ephemeral_member_that_joins_gets_no_clients_yet_and_is_reached_by_its_peers() -> None:
@@ -228,7 +229,7 @@ def test_an_ephemeral_member_that_joins_gets_no_clients_yet_and_is_reached_by_it
 def test_a_persistent_member_that_starts_is_reached_by_its_peers_and_not_by_clients(
     start: Start,
 ) -> None:
-    template = persistent.replica_set(peer_of(PLAIN_PERSISTENT, "db-3", start), IMAGE)["spec"]["template"]
+    template = persistent_pod.replica_set(peer_of(PLAIN_PERSISTENT, "db-3", start), IMAGE)["spec"]["template"]
     labels, peers = template["metadata"]["labels"].items(), OWNED["persistent peer service"]
 
     assert not OWNED["persistent client service"]["spec"]["selector"].items() <= labels
@@ -239,7 +240,7 @@ def test_a_persistent_member_that_starts_is_reached_by_its_peers_and_not_by_clie
 
 @pytest.mark.parametrize("start", [Resuming(token="db"), Joining(members=("db-0", "db-3"), token="db")])
 def test_members_that_were_taken_over_are_found_by_the_names_that_etcd_has(start: Start) -> None:
-    pod = persistent.replica_set(peer_of(TAKEN_OVER, "db-3", start), IMAGE)["spec"]["template"]
+    pod = persistent_pod.replica_set(peer_of(TAKEN_OVER, "db-3", start), IMAGE)["spec"]["template"]
     (service,) = persistent_services.services(TAKEN_OVER)
 
     assert pod["spec"]["hostAliases"][0]["hostnames"][0] == "db-3.db.ns.svc"

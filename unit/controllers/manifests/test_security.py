@@ -13,7 +13,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect, no_image
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
-from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent, seed
+from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent, persistent_pod, seed
 from etcd_operator.controllers.shared.manifests.security import RESTRICTED, USER, as_etcd
 from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS, coreos_cluster, improbable_cluster
 from unit.controllers.manifests.backups import FILE, backup_job_of, seed_job_of
@@ -37,7 +37,7 @@ NON_ROOT = "etcd.improbable.io/non-root"
 
 def replica_set_spec(cluster: DesiredCluster, start: Any = BOOTSTRAPPING, **options: Any) -> Spec:
     """The spec of a persistent member's pod."""
-    body = persistent.replica_set(peer_of(cluster, start=start), IMAGE, **options)
+    body = persistent_pod.replica_set(peer_of(cluster, start=start), IMAGE, **options)
     spec: Spec = body["spec"]["template"]["spec"]
     return spec
 

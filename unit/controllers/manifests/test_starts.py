@@ -7,7 +7,7 @@ import pytest
 from etcd_operator.api import coreos
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.controllers.etcd_cluster.decide.actions import Joining
-from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent
+from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent, persistent_pod
 from etcd_operator.controllers.etcd_cluster.manifests.options import DOWNWARD_API_OPTIONS, in_place
 from unit.controllers.manifests.cases import (
     FULL_PERSISTENT,
@@ -71,7 +71,7 @@ def test_a_member_advertises_the_url_in_the_initial_cluster() -> None:
 
 
 def test_labels_of_users_never_replace_those_of_the_operator() -> None:
-    template = persistent.replica_set(peer_of(FULL_PERSISTENT), IMAGE)["spec"]["template"]["metadata"]
+    template = persistent_pod.replica_set(peer_of(FULL_PERSISTENT), IMAGE)["spec"]["template"]["metadata"]
 
     assert template["labels"] == {
         "tier": "data",
@@ -103,7 +103,9 @@ def test_a_running_pod_can_be_switched_to_an_existing_only_start(manifest: dict[
 
 
 def test_an_existing_only_template_makes_existing_only_pods() -> None:
-    template = persistent.replica_set(peer_of(PLAIN_PERSISTENT, start=RESUMING), IMAGE)["spec"]["template"]
+    template = persistent_pod.replica_set(peer_of(PLAIN_PERSISTENT, start=RESUMING), IMAGE)["spec"][
+        "template"
+    ]
     annotations = template["metadata"]["annotations"]
 
     assert PodKeys("etcd.improbable.io").is_existing_only(annotations)

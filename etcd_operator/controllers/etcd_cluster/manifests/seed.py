@@ -2,7 +2,7 @@
 
 Until it is **opened** to clients, the pod lacks the label `app`, by which the client Service selects:
 no client writes to a seed that may still be discarded. (The seed of a persistent cluster is an EtcdPeer
-with a survivor, see `manifests.persistent`.)
+with a survivor, see `manifests.persistent_pod`.)
 
 Where it restores a backup, its first step runs the operator's own image (`etcd-operator seed`). The backup
 comes from the backup tool of a cluster, with the token in its Secret, or directly from where it is stored:

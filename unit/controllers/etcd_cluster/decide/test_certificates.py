@@ -6,13 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import (
-    ClientTls,
-    PeerTls,
-    SecretRef,
-    Tls,
-    UserSecret,
-)
+from etcd_operator.api.cluster_spec import ClientTls, PeerTls, SecretRef, Tls, UserSecret
 from etcd_operator.api.persisted import Adoption, TlsRecord, Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     MoveLeader,

@@ -18,9 +18,7 @@ from etcd_operator.api.cluster_spec import (
 from etcd_operator.api.persisted import AuthRecord, TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import CreateAuthorities
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
-    SuppliedFacts,
-)
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SuppliedFacts
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan

@@ -3,23 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from etcd_operator.api.cluster_spec import (
-    Auto,
-    ClientTls,
-    PeerTls,
-    Tls,
-)
+from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls
 from etcd_operator.api.persisted import TlsRecord
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
-    Side,
-    Situation,
-)
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts
-from unit.controllers.etcd_cluster.decide.builders import (
-    bootstrapped,
-    with_record,
-)
+from unit.controllers.etcd_cluster.decide.builders import bootstrapped, with_record
 from unit.controllers.etcd_cluster.decide.certificates import certs
 
 PEER, CLIENT = PeerTls(auto=Auto()), ClientTls(auto=Auto())
