@@ -10,6 +10,7 @@ from etcd_operator.controllers.etcd_auth.decide.report import (
     WAITING,
     Verdict,
     invalid,
+    issues_no_certificates,
     needs_client_tls,
     no_cluster,
     of_role,
@@ -59,7 +60,8 @@ def test_roles_that_are_missing_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "verdict", [invalid("x"), no_cluster("c"), waiting("x"), refused(), needs_client_tls()]
+    "verdict",
+    [invalid("x"), no_cluster("c"), waiting("x"), refused(), needs_client_tls(), issues_no_certificates()],
 )
 def test_what_holds_an_object_up_is_not_ready(verdict: Verdict) -> None:
     condition = verdict.condition(3)

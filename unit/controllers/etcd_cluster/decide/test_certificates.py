@@ -345,3 +345,8 @@ def test_certificates_of_the_user_expire_too(is_late: bool) -> None:
     state = replace(bootstrapped(persistent()), tls=TlsFacts(supplied=(("peer", facts), ("operator", facts))))
     assert [(each.kind, each.end) for each in expiries(state)] == [("peer", leaf.not_after)]
     assert bool(near_end(state)) is is_late
+
+
+def test_a_side_without_certificates_of_members_has_those_of_its_cas() -> None:
+    state = secured(persistent(), replace(at_rest(persistent()), members=(), clients=()))
+    assert [each.kind for each in expiries(state)] == ["client-ca"]
