@@ -17,6 +17,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Side
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests import tls
@@ -24,7 +25,6 @@ from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_text
 from etcd_operator.controllers.etcd_cluster.manifests.tls import secret_name
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
-from etcd_operator.controllers.etcd_cluster.tls.handshakes import side_shown
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
 from etcd_operator.controllers.shared.failures import reason_of
 from etcd_operator.controllers.shared.manifests.secret import encoded, replacement
@@ -138,17 +138,20 @@ class CertificateWriter:
     def loaded(self, state: ClusterState, name: str) -> RawObject:
         """The annotation with the CAs that a member's etcd is about to load when it starts again in its pod.
 
-        Empty if no handshake has shown that the pod has them. A pod without TLS, which shows nothing, cannot
-        have others: no CA is changed while nothing uses it. Nothing shows what a pod has of Secrets of the
-        user. Raises as `AuthorityStore.recorded`.
+        Of a side that the member uses, only if a handshake has shown that the pod has the files. Clients whom
+        it serves without TLS see none: it cannot have other CAs for them, because none is changed while
+        nothing uses it. Nothing shows what a pod has of Secrets of the user. Raises as
+        `AuthorityStore.recorded`.
         """
-        desired, member = state.desired, state.by_name.get(name)
-        is_plain = member is not None and side_shown(desired, member) is None
-        shows_nothing = is_plain and not desired.secured.is_supplied
-        if desired.secured == PLAIN or not (name in state.tls.proven or shows_nothing):
+        member = state.by_name.get(name)
+        pod = member.pod if member is not None else None
+        known = set(SIDES) if name in state.tls.proven else set()
+        if pod is not None and pod.serving == WITHOUT_TLS:
+            known.add("client")
+        loads = {side: cas for side, cas in self._issued(state.desired).items() if side in known}
+        if state.desired.secured == PLAIN or not loads:
             return {}
-        pod = member.pod if member is not None and desired.secured.is_supplied else None
-        return {LOADED_ANNOTATION: loaded_text(self._issued(desired), pod.loaded if pod is not None else "")}
+        return {LOADED_ANNOTATION: loaded_text(loads, pod.loaded if pod is not None else "")}
 
     def _issued(self, desired: DesiredCluster) -> dict[Side, tuple[Description, ...]]:
         """The CAs of the operator that a member loads now. Raises as `AuthorityStore.recorded`."""
