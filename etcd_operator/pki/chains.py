@@ -17,39 +17,25 @@ LONGEST = 5
 
 
 def leads_to_ca(chain: Sequence[x509.Certificate], cas: Sequence[x509.Certificate], *, now: datetime) -> bool:
-    """Whether one of the CAs has signed the first of the chain, directly or by way of others of the chain."""
-    return _leads(chain[0], chain[1:], cas, now, ())
+    """Whether one of the CAs has signed the first of the chain, directly or by way of others of the chain.
+
+    Each certificate is looked at once, by the shortest way: a Secret could have many that sign each other.
+    """
+    found, rest = [chain[0]], list(chain[1:])
+    for below in range(LONGEST + 1):
+        if any(each == ca or _signs(ca, each, below, now) for each in found for ca in cas):
+            return True
+        found = [issuer for issuer in rest if any(_signs(issuer, each, below, now) for each in found)]
+        rest = [each for each in rest if each not in found]
+    return False
 
 
-def _leads(
-    found: x509.Certificate,
-    between: Sequence[x509.Certificate],
-    cas: Sequence[x509.Certificate],
-    now: datetime,
-    below: tuple[x509.Certificate, ...],
-) -> bool:
-    """`below` are the intermediate certificates on the way from the leaf to `found`, with it."""
-    if any(found == ca or _signs(ca, found, below, now) for ca in cas):
-        return True
-    if len(below) >= LONGEST:
-        return False
-    rest = [each for each in between if each != found]
-    return any(
-        _signs(each, found, below, now) and _leads(each, rest, cas, now, (*below, each)) for each in rest
-    )
-
-
-def _signs(
-    issuer: x509.Certificate,
-    found: x509.Certificate,
-    below: tuple[x509.Certificate, ...],
-    now: datetime,
-) -> bool:
+def _signs(issuer: x509.Certificate, found: x509.Certificate, below: int, now: datetime) -> bool:
     """Whether `issuer` is a valid CA that has signed `found`, and may have as many CAs below it."""
     if not may_sign(issuer) or not described(issuer).is_valid(now):
         return False
     length = issuer.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length
-    if length is not None and length < len(below):
+    if length is not None and length < below:
         return False
     try:
         found.verify_directly_issued_by(issuer)

@@ -4,6 +4,7 @@ import base64
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from etcd_operator.pki import chains
 from etcd_operator.pki.authority import KeyPair
 from etcd_operator.pki.decode import LARGEST_FILE
 from etcd_operator.pki.description import describe
@@ -256,3 +258,22 @@ def test_a_certificate_that_others_do_not_trust_is_named() -> None:
     message = "Secret b: tls.crt is not signed by a CA in ca.crt of Secret a: add the certificate of 'CN=ano"
     with pytest.raises(BadCertificate, match=message):
         check_trust(theirs, own, where="Secret b", by="Secret a", now=NOW)
+
+
+def test_certificates_that_sign_each_other_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Secret is read in a pass: a tenant could keep the operator busy for an hour."""
+    checks: list[int] = []
+    signs = chains._signs
+
+    def counted(*args: Any) -> bool:
+        checks.append(1)
+        return signs(*args)
+
+    monkeypatch.setattr(chains, "_signs", counted)
+    key = ec.generate_private_key(ec.SECP256R1())
+    same = [Issuer(NOW, name="same", key=key) for _ in range(20)]
+    leaf = same[0].leaf("*.my.ns.svc", "my.ns.svc")
+    others = b"".join(Issuer(NOW, name="same").pem for _ in range(20))
+    chain = leaf.certificate + b"".join(each.pem for each in same[1:])
+    assert "is not signed by a CA in ca.crt" in refused(data(chain, leaf.key, ca=others))
+    assert len(checks) < 2000

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.api.coreos import POD_KEYS
 from etcd_operator.controllers.etcd_cluster.manifests.tls_pod import NAME_OPTIONS
 from unit.controllers.etcd_cluster.test_tls import authorities, files, secrets, unreadable, world
 from unit.fakes.apiserver import Json, Kind, no_fault
@@ -113,6 +114,21 @@ def supplied(make: Callable[..., Any], **spec: Any) -> Iterator[tuple[Bench, Kin
         made.create(kind, body)
         made.settle()
         yield made, kind
+
+
+def advertised(made: Bench) -> list[str]:
+    key = POD_KEYS.of("advertise-client-urls")
+    return [pod["metadata"]["annotations"][key] for pod in made.api.objects.select(PODS)]
+
+
+def test_members_that_are_restarted_keep_the_names_that_the_certificate_is_for() -> None:
+    with supplied(ephemeral, size=2) as (made, kind):
+        before = advertised(made)
+        assert before == [f"https://c-000{number}.default.svc:2379" for number in range(2)]
+        made.edit(kind, "c", {"spec": {"tls": {"client": {"minVersion": "TLS1.3"}}}})
+        made.settle()
+        assert [event["reason"] for event in made.events()].count("MemberRestarted") == 2
+        assert advertised(made) == before
 
 
 @MAKERS

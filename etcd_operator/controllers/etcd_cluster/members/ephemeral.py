@@ -15,7 +15,12 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RetireMember, StartSurvivor
 from etcd_operator.controllers.etcd_cluster.manifests import seed, survivor_reader
-from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR, MOUNT_PATH, member_service
+from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import (
+    DATA_DIR,
+    MOUNT_PATH,
+    member_host,
+    member_service,
+)
 from etcd_operator.controllers.etcd_cluster.manifests.options import restart_annotations
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnAction, Scope
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
@@ -78,7 +83,8 @@ class EphemeralMembers:
         gone = {LOADED_ANNOTATION: None} if secured == PLAIN else {}
         if pod.serving is None:
             return gone
-        return {**restart_annotations(pod.name, secured, version, coreos.POD_KEYS), **gone}
+        host = member_host(self.scope.desired, pod.name)
+        return {**restart_annotations(host, secured, version, coreos.POD_KEYS), **gone}
 
     def remove(self, name: str, whose: str = "") -> None:
         """Pod and Service."""

@@ -8,6 +8,7 @@ import pytest
 from etcd_operator.api.cluster_spec import Auto, ClientMode, ClientTls, PeerTls, Tls
 from etcd_operator.api.persisted import AuthRecord, TlsRecord, Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
+    AddLearner,
     ConfirmNoAuthentication,
     Remember,
     ReplaceMember,
@@ -98,7 +99,9 @@ def test_what_is_done_beside_the_record(cluster: DesiredCluster) -> None:
     made = plan(switched(cluster, "Disabled", PREFER, *(PREFERRED,) * 3))
     assert made.actions[0] == ConfirmNoAuthentication()
     made = plan(switched(cluster, "Disabled", REMOVING, *(PLAIN,) * 3))
-    assert made.actions[0] == DropCertificates(members=cluster.initial_member_names)
+    # A pod that is restarted in its place mounts its Secret again.
+    dropped = () if cluster.kind.restarts_in_place else cluster.initial_member_names
+    assert made.actions[0] == DropCertificates(members=dropped)
     with_peer = msgspec.structs.replace(REMOVING, peer_ca="p")
     state = switched(cluster, "Disabled", with_peer, *(PLAIN,) * 3)
     made = plan(replace(state, desired=replace(state.desired, tls=Tls(peer=PeerTls(auto=Auto())))))
@@ -106,6 +109,33 @@ def test_what_is_done_beside_the_record(cluster: DesiredCluster) -> None:
     (remembered,) = made.actions[1:]
     assert isinstance(remembered, Remember)
     assert remembered.persisted.tls == TlsRecord(peer_ca="p")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("mode", "record", "served"), [("Prefer", None, PLAIN), ("Disabled", PREFER, PREFERRED)]
+)
+def test_no_step_that_may_fail_keeps_a_lost_member_from_being_replaced(
+    cluster: DesiredCluster, mode: ClientMode, record: TlsRecord | None, served: Serving
+) -> None:
+    state = switched(cluster, mode, record, *(served,) * 3, tls=NO_TLS)
+    made = plan(replace(state, desired=replace(state.desired, size=4), budget=3))
+    assert any(isinstance(action, AddLearner) for action in made.actions)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("served", "wanted"),
+    [((PREFERRED, PLAIN, PLAIN), ADDING), ((PREFERRED,) * 3, PREFER), ((REQUIRED,) * 3, RECORD)],
+)
+def test_a_record_that_was_lost_is_written_as_members_serve(
+    cluster: DesiredCluster, served: tuple[Serving, ...], wanted: TlsRecord
+) -> None:
+    state = switched(cluster, "Require", None, *served, tls=replace(CA, is_unrecorded=True))
+    unseen = Unseen(reason="TLSInvalid", message="no record", is_asked=False)
+    (action,) = plan(replace(state, unseen=unseen)).actions
+    assert isinstance(action, Remember)
+    assert action.persisted.tls == wanted
 
 
 @BOTH

@@ -46,11 +46,19 @@ def recall(state: ClusterState) -> Plan | None:
     if wanted is None or state.persisted.tls is not None or not state.persisted.has_begun:
         return None
     if state.tls.is_unrecorded:
-        return _record(state, _recorded(state, wanted))
+        return _record(state, _as_served(state, _recorded(state, wanted)))
     members = members_of(wanted)
     if state.unseen is not None or not (members.peer or members.is_supplied):
         return None
     return Plan.hold("InvalidSpec", f"spec.tls: {UNCHANGED}")
+
+
+def _as_served(state: ClusterState, record: TlsRecord) -> TlsRecord:
+    """With what the pods serve: the record may have been lost between TLS for clients and none."""
+    modes = {member.pod.serving.mode for member in state.members if member.pod and member.pod.serving}
+    if record.client_ca and modes & {"Disabled", "Prefer"}:
+        return msgspec.structs.replace(record, mode="Prefer", plain_clients="Disabled" in modes)
+    return record
 
 
 def _recorded(state: ClusterState, tls: Tls) -> TlsRecord:

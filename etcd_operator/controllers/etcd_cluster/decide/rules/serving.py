@@ -25,7 +25,7 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import serves_as_recorded
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import RESTARTING
+from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import RESTARTING, unhealthy
 from etcd_operator.controllers.shared.decide.holds import TLS_REFUSED
 
 OLDEST = 5
@@ -35,7 +35,13 @@ NONE = TlsRecord()
 
 
 def change(state: ClusterState) -> Plan | None:
-    """Record how clients are to be served. `upgrade.roll` restarts the members that serve them otherwise."""
+    """Record how clients are to be served. `upgrade.roll` restarts the members that serve them otherwise.
+
+    Nothing is begun while members are missing, to be removed, or not healthy: a step that fails again and
+    again, as without rights, would keep the rules below from acting.
+    """
+    if state.persisted.upgrade is None and (len(state.members) != state.desired.size or unhealthy(state)):
+        return None
     recorded, wanted = state.persisted.tls or NONE, members_of(state.desired.tls)
     if not recorded.client_ca and recorded.client_secret is None:
         return _add(state, recorded, wanted) if wanted.client else None
@@ -100,7 +106,9 @@ def _remove(state: ClusterState, recorded: TlsRecord) -> Plan | None:
     if recorded.mode == "Prefer":
         return _recorded(state, _without(recorded), ConfirmNoAuthentication())
     record = TlsRecord(peer_ca=recorded.peer_ca, peer_secret=recorded.peer_secret)
-    members = () if recorded.peer_ca else tuple(member.name for member in state.members)
+    # A pod that is there mounts its Secret again whenever its container starts, and cannot be changed.
+    is_mounted = bool(recorded.peer_ca) or state.kind.restarts_in_place
+    members = () if is_mounted else tuple(member.name for member in state.members)
     return _recorded(state, record, DropCertificates(members=members))
 
 
