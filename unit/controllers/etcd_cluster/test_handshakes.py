@@ -9,10 +9,11 @@ import pytest
 
 from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls
 from etcd_operator.api.shared_keys import LOADED_ANNOTATION
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES
 from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS, Member
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import new_authorities
-from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of
+from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of, loaded_text
 from etcd_operator.controllers.etcd_cluster.tls import handshakes
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import NOTHING, RARELY, SILENT, SOON, Handshakes
@@ -132,14 +133,17 @@ def test_a_pod_without_tls_loads_what_is_on_record_and_one_that_is_to_have_none_
     store.supplied = Mock(of=lambda *_: {})
     made = CertificateWriter(authorities=store, dialect=Mock(), clock=FakeClock(), holdings=Mock())
     assert MEMBER.pod is not None
-    plain = replace(MEMBER, pod=replace(MEMBER.pod, serving=WITHOUT_TLS))
-    for tls, is_loaded in (
-        (Tls(client=CLIENT), True),
-        (Tls(client=CLIENT, peer=PEER), False),  # it has TLS, and has shown nothing
-        (None, False),
+    peers = loaded_text({"peer": made.authorities.recorded(CLUSTER).peer.record.trusted})
+    for tls, former, sides in (
+        (Tls(client=CLIENT), "", ["client"]),
+        (Tls(client=CLIENT, peer=PEER), "", ["client"]),  # what it has for peers, it has not shown
+        (Tls(client=CLIENT, peer=PEER), peers, ["client", "peer"]),
+        (None, "", []),
     ):
+        plain = replace(MEMBER, pod=replace(MEMBER.pod, serving=WITHOUT_TLS, loaded=former))
         state = ClusterState(desired=ephemeral(tls=tls), members=(plain,))
-        assert (LOADED_ANNOTATION in made.loaded(state, MEMBER.name)) is is_loaded
+        text = made.loaded(state, MEMBER.name).get(LOADED_ANNOTATION, "")
+        assert sorted(side for side in SIDES if loaded_of(text, side)) == sides
 
 
 @pytest.mark.parametrize("text", ["", "{}", "x", '{"client": [{}]}', '{"client": 1}'])
