@@ -3,7 +3,8 @@
 import json
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,6 @@ def test_a_kube_apiserver_relists_after_its_whole_etcd_came_back_from_a_backup(
     space: Space, tmp_path: Path
 ) -> None:
     document = space.settled(ephemeral(backup=OF_ONE_CLUSTER))
-    address = space.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
 
     def save() -> None:
         with Members() as members:
@@ -54,7 +54,7 @@ def test_a_kube_apiserver_relists_after_its_whole_etcd_came_back_from_a_backup(
         space.kubectl("delete", "pod", *names(0, 1, 2), "--now", "--wait=false")
         await_recovered(space, document)
 
-    with api_server(f"{address}:2379", tmp_path, space.testbed.environment()) as server:
+    with on_service(space, tmp_path) as server:
         assert_relists(server, save, lose)
     assert_consistent(space, document)
 
@@ -85,8 +85,7 @@ def test_no_request_of_a_kube_apiserver_fails_while_its_etcd_grows_is_upgraded_a
     space: Space, tmp_path: Path
 ) -> None:
     document = space.settled(ephemeral(version="3.5.34"))
-    address = space.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
-    with api_server(f"{address}:2379", tmp_path, space.testbed.environment()) as server:
+    with on_service(space, tmp_path) as server:
         with Requests(server) as client:
             for change in ({"size": 5}, {"version": "3.5.35"}, {"size": 3}):
                 began = time.monotonic()
@@ -110,8 +109,7 @@ def test_a_kube_apiserver_goes_on_seconds_after_its_etcd_recovered_from_a_lost_q
     space: Space, tmp_path: Path
 ) -> None:
     document = space.settled(ephemeral(version="3.5.35"))
-    address = space.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
-    with api_server(f"{address}:2379", tmp_path, space.testbed.environment()) as server:
+    with on_service(space, tmp_path) as server:
         with Requests(server) as client:
             client.go_on()
             before, began = space.status(document)["clusterID"], time.monotonic()
@@ -126,6 +124,14 @@ def test_a_kube_apiserver_goes_on_seconds_after_its_etcd_recovered_from_a_lost_q
             f"{gap:.1f} s without a request, {recovered:.1f} s without etcd"
         )
     assert_consistent(space, document)
+
+
+@contextmanager
+def on_service(space: Space, folder: Path) -> Iterator[ApiServer]:
+    """A kube-apiserver that connects to the Service for clients of the cluster."""
+    address = space.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
+    with api_server(f"{address}:2379", folder, space.testbed.environment()) as server:
+        yield server
 
 
 def assert_relists(server: ApiServer, save: Callable[[], object], lose: Callable[[], None]) -> None:

@@ -152,6 +152,7 @@ def _encoded(document: Mapping[str, Any]) -> str:
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 AGAIN_SECONDS = 0.05
+"""After so long a signal whose exception was swallowed is sent once more."""
 
 
 class Interrupted(BaseException):

@@ -8,9 +8,10 @@ from etcd_operator.controllers.backup_tool.manifests.certificates import leafs
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.tls import Named
-from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS, AuthorityStore
+from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
 from etcd_operator.controllers.shared.manifests.secret import replacement
 from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Secret

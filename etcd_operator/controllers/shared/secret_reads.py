@@ -14,6 +14,9 @@ AGAIN_SECONDS = 5.0
 SLOW_SECONDS = 5.0
 """A read that takes longer is as bad as one that fails: a pass has a dozen of them."""
 
+KEPT_SECONDS = 300.0
+"""After so long a Secret is read again, whether it still exists, and what it has."""
+
 Found = TypeVar("Found")
 
 

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.shared.manifests.token import TOKEN_KEY
 from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS
 from etcd_operator.errors import TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Secret
-
-KEPT_SECONDS = 300.0
-"""After so long it is checked whether the Secret still exists."""
 
 
 class TokenMissing(TerminalError):

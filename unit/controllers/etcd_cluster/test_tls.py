@@ -28,7 +28,8 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     new_authorities,
 )
 from etcd_operator.controllers.etcd_cluster.tls import authorities as authorities_module
-from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS, AuthorityStore
+from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
+from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS
 from etcd_operator.errors import Conflict, Forbidden, NotFound
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, Listing
@@ -175,15 +176,20 @@ def test_a_lost_member_is_replaced_while_secrets_cannot_be_read(code: int) -> No
     """As without a KMS. Only the pod of the new member waits for it: it would not start anyhow."""
     kind, body = ephemeral(tls=BOTH)
     with secured(kind, body, ago=timedelta(minutes=10)) as made:
-        made.api.before = partial(unreadable, code)
-        made.wait(310.0)
-        lost = min(made.names(PODS))
-        made.delete(PODS, lost)
-        made.run_until(lambda: lost not in {member.name for member in made.etcd.etcd.members})
-        made.api.before = no_fault
-        made.settle()
-        assert len(made.names(PODS)) == 3
-        made.rest()
+        lose_a_member_without_secrets(made, code)
+
+
+def lose_a_member_without_secrets(made: Bench, code: int) -> None:
+    """One of three members is lost while Secrets cannot be read, and is replaced once they can be."""
+    made.api.before = partial(unreadable, code)
+    made.wait(310.0)
+    lost = min(made.names(PODS))
+    made.delete(PODS, lost)
+    made.run_until(lambda: lost not in {member.name for member in made.etcd.etcd.members})
+    made.api.before = no_fault
+    made.settle()
+    assert len(made.names(PODS)) == 3
+    made.rest()
 
 
 def unreadable(code: int, request: Request) -> Fault | None:

@@ -4,15 +4,20 @@ import base64
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 import pytest
 
 from etcd_operator.api.coreos import POD_KEYS
 from etcd_operator.controllers.etcd_cluster.manifests.tls_pod import NAME_OPTIONS
-from unit.controllers.etcd_cluster.test_tls import authorities, files, secrets, unreadable, world
-from unit.fakes.apiserver import Json, Kind, no_fault
+from unit.controllers.etcd_cluster.test_tls import (
+    authorities,
+    files,
+    lose_a_member_without_secrets,
+    secrets,
+    world,
+)
+from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import PODS, SECRETS
 from unit.fakes.clock import FakeClock
 from unit.passes.bench import Bench, bench
@@ -151,15 +156,7 @@ def test_the_operator_connects_with_the_certificate_that_it_is_given(make: type)
 
 def test_a_lost_member_is_replaced_while_the_secrets_of_the_user_cannot_be_read() -> None:
     with supplied(ephemeral) as (made, _):
-        made.api.before = partial(unreadable, 500)
-        made.wait(310.0)
-        lost = min(made.names(PODS))
-        made.delete(PODS, lost)
-        made.run_until(lambda: lost not in {member.name for member in made.etcd.etcd.members})
-        made.api.before = no_fault
-        made.settle()
-        assert len(made.names(PODS)) == 3
-        made.rest()
+        lose_a_member_without_secrets(made, 500)
 
 
 def test_the_version_and_how_clients_are_served_may_be_changed() -> None:

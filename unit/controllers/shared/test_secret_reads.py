@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.tls.reads import AGAIN_SECONDS, SLOW_SECONDS, Reads
+from etcd_operator.controllers.shared.secret_reads import AGAIN_SECONDS, SLOW_SECONDS, Reads
 from etcd_operator.errors import Forbidden, NotFound, OperatorError, Unavailable
 from unit.fakes.clock import FakeClock
 

@@ -35,10 +35,10 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
 from etcd_operator.controllers.etcd_cluster.manifests.tls import USER
 from etcd_operator.controllers.etcd_cluster.tls.dialing import LASTS, dialing, is_usable
 from etcd_operator.controllers.etcd_cluster.tls.leftovers import Leftovers
-from etcd_operator.controllers.etcd_cluster.tls.reads import Reads
 from etcd_operator.controllers.etcd_cluster.tls.supplied import SuppliedSecrets
 from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials
 from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS, Reads
 from etcd_operator.errors import AlreadyExists, Conflict, NotFound, OperatorError, Unavailable
 from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.keys import Key
@@ -49,9 +49,6 @@ from etcd_operator.pki.authority import KeyPair, issue
 from etcd_operator.pki.errors import BadCertificate, ClockSkew
 from etcd_operator.pki.profiles import client as client_leaf
 from etcd_operator.pods.http_client import Trust
-
-KEPT_SECONDS = 300.0
-"""After so long it is checked whether the Secret still exists."""
 
 log = structlog.get_logger()
 

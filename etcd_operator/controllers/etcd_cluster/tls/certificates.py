@@ -6,7 +6,7 @@ from typing import Any
 
 from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import ClientLeaf, Side, Situation, Use
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import ClientLeaf, Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, members_of
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts, Unseen
@@ -28,7 +28,6 @@ from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.errors import Forbidden, OperatorError, RetryableError, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.pki.errors import BadCertificate, ClockSkew
-from etcd_operator.pki.secrets import Supplied
 
 UNREAD = "TLSUnreadable"
 
@@ -57,7 +56,7 @@ class Certificates:
             return self._unrecorded(desired, having) if having else self._unused(desired)
         try:
             made = self._authorities(desired) if sides_of(desired) else None
-            supplied = {} if desired.persisted.has_begun else self._supplied(desired)
+            supplied = {} if desired.persisted.has_begun else self.writer.supplied(desired)
             credentials = self.authorities.credentials(desired) if desired.secured.is_dialed else None
         except TerminalError as error:
             reason = _reason(error, TLS_INVALID)
@@ -76,9 +75,6 @@ class Certificates:
         if made is None and desired.persisted.has_begun and not desired.is_deleting:
             made = self.authorities.restore(desired, self.writes.of(desired.key))
         return made
-
-    def _supplied(self, desired: DesiredCluster) -> Mapping[Use, Supplied]:
-        return self.authorities.supplied.of(desired, self.dialect.member_host(desired, "*"))
 
     def _unused(self, desired: DesiredCluster) -> Secured:
         """For a cluster without TLS, to which it may be added: its CAs may be there from an earlier time."""
@@ -122,7 +118,7 @@ class Certificates:
             except (RetryableError, TerminalError) as error:
                 found = replace(known, unkept=Unseen(reason=_reason(error, UNREAD), message=str(error)))
         try:
-            supplied = self._supplied(desired)
+            supplied = self.writer.supplied(desired)
             return replace(
                 found, supplied=facts_of(supplied, self.clock.now()), unloaded=unloaded(supplied, members)
             )

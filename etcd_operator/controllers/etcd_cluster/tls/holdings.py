@@ -12,9 +12,8 @@ from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities
 from etcd_operator.controllers.etcd_cluster.manifests.tls import Held, Named, secret_name
-from etcd_operator.controllers.etcd_cluster.tls.authorities import KEPT_SECONDS
-from etcd_operator.controllers.etcd_cluster.tls.reads import Reads
 from etcd_operator.controllers.shared.objects import Objects
+from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS, Reads
 from etcd_operator.errors import Forbidden, RetryableError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources

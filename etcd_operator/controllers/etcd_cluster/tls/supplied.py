@@ -15,7 +15,7 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import decoded
 from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of
-from etcd_operator.controllers.etcd_cluster.tls.reads import Reads
+from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS, Reads
 from etcd_operator.errors import NotFound, RetryableError
 from etcd_operator.etcd.channel import TlsCredentials
 from etcd_operator.keys import Key
@@ -26,9 +26,6 @@ from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.lifetimes import is_late
 from etcd_operator.pki.profiles import Usage
 from etcd_operator.pki.secrets import STANDARD, Demand, Prefix, Supplied, check_trust, read
-
-KEPT_SECONDS = 300.0
-"""After so long a Secret is read again."""
 
 _LEGACY: Mapping[Use, Prefix] = {"peer": "peer", "client": "server", "operator": "etcd-client"}
 """How the keys of the Secrets begin that CoreOS' operator had."""

@@ -1,5 +1,6 @@
 """The Secrets and the ConfigMap with the certificates of a cluster: written, published, deleted."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -15,7 +16,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     PublishAuthority,
     TlsAction,
 )
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Side
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Side, Use
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
@@ -34,6 +35,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.views import ConfigMap, Secret
 from etcd_operator.pki.description import Description
 from etcd_operator.pki.errors import BadCertificate
+from etcd_operator.pki.secrets import Supplied
 
 UNWRITTEN_SECONDS = 30.0  # until it is tried again to write a Secret
 
@@ -143,15 +145,21 @@ class CertificateWriter:
         nothing uses it. Nothing shows what a pod has of Secrets of the user. Raises as
         `AuthorityStore.recorded`.
         """
+        if state.desired.secured == PLAIN:
+            return {}
         member = state.by_name.get(name)
         pod = member.pod if member is not None else None
         known = set(SIDES) if name in state.tls.proven else set()
         if pod is not None and pod.serving == WITHOUT_TLS:
             known.add("client")
         loads = {side: cas for side, cas in self._issued(state.desired).items() if side in known}
-        if state.desired.secured == PLAIN or not loads:
+        if not loads:
             return {}
         return {LOADED_ANNOTATION: loaded_text(loads, pod.loaded if pod is not None else "")}
+
+    def supplied(self, desired: DesiredCluster) -> Mapping[Use, Supplied]:
+        """What the Secrets of the user have. Raises as `SuppliedSecrets.of`."""
+        return self.authorities.supplied.of(desired, self.dialect.member_host(desired, "*"))
 
     def _issued(self, desired: DesiredCluster) -> dict[Side, tuple[Description, ...]]:
         """The CAs of the operator that a member loads now. Raises as `AuthorityStore.recorded`."""
@@ -162,7 +170,7 @@ class CertificateWriter:
     def _trusted(self, desired: DesiredCluster) -> dict[Side, tuple[Description, ...]]:
         """All CAs that the next pod of a member loads, as far as is known. Raises as `_issued`."""
         try:
-            supplied = self.authorities.supplied.of(desired, self.dialect.member_host(desired, "*"))
+            supplied = self.supplied(desired)
         except (BadCertificate, RetryableError):
             supplied = {}  # no repair waits for a Secret of the user
         trusted = {side: supplied[side].cas for side in SIDES if side in supplied}

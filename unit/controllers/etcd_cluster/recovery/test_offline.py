@@ -8,7 +8,7 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import READ_MAJORITY_AFTER
 from etcd_operator.controllers.etcd_cluster.recovery.readers import Readings
-from etcd_operator.controllers.shared.tokens import KEPT_SECONDS
+from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS
 from etcd_operator.keys import Key
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
 from unit.controllers.etcd_cluster.test_tls import secrets, secured
