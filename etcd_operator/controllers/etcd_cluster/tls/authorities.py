@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Protocol
 
 import structlog
 
@@ -35,7 +34,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
 from etcd_operator.controllers.etcd_cluster.manifests.tls import USER
 from etcd_operator.controllers.etcd_cluster.tls.dialing import LASTS, dialing, is_usable
 from etcd_operator.controllers.etcd_cluster.tls.leftovers import Leftovers
-from etcd_operator.controllers.etcd_cluster.tls.supplied import SuppliedSecrets
+from etcd_operator.controllers.etcd_cluster.tls.supplied import Owner, SuppliedSecrets
 from etcd_operator.controllers.shared.manifests.etcd_access import EtcdCredentials
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS, Reads
@@ -51,18 +50,6 @@ from etcd_operator.pki.profiles import client as client_leaf
 from etcd_operator.pods.http_client import Trust
 
 log = structlog.get_logger()
-
-
-class Owner(Protocol):
-    """A cluster."""
-
-    @property
-    def uid(self) -> str:
-        """Its UID."""
-
-    @property
-    def key(self) -> Key:
-        """Its key."""
 
 
 @dataclass(slots=True)
@@ -224,7 +211,7 @@ class AuthorityStore:
         if side == "client" and cluster.secured.client_secret is not None:
             # Before the first member exists there is nothing to dial.
             is_needed = cluster.persisted.has_begun
-            return self.supplied.credentials(cluster.key, cluster.secured) if is_needed else None
+            return self.supplied.credentials(cluster, cluster.secured) if is_needed else None
         made, now = self.get(cluster), self.clock.now()
         known = self._known.get(cluster.uid)
         if made is None or known is None:
@@ -244,7 +231,7 @@ class AuthorityStore:
         CAs, BadCertificate, ClockSkew, and the errors of `Client`.
         """
         if secured.client_secret is not None:
-            found = self.supplied.credentials(cluster.key, secured)
+            found = self.supplied.credentials(cluster, secured)
             has_own = found.certificate is not None and found.key is not None
             own = KeyPair(found.certificate or b"", found.key or b"") if has_own else None
             return EtcdCredentials(ca=found.ca, pair=own)
@@ -265,7 +252,7 @@ class AuthorityStore:
         if not cluster.secured.is_dialed:
             return None
         if cluster.secured.client_secret is not None:
-            return Trust(ca=self.supplied.credentials(cluster.key, cluster.secured).ca, name=name)
+            return Trust(ca=self.supplied.credentials(cluster, cluster.secured).ca, name=name)
         return Trust(ca=self.recorded(cluster).client.bundle, name=name)
 
     def _required(self, cluster: Owner) -> Authorities:

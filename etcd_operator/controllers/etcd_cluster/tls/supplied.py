@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from typing import Protocol
 
 from etcd_operator.api.cluster_spec import MemberTls, UserSecret
 from etcd_operator.clock import Clock
@@ -18,6 +19,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of
 from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS, Reads
 from etcd_operator.errors import NotFound, RetryableError
 from etcd_operator.etcd.channel import TlsCredentials
+from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
@@ -54,21 +56,47 @@ class _Asked:
         return f"Secret {self.secret.name} ({_PURPOSES[self.use]})"
 
 
+class Owner(Protocol):
+    """A cluster."""
+
+    @property
+    def uid(self) -> str:
+        """Its UID."""
+
+    @property
+    def key(self) -> Key:
+        """Its key."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Known:
     found: Supplied = field(repr=False)
     until: float  # when it is read again; monotonic, for a clock that is wrong
 
 
+@dataclass(frozen=True, slots=True)
+class _Dialing:
+    credentials: TlsCredentials = field(repr=False)
+    ends: datetime | None  # when the certificate expires; none without one
+
+
+@dataclass(eq=False, slots=True)
+class _Cluster:
+    """What is known of the Secrets of one cluster."""
+
+    uid: str
+    known: dict[_Asked, _Known] = field(default_factory=dict, repr=False)
+    dialing: _Dialing | None = None
+
+
 @dataclass(eq=False, kw_only=True)
 class SuppliedSecrets:
-    """Of all clusters, each by its key."""
+    """Of all clusters: of those with the same key, only of the one that was asked for last."""
 
     client: Client
     clock: Clock
     reads: Reads
-    _known: dict[Key, dict[_Asked, _Known]] = field(default_factory=dict, repr=False)
-    _credentials: dict[Key, TlsCredentials] = field(default_factory=dict, repr=False)
+    _clusters: dict[Key, _Cluster] = field(default_factory=dict, repr=False)
 
     def of(self, desired: DesiredCluster, host: str) -> Mapping[Use, Supplied]:
         """What they have. host: of a member, with a wildcard for its name.
@@ -76,42 +104,61 @@ class SuppliedSecrets:
         Raises BadCertificate, also if one is missing, and the errors of `Client`.
         """
         asked = {use: self._asked(desired, use, secret, host) for use, secret in secrets_of(desired.secured)}
-        found = {use: self._read(desired.key, each) for use, each in asked.items()}
+        found = {use: self._read(desired, each) for use, each in asked.items()}
         if "operator" in found:
             now, (server, own) = self.clock.now(), (found["client"], found["operator"])
             check_trust(own, server, where=asked["operator"].where, by=asked["client"].where, now=now)
             check_trust(server, own, where=asked["client"].where, by=asked["operator"].where, now=now)
         return found
 
-    def credentials(self, key: Key, secured: MemberTls) -> TlsCredentials:
+    def credentials(self, cluster: Owner, secured: MemberTls) -> TlsCredentials:
         """With which the operator connects to members; the same value until a Secret changes.
 
-        While a Secret is not good, or cannot be read, what is known counts. Raises as `of` if nothing is.
+        While a Secret is not good, or cannot be read, what is known counts until it expires. Raises
+        BadCertificate then, and as `of` if nothing is known.
         """
-        known = self._credentials.get(key)
+        state = self._of(cluster)
+        known = state.dialing
         try:
-            made = self._dialing(key, secured)
-        except (BadCertificate, RetryableError):
+            made = self._dialing(cluster, secured)
+        except (BadCertificate, RetryableError) as error:
             if known is None:
                 raise
-            return known
-        if made != known:
-            self._credentials[key] = made
-        return self._credentials[key]
+            self._check_end(known, secured, error)
+            return known.credentials
+        if known is None or made.credentials != known.credentials:
+            state.dialing = made
+            return made.credentials
+        return known.credentials
 
     def forget(self, key: Key) -> None:
         """The cluster is deleted."""
-        self._known.pop(key, None)
-        self._credentials.pop(key, None)
+        self._clusters.pop(key, None)
 
-    def _dialing(self, key: Key, secured: MemberTls) -> TlsCredentials:
-        secrets = dict(secrets_of(secured))
-        use: Use = "operator" if "operator" in secrets else "client"
-        secret = secrets[use]
-        found = self._read(key, _Asked(secret, use, (secret.keys,)))
+    def _of(self, cluster: Owner) -> _Cluster:
+        """What is known of a cluster: nothing that was known of a former one of this name."""
+        found = self._clusters.get(cluster.key)
+        if found is None or found.uid != cluster.uid:
+            found = self._clusters[cluster.key] = _Cluster(cluster.uid)
+        return found
+
+    def _dialing(self, cluster: Owner, secured: MemberTls) -> _Dialing:
+        use, secret = _dialed_with(secured)
+        found = self._read(cluster, _Asked(secret, use, (secret.keys,)))
         if use == "client":
-            return TlsCredentials(ca=found.ca, by_name=True)
-        return TlsCredentials(ca=found.ca, certificate=found.chain, key=found.key, by_name=True)
+            return _Dialing(TlsCredentials(ca=found.ca, by_name=True), None)
+        own = TlsCredentials(ca=found.ca, certificate=found.chain, key=found.key, by_name=True)
+        return _Dialing(own, found.leaf.not_after)
+
+    def _check_end(self, known: _Dialing, secured: MemberTls, error: Exception) -> None:
+        """Raise BadCertificate if what is known has expired; error: why nothing else is known."""
+        if known.ends is None or self.clock.now() <= known.ends:
+            return
+        _, secret = _dialed_with(secured)
+        raise BadCertificate(
+            "the certificate with which the operator connects to members expired at "
+            f"{timestamp(known.ends)}: no member is asked until Secret {secret.name} has a valid one. {error}"
+        ) from None
 
     def _asked(self, desired: DesiredCluster, use: Use, secret: UserSecret, host: str) -> _Asked:
         # Members that exist have the files under the keys on record.
@@ -121,12 +168,13 @@ class SuppliedSecrets:
         names: Mapping[Use, tuple[str, ...]] = {"peer": (host,), "client": (host, service), "operator": ()}
         return _Asked(secret, use, prefixes, names[use])
 
-    def _read(self, key: Key, asked: _Asked) -> Supplied:
-        known, now = self._known.get(key, {}).get(asked), self.clock.monotonic()
-        if known is not None and now < known.until:
+    def _read(self, cluster: Owner, asked: _Asked) -> Supplied:
+        state, now = self._of(cluster), self.clock.monotonic()
+        known = state.known.get(asked)
+        if known is not None and now < known.until and self.clock.now() <= known.found.leaf.not_after:
             return known.found
-        self._known.get(key, {}).pop(asked, None)
-        secret = Key(key.namespace, asked.secret.name)
+        state.known.pop(asked, None)
+        secret = Key(cluster.key.namespace, asked.secret.name)
         try:
             stored = self.reads.read(partial(self.client.get, resources.SECRETS, secret, Secret))
             data = decoded(stored.data)
@@ -136,7 +184,7 @@ class SuppliedSecrets:
             raise BadCertificate(f"{asked.where} cannot be used: {error}") from None
         demand = Demand(usages=_USAGES[asked.use], names=asked.names)
         found = read(data, asked.prefixes, where=asked.where, demand=demand, now=self.clock.now())
-        self._known.setdefault(key, {})[asked] = _Known(found, now + KEPT_SECONDS)
+        state.known[asked] = _Known(found, now + KEPT_SECONDS)
         return found
 
 
@@ -148,6 +196,13 @@ def secrets_of(secured: MemberTls) -> tuple[tuple[Use, UserSecret], ...]:
         ("operator", secured.operator_secret),
     )
     return tuple((use, secret) for use, secret in found if secret is not None)
+
+
+def _dialed_with(secured: MemberTls) -> tuple[Use, UserSecret]:
+    """The Secret with which the operator connects: its own, or the CAs beside the certificate of members."""
+    secrets = dict(secrets_of(secured))
+    use: Use = "operator" if "operator" in secrets else "client"
+    return use, secrets[use]
 
 
 def facts_of(found: Mapping[Use, Supplied], now: datetime) -> tuple[tuple[Use, SuppliedFacts], ...]:
