@@ -1,5 +1,6 @@
 """The Secrets with the certificates of backup tools. They are read when that is needed, not watched."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from etcd_operator.clock import Clock
@@ -12,6 +13,7 @@ from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStor
 from etcd_operator.controllers.shared.manifests.secret import replacement
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS
+from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Secret
@@ -32,6 +34,7 @@ class ToolCertificates:
     authorities: AuthorityStore
     clock: Clock
     _current: dict[Key, _Current] = field(default_factory=dict)
+    _absent: dict[Key, str] = field(default_factory=dict)  # clusters, by UID, that have no such Secret
 
     def trust(self, desired: DesiredCluster) -> Trust | None:
         """How the tool is verified; None where it serves plain HTTP. Raises as `AuthorityStore.trust`."""
@@ -44,6 +47,7 @@ class ToolCertificates:
         """
         if not desired.secured.is_dialed:
             return True
+        self._absent.pop(desired.key, None)
         wanted, known = self._wanted(desired), self._current.get(desired.key)
         if known is not None and known.leafs == wanted and self.clock.monotonic() < known.until:
             return True
@@ -62,13 +66,29 @@ class ToolCertificates:
 
     def remove(self, desired: DesiredCluster, objects: Objects) -> None:
         """Nothing needs them any more."""
+        is_there = desired.secured.is_dialed or self.are_unused(desired, objects)
         self.forget(desired.key)
-        if desired.secured.is_dialed:
+        if is_there:
             objects.remove_of(desired.uid, resources.SECRETS, tls.secret_name(tool_name(desired.name)))
+
+    def are_unused(self, desired: DesiredCluster, objects: Objects) -> bool:
+        """Whether there is a Secret although the tool needs none: clients use TLS no more.
+
+        It is read once, and again after an error: nothing else waits for that.
+        """
+        if desired.secured.is_dialed or self._absent.get(desired.key) == desired.uid:
+            return False
+        with suppress(OperatorError):
+            found = self._found(desired, objects)
+            if found is not None and found.metadata.controller_uid == desired.uid:
+                return True
+            self._absent[desired.key] = desired.uid
+        return False
 
     def forget(self, key: Key) -> None:
         """Read the Secret anew the next time."""
         self._current.pop(key, None)
+        self._absent.pop(key, None)
 
     def _wanted(self, desired: DesiredCluster) -> tuple[Named, ...]:
         return leafs(desired, self.authorities.recorded(desired))

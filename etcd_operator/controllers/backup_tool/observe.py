@@ -60,18 +60,20 @@ class ToolObserver:
     def observe(self, key: Key, cluster: EtcdCluster, objects: Objects) -> ObservedTool:
         """The observed state of one cluster's tool. `problem`: what kept it from being complete."""
         desired, asked = self.dialect.desired(cluster), wanted(cluster.spec.get("backup"))
-        tool, token, trust, is_current, problem = None, "", None, True, None
+        tool, token, trust, is_current, is_unused, problem = None, "", None, True, False, None
         try:
             tool = self._tool(desired, asked)
             if tool is not None:
                 token = self.tokens.get(key, desired.uid, objects)
                 trust = self.certificates.trust(desired)
                 is_current = self.certificates.are_current(desired, objects)
+                is_unused = self.certificates.are_unused(desired, objects)
         except OperatorError as error:
             problem = error
         state = replace(
             self._state(key, desired, asked, tool, has_secret=bool(token)),
             has_certificates=is_current,
+            has_unused_certificates=is_unused,
             has_finalizer=CLEANUP_FINALIZER in cluster.metadata.finalizers,
         )
         return ObservedTool(

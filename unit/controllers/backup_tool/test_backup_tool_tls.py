@@ -138,6 +138,21 @@ def test_without_backups_nobody_has_a_certificate_of_root() -> None:
         assert SECRET in made.names(SECRETS)
 
 
+def test_when_tls_is_removed_the_certificates_go_once_no_pod_mounts_them() -> None:
+    with backed_up(tls={"client": {"auto": {}}}) as made:
+        made.edit(COREOS, "c", {"spec": {"tls": None}})
+        made.run_until(lambda: SECRET not in made.names(SECRETS))
+        assert not any(SECRET in str(pod["spec"]["volumes"]) for pod in tool_pods(made))
+        made.settle()
+        made.run_until(lambda: runs(made))
+        made.edit(COREOS, "c", {"spec": {"tls": {"client": {"auto": {}}}}})
+        made.run_until(lambda: SECRET in made.names(SECRETS))
+        made.settle()
+        made.edit(COREOS, "c", {"spec": {"tls": None, "backup": None}})
+        made.settle()
+        assert SECRET not in made.names(SECRETS)
+
+
 def test_a_secret_of_somebody_else_is_reported_and_stops_no_repair() -> None:
     with world() as made:
         made.create(SECRETS, {"metadata": {"name": SECRET}, "type": "Opaque", "data": {}})

@@ -9,6 +9,7 @@ import pytest
 
 from unit.controllers.etcd_cluster.test_tls import secrets, served, world
 from unit.fakes.apiserver import Json, Kind
+from unit.fakes.apiserver.faults import no_right_on_secrets
 from unit.fakes.apiserver.kinds import PODS
 from unit.passes.bench import Bench
 from unit.passes.bodies import COREOS, MAKERS, ephemeral, persistent
@@ -80,6 +81,30 @@ def test_it_is_added_and_removed_again(make: Callable[..., Any], end: Json | Non
         assert "tls" not in made.status(kind)
         assert with_secrets(made) == mounted(made, kind)
         made.rest()
+
+
+def test_a_secret_that_a_pod_needs_goes_with_the_member() -> None:
+    """When TLS has been removed: the member is removed, or is lost and replaced."""
+    kind, body = ephemeral(tls=client("Require"))
+    with running(kind, body) as made:
+        ask(made, kind, None)
+        made.settle()
+        assert with_secrets(made) == member_names(made)
+        made.delete(PODS, min(made.names(PODS)))
+        made.settle()
+        made.edit(kind, "c", {"spec": {"size": 2}})
+        made.settle()
+        assert len(with_secrets(made)) == 1
+        assert with_secrets(made) < member_names(made)
+        made.rest()
+
+
+def test_members_are_removed_without_a_right_on_secrets() -> None:
+    kind, body = ephemeral(size=2)
+    with running(kind, body) as made:
+        made.api.before = no_right_on_secrets
+        made.edit(kind, "c", {"spec": {"size": 1}})
+        made.settle()
 
 
 @MAKERS

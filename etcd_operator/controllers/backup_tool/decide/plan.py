@@ -101,7 +101,16 @@ def _made(state: ToolState) -> Iterator[ToolAction]:
         yield from _claim(state)
     yield from _replica_set(state)
     yield from _outdated_pods(state)
+    if state.has_unused_certificates and _is_current(state):
+        yield ToolAction(Act.REMOVE_CERTIFICATES)
     yield from _growth(state)
+
+
+def _is_current(state: ToolState) -> bool:
+    """Whether no pod is left that was made from an earlier template, and none will be made."""
+    found = state.replica_set
+    templates = {pod.template for pod in state.pods}
+    return found is not None and {found.template, *templates} == {state.template}
 
 
 def _growth(state: ToolState) -> Iterator[ToolAction]:

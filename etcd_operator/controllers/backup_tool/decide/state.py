@@ -63,6 +63,7 @@ class ToolState:
     size: int = 0  # of the wanted claim in bytes; 0 without one
     has_secret: bool = False  # the Secret with the token exists
     has_certificates: bool = True  # the Secret with its certificates is as it should be, or none is needed
+    has_unused_certificates: bool = False  # that Secret exists, and the tool needs none any more
     has_service: bool = False
     claim: ToolClaimState | None = None
     replica_set: ToolReplicaSetState | None = None

@@ -1,6 +1,7 @@
 """The acts in which the two kinds of member differ: create, set existing-only, replace, remove, open."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -15,7 +16,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RetireMe
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.manifests.tls import secret_name
 from etcd_operator.controllers.shared.objects import Objects, RecordEvent
-from etcd_operator.errors import Conflict, Unavailable
+from etcd_operator.errors import Conflict, OperatorError, Unavailable
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
@@ -66,8 +67,12 @@ class Scope:
             self.report(reason, f"created {resource.kind} {body['metadata']['name']}")
 
     def remove_certificates(self, member: str) -> None:
-        """Delete the Secret with the keys of a member that is removed for good, or given up."""
-        if self.desired.secured != PLAIN:
+        """Delete the Secret with the keys of a member that is removed for good, or given up.
+
+        A cluster without TLS may have had TLS before. None of its members waits for Secrets.
+        """
+        is_plain = self.desired.secured == PLAIN
+        with suppress(OperatorError) if is_plain else nullcontext():
             self.objects.remove_of(self.desired.uid, resources.SECRETS, secret_name(member))
 
     def pod(self, name: str) -> PodFacts:

@@ -80,6 +80,19 @@ def test_everything_is_made_the_claim_before_the_pod() -> None:
             [Act.CREATE_SECRET, Act.KEEP_CERTIFICATES, Act.CREATE_REPLICA_SET],
         ),
         ({"has_certificates": False, "is_paused": True}, []),
+        ({"has_unused_certificates": True}, [Act.REMOVE_CERTIFICATES]),
+        (
+            {"has_unused_certificates": True, "replica_set": replace(SETS, template="old")},
+            [Act.CHANGE_REPLICA_SET],
+        ),
+        ({"has_unused_certificates": True, "pods": (replace(POD, template="old"),)}, [Act.DELETE_POD]),
+        (
+            {
+                "has_unused_certificates": True,
+                "pods": (replace(POD, template="old", is_terminating=True), POD),
+            },
+            [],
+        ),
         ({"has_service": False}, [Act.CREATE_SERVICE]),
         ({"is_paused": True, "replica_set": None}, []),
         ({"is_bootstrapped": False, "replica_set": None}, []),
