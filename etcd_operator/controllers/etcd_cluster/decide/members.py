@@ -41,6 +41,7 @@ class PodProblem:
 
     reason: str  # CamelCase
     message: str  # one sentence
+    until: str = ""  # when Kubernetes starts its container again, if it says so
     finding: PeerFinding | None = None  # for decisions, where the pass over an EtcdPeer reports the problem
 
 

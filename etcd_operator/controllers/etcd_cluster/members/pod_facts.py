@@ -1,5 +1,6 @@
 """The pods of members turned into the facts that rules read. Pure."""
 
+import re
 from datetime import datetime, timedelta
 
 from etcd_operator.api import coreos, improbable
@@ -29,7 +30,7 @@ from etcd_operator.controllers.etcd_cluster.members.etcd_log import (
 )
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
 from etcd_operator.decoding import reported
-from etcd_operator.formats import instant
+from etcd_operator.formats import instant, seconds_of, timestamp
 from etcd_operator.kube.views import BACK_OFF, OOM_KILLED, ContainerState, ContainerStatus, Pod, StateReason
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
 
@@ -236,11 +237,27 @@ def _problem(pod: Pod, now: datetime) -> PodProblem | None:
             last = failure_of(pod) or last_failure(pod)
             if last.endswith(NO_RIGHTS):
                 return PodProblem(reason="PermissionDenied", message=f"{last}: {NOT_ITS_OWN}")
-            return PodProblem(reason=waiting.reason, message=last or waiting.message or waiting.reason)
+            message = last or waiting.message or waiting.reason
+            return PodProblem(reason=waiting.reason, message=message, until=_back_off_ends(status))
     unscheduled = pod.unscheduled
     if unscheduled is not None and now - instant(pod.metadata.creation_timestamp) > SCHEDULING_GRACE:
         return PodProblem(reason=unscheduled.reason or "Unschedulable", message=unscheduled.message)
     return None
+
+
+_BACKS_OFF = re.compile(r"back-off ((?:[0-9]+[hms])+) restarting")
+
+
+def _back_off_ends(status: ContainerStatus) -> str:
+    """When the kubelet starts a container again that it keeps waiting; empty if that is not known.
+
+    The kubelet reports the time from the end of the last process as text only.
+    """
+    waiting, ended = status.state.waiting, status.last_state.terminated
+    found = _BACKS_OFF.match(waiting.message) if waiting is not None else None
+    if found is None or ended is None or not ended.finished_at:
+        return ""
+    return timestamp(instant(ended.finished_at) + timedelta(seconds=seconds_of(found[1])))
 
 
 def _creating_for(pod: Pod, now: datetime) -> float:

@@ -141,6 +141,7 @@ def limited(found: Pod, memory: str) -> Pod:
     return msgspec.structs.replace(found, spec=spec)
 
 
+BACKS_OFF = "back-off 1m20s restarting failed container=etcd pod=c-0000_default(u)"
 UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}
 
 
@@ -169,6 +170,19 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
                 id=f"a crash loop with {words}",
             )
             for log, words in LOG_TAILS
+        ),
+        *(
+            pytest.param(
+                pod(
+                    {
+                        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": BACKS_OFF}},
+                        "lastState": {"terminated": {"exitCode": 1, "finishedAt": finished}},
+                    }
+                ),
+                PodProblem(reason="CrashLoopBackOff", message=BACKS_OFF, until=until),
+                id=f"a back-off since {finished}",
+            )
+            for finished, until in ((OLD, "2026-01-01T00:01:20Z"), ("", ""))
         ),
         pytest.param(
             pod({**BACK_OFF, **OUT_OF_MEMORY}),

@@ -54,7 +54,7 @@ def await_upgrading(state: ClusterState, upgrade: Upgrade, member: Member) -> St
             reason="UpgradeBlocked",
             message=f"{member.name} does not come up at {requested or wanted}: {member.problem.reason}: "
             f"{member.problem.message}; the other members are not touched; "
-            f"{_way_out(state, upgrade, requested)}",
+            f"{_way_out(state, upgrade, member)}",
             is_held=True,
             pause=BLOCKED_RECHECK,
         )
@@ -84,7 +84,7 @@ def _needs_another_version(member: Member) -> bool:
 def _late(state: ClusterState, upgrade: Upgrade, member: Member) -> Step:
     """Report a member that is waited for in vain: what is observed of it, and where a person finds more."""
     version = member.requested_version or state.desired.version
-    way_out = f"; {_way_out(state, upgrade, version)}" if not _is_going(member) else ""
+    way_out = f"; {_way_out(state, upgrade, member)}" if not _is_going(member) else ""
     return Step(
         reason="UpgradeBlocked",
         message=f"{member.name} has not served at {version} for more than {LATE / 60:.0f} minutes: "
@@ -119,8 +119,11 @@ def _found(member: Member, version: str) -> str:
     return "it follows no leader, or reports an error: see its log"
 
 
-def _way_out(state: ClusterState, upgrade: Upgrade, requested: str) -> str:
+def _way_out(state: ClusterState, upgrade: Upgrade, member: Member) -> str:
     """What a person can do. A member that went back in vain has data that only the newer version reads."""
+    requested = member.requested_version or state.desired.version
+    if upgrade.restart and requested == state.desired.version:
+        return _way_out_of_restart(state, member)
     if lacks_snapshot(state.desired, requested):
         wanted, series = state.desired.version, requested.rpartition(".")[0]
         return (
@@ -130,6 +133,21 @@ def _way_out(state: ClusterState, upgrade: Upgrade, requested: str) -> str:
     if requested == upgrade.origin:
         return f"a version other than {requested} in the spec is tried on this member at once"
     return f"to take this member back to {upgrade.origin}, set that version in the spec"
+
+
+def _way_out_of_restart(state: ClusterState, member: Member) -> str:
+    """The same of a member that only starts again: another version would not help.
+
+    Kubernetes waits longer before each restart in the same pod. A pod that is deleted does not have to wait,
+    but takes the data of an ephemeral member along, of which the others must have a copy.
+    """
+    until = member.problem.until if member.problem is not None else ""
+    waits = f"Kubernetes starts its container again at {until}; if it does not serve then" if until else ""
+    advice = f"{waits or 'if that lasts'}, see the log and the Events of its pod"
+    is_lost = state.kind.restarts_in_place
+    if member.pod is None or (is_lost and not state.has_quorum):
+        return advice
+    return f"{advice}, and delete the pod: the member {'is replaced' if is_lost else 'keeps its data'}"
 
 
 def _may_be_stopped(state: ClusterState, member: Member) -> bool:
