@@ -20,7 +20,7 @@ from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.api.restores import EtcdRestore
 from etcd_operator.api.users import EtcdRole, EtcdUser
 from etcd_operator.decoding import read
-from etcd_operator.kube import views
+from etcd_operator.kube import pod_views, views
 
 PACKAGE = Path(etcd_operator.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -200,7 +200,12 @@ def test_that_check_sees_each_way_to_decode(source: str) -> None:
 
 
 READ = [
-    *(kind for kind in vars(views).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)),
+    *(
+        kind
+        for module in (views, pod_views)
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    ),
     *(coreos.EtcdCluster, improbable.EtcdCluster, improbable.EtcdPeer),
     *(EtcdBackup, EtcdBackupSchedule, EtcdRestore, EtcdRole, EtcdUser),
 ]
@@ -242,7 +247,7 @@ def test_a_field_that_go_wrote_as_null_is_read_as_one_that_is_not_there(kind: ty
 )
 def test_what_does_not_fit_a_type_remains_an_error(text: bytes) -> None:
     with pytest.raises(msgspec.ValidationError):
-        read(text, views.Pod)
+        read(text, pod_views.Pod)
 
 
 DEEP = """
@@ -251,7 +256,7 @@ from typing import Any
 import msgspec
 from etcd_operator import app, decoding
 from etcd_operator.api.improbable import EtcdCluster
-from etcd_operator.kube.views import Pod
+from etcd_operator.kube.pod_views import Pod
 decoding.build_all()
 def nested(depth, begin, end):
     return b'{"metadata":{"name":"a"},"spec":{"x":%s,"labels":null}}' % (begin * depth + b"1" + end * depth)

@@ -16,7 +16,7 @@ from etcd_operator.controllers.etcd_cluster.members.etcd_log import NO_RIGHTS
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
 from etcd_operator.controllers.shared.manifests.security import USER
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.kube.views import Pod
+from etcd_operator.kube.pod_views import Pod
 from unit.etcd.real import free_address
 from unit.waiting import eventually
 

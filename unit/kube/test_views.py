@@ -15,7 +15,8 @@ from etcd_operator.api.meta import OUR_ANNOTATIONS
 from etcd_operator.api.shared_keys import TOKEN_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.manifests.steps import SKIP_STEPS
 from etcd_operator.decoding import read
-from etcd_operator.kube.views import Claim, Job, NetworkPolicy, Pod
+from etcd_operator.kube.pod_views import Pod
+from etcd_operator.kube.views import Claim, Job, NetworkPolicy
 
 OURS = {
     TOKEN_ANNOTATION: "t",

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from etcd_operator.decoding import read
-from etcd_operator.kube.views import Pod
+from etcd_operator.kube.pod_views import Pod
 
 OLD, YOUNG = "2026-01-01T00:00:00Z", "2026-01-01T00:09:56Z"
 NOW = datetime(2026, 1, 1, 0, 10, tzinfo=UTC)

@@ -11,7 +11,8 @@ from etcd_operator.controllers.shared.caches import Caches, CacheSource
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.views import Claim, Pod, ReplicaSet
+from etcd_operator.kube.pod_views import Pod
+from etcd_operator.kube.views import Claim, ReplicaSet
 
 SELECTOR = f"{APP_LABEL}={TOOL_APP},{CLUSTER_LABEL}"
 

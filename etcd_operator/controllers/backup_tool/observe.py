@@ -28,7 +28,8 @@ from etcd_operator.controllers.shared.tokens import Tokens
 from etcd_operator.errors import InvalidSpec, OperatorError
 from etcd_operator.formats import MIB, bytes_of
 from etcd_operator.keys import Key
-from etcd_operator.kube.views import OOM_KILLED, Pod, ReplicaSet
+from etcd_operator.kube.pod_views import OOM_KILLED, Pod
+from etcd_operator.kube.views import ReplicaSet
 from etcd_operator.pods.http_client import Trust
 
 

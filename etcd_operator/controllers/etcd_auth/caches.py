@@ -15,7 +15,7 @@ from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoin
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.views import Pod
+from etcd_operator.kube.pod_views import Pod
 
 BY_CLUSTER = "cluster"
 

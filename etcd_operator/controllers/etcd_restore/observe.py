@@ -36,7 +36,8 @@ from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.decoding import parsed
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import Claim, Pod, Written
+from etcd_operator.kube.pod_views import Pod
+from etcd_operator.kube.views import Claim, Written
 from etcd_operator.pods.http_client import Server
 from etcd_operator.pods.reports import Progress
 

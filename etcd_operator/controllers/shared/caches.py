@@ -17,9 +17,10 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.decode import Unreadable
 from etcd_operator.kube.informer import Informer, OnCrash
+from etcd_operator.kube.pod_views import Pod
 from etcd_operator.kube.resources import Selection
 from etcd_operator.kube.store import Index
-from etcd_operator.kube.views import Budget, Claim, NetworkPolicy, Pod, ReplicaSet, Service
+from etcd_operator.kube.views import Budget, Claim, NetworkPolicy, ReplicaSet, Service
 
 BY_CLUSTER = "cluster"
 BY_NAMESPACE = "namespace"

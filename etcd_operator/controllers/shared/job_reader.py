@@ -23,7 +23,8 @@ from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.errors import Forbidden
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import ContainerStatus, EventSeen, Job, Pod
+from etcd_operator.kube.pod_views import ContainerStatus, Pod
+from etcd_operator.kube.views import EventSeen, Job
 from etcd_operator.pods.reports import Progress
 
 CONTAINERS = ("backup", "verify", "restore")

@@ -13,8 +13,9 @@ from etcd_operator.controllers.shared.caches import CacheSource, Object
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.pod_views import Pod
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.views import Job, Pod
+from etcd_operator.kube.views import Job
 
 BY_UID = "uid"
 BY_OWNER = "owner"

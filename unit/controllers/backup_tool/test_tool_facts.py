@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from etcd_operator.controllers.backup_tool.observe import pod_state
-from etcd_operator.kube.views import Pod
+from etcd_operator.kube.pod_views import Pod
 
 ENDED = {"terminated": {"exitCode": 3}}
 PULL = {"waiting": {"reason": "ErrImagePull", "message": "gone"}}

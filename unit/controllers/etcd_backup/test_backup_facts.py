@@ -13,8 +13,8 @@ from etcd_operator.controllers.etcd_backup.decide.state import SourceCluster
 from etcd_operator.controllers.etcd_backup.observe import Sources
 from etcd_operator.controllers.shared.decide.job_state import JobPod
 from etcd_operator.controllers.shared.job_reader import pod_state
+from etcd_operator.kube.pod_views import Pod
 from etcd_operator.kube.store import Store
-from etcd_operator.kube.views import Pod
 from unit.passes.jobs import container, ended
 
 SERVING = {

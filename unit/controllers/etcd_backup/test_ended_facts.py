@@ -7,7 +7,7 @@ import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
-from etcd_operator.kube.views import Pod
+from etcd_operator.kube.pod_views import Pod
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
 from unit.passes.pods import BACK_OFF, NOW, RUNNING, annotated, ended
 

@@ -28,7 +28,8 @@ from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts
 from etcd_operator.controllers.shared.caches import Caches, Cluster, cached
 from etcd_operator.controllers.shared.decide.clusters import is_member_name
 from etcd_operator.keys import Key
-from etcd_operator.kube.views import Pod, Service
+from etcd_operator.kube.pod_views import Pod
+from etcd_operator.kube.views import Service
 
 PeerProblem = Callable[[Key], PodProblem | None]
 """Why a peer's objects cannot be made."""

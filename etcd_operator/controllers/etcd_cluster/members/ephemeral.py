@@ -28,7 +28,8 @@ from etcd_operator.controllers.shared.manifests.security import security
 from etcd_operator.errors import Conflict, TerminalError
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
-from etcd_operator.kube.views import Pod, Written
+from etcd_operator.kube.pod_views import Pod
+from etcd_operator.kube.views import Written
 
 log = structlog.get_logger()
 

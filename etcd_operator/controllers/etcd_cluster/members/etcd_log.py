@@ -6,7 +6,7 @@ import msgspec
 
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
 from etcd_operator.decoding import from_json
-from etcd_operator.kube.views import ContainerStatus, Pod
+from etcd_operator.kube.pod_views import ContainerStatus, Pod
 
 QUOTED = 300
 """Characters of a report, or of etcd's log, that are quoted at most."""

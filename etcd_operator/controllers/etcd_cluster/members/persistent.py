@@ -48,7 +48,8 @@ from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import Pod, Service, Written
+from etcd_operator.kube.pod_views import Pod
+from etcd_operator.kube.views import Service, Written
 
 
 @dataclass(frozen=True)

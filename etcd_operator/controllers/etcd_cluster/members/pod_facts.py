@@ -31,7 +31,14 @@ from etcd_operator.controllers.etcd_cluster.members.etcd_log import (
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
 from etcd_operator.decoding import reported
 from etcd_operator.formats import instant, seconds_of, timestamp
-from etcd_operator.kube.views import BACK_OFF, OOM_KILLED, ContainerState, ContainerStatus, Pod, StateReason
+from etcd_operator.kube.pod_views import (
+    BACK_OFF,
+    OOM_KILLED,
+    ContainerState,
+    ContainerStatus,
+    Pod,
+    StateReason,
+)
 from etcd_operator.pods.reports import FOLLOWED_A_LEADER
 
 

@@ -19,8 +19,8 @@ from etcd_operator.controllers.shared.objects import Objects, RecordEvent
 from etcd_operator.errors import Conflict, OperatorError, Unavailable
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.kube import resources
+from etcd_operator.kube.pod_views import Pod
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.views import Pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,8 @@ from etcd_operator.controllers.shared.caches import Caches, Cluster, member_of
 from etcd_operator.controllers.shared.decide.clusters import is_member_name
 from etcd_operator.errors import Conflict
 from etcd_operator.keys import Key
-from etcd_operator.kube.views import Pod, Written
+from etcd_operator.kube.pod_views import Pod
+from etcd_operator.kube.views import Written
 
 
 def unlabelled(

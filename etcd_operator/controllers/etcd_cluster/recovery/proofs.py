@@ -32,7 +32,7 @@ from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.values import EtcdMember, MemberList, Status
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Listing
-from etcd_operator.kube.views import Pod
+from etcd_operator.kube.pod_views import Pod
 
 
 @dataclass(frozen=True, kw_only=True)

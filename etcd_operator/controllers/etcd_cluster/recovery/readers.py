@@ -31,7 +31,8 @@ from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.errors import Conflict, NotLeading, OperatorError, TerminalError, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import Pod, Written
+from etcd_operator.kube.pod_views import Pod
+from etcd_operator.kube.views import Written
 from etcd_operator.pods.client import NoReport
 from etcd_operator.pods.contract import READER_PORT
 from etcd_operator.pods.http_client import Server, Trust

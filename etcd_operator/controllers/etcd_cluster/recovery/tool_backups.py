@@ -27,7 +27,7 @@ from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.errors import Invalid, OperatorError
 from etcd_operator.keys import Key
-from etcd_operator.kube.views import Pod
+from etcd_operator.kube.pod_views import Pod
 from etcd_operator.pods.contract import BACKUP_TOOL_PORT
 from etcd_operator.pods.http_client import Server, Trust
 from etcd_operator.pods.reports import RestorableBackups

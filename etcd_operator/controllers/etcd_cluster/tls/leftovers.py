@@ -23,8 +23,9 @@ from etcd_operator.errors import NotFound
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
+from etcd_operator.kube.pod_views import Pod, Volume
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.views import Pod, Secret, Volume, Written
+from etcd_operator.kube.views import Secret, Written
 from etcd_operator.pki.errors import BadCertificate
 
 CLUSTERS: Mapping[str, Resource] = {

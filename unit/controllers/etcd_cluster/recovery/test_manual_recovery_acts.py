@@ -30,7 +30,8 @@ from etcd_operator.decoding import from_json
 from etcd_operator.errors import Conflict, OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
-from etcd_operator.kube.views import Claim, Pod
+from etcd_operator.kube.pod_views import Pod
+from etcd_operator.kube.views import Claim
 from unit.controllers.etcd_cluster.decide.builders import answer, entry
 from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS
 from unit.controllers.etcd_cluster.recovery.test_recovery_acts import FOREIGN

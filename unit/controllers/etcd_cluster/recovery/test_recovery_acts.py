@@ -26,7 +26,7 @@ from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.decoding import from_json
 from etcd_operator.errors import Conflict, Invalid, OperatorError
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.kube.views import Pod
+from etcd_operator.kube.pod_views import Pod
 from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import PODS
