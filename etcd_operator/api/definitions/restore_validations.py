@@ -14,13 +14,12 @@ from etcd_operator.api.definitions.limits import (
 )
 from etcd_operator.api.definitions.tls_validations import of_auth, of_tls
 from etcd_operator.api.definitions.validations import (
-    EXPLAINED,
-    SUPPORTED,
     empty_volumes,
     network_peers,
     reserved_names,
     storage_size,
 )
+from etcd_operator.api.definitions.version_validations import EXPLAINED, SUPPORTED
 
 ONE_SOURCE = "bucket, objectURL and backupName are alternatives: set exactly one of them"
 BUCKET_URL = Form(
