@@ -9,34 +9,31 @@ Promises
 - Failures are `etcd_operator.errors`, in one line with verb, resource, object and the server's message. A
   write without a reliable response is `Unavailable(maybe_applied=True)`.
 - A list is a consistent read (no `resourceVersion` is sent, so the API server reads from a quorum and never
-  returns a state older than one returned before), in pages. If its continue token expires (410) it starts
-  again without pages, which cannot expire; if a response is too large for our memory, with smaller pages.
-- One object that does not fit the type does not hide the others: it is left out of the items, named in
-  `unreadable`, and logged.
+  returns a state older than one returned before), in pages (see `listing`).
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from enum import Enum
 from importlib import metadata
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 
 from etcd_operator.clock import Clock
 from etcd_operator.decoding import read
-from etcd_operator.errors import Conflict, Gone, Invalid, NotFound, OperatorError, Unavailable
+from etcd_operator.errors import Invalid, NotFound, OperatorError, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.connections import Abort
-from etcd_operator.kube.decode import ApiResources, ListPage, ServerVersion, Unreadable, decode_each
+from etcd_operator.kube.decode import ApiResources, ListPage, ServerVersion
 from etcd_operator.kube.failures import failure, parse_status
+from etcd_operator.kube.listing import Listing, read_all
 from etcd_operator.kube.resources import Resource, Selection
 from etcd_operator.kube.server_clock import ServerClock
-from etcd_operator.kube.transport import Request, Response, Stream, Timeouts, TooLarge, Transport, Verb
+from etcd_operator.kube.transport import Request, Response, Stream, Timeouts, Transport, Verb
 
 T = TypeVar("T")
 Sent = TypeVar("Sent", bound=Response | Stream)
@@ -45,8 +42,6 @@ OnRequest = Callable[[str, str, int, float], None]
 """`(verb, resource, HTTP status or 0 for no response, seconds)`, once for every request."""
 
 FIELD_MANAGER = "etcd-operator"
-PAGE_SIZES = (500, 50, 5, 1)
-"""Objects per page of a list; if a page is too large, the list is read again with the next size."""
 
 _LIFE_GRACE = 30.0
 
@@ -58,22 +53,6 @@ class PatchKind(Enum):
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
     APPLY = "application/apply-patch+yaml"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing(Generic[T]):
-    """A collection at one moment."""
-
-    items: tuple[T, ...]
-    resource_version: str
-    unreadable: tuple[Unreadable, ...] = ()  # objects that exist but do not fit the type
-
-    def whole(self) -> tuple[T, ...]:
-        """The items. Raises Conflict if an object cannot be read: it must not look like an absent one."""
-        if self.unreadable:
-            names = ", ".join(f"{each.key} ({each.error})" for each in self.unreadable)
-            raise Conflict(f"objects exist that cannot be read: {names}")
-        return self.items
 
 
 def user_agent() -> str:
@@ -119,11 +98,11 @@ class Client:
             label_selector=label_selector,
             field_selector=field_selector,
         )
-        *larger, smallest = PAGE_SIZES
-        for size in larger:
-            with suppress(TooLarge):
-                return self._list(selection, decode, size, abort)
-        return self._list(selection, decode, smallest, abort)
+
+        def page(query: Mapping[str, str]) -> ListPage:
+            return self._object(self._collection("list", selection, query), ListPage, abort)
+
+        return read_all(page, resource, decode)
 
     def current_version(self, selection: Selection, abort: Abort | None = None) -> str:
         """The version that a list of this collection would have now, also read from a quorum."""
@@ -224,29 +203,6 @@ class Client:
         if isinstance(opened, Response):
             raise _failed(request, opened)
         return opened
-
-    def _list(self, selection: Selection, kind: type[T], size: int, abort: Abort | None) -> Listing[T]:
-        try:
-            return self._pages(selection, kind, {"limit": str(size)}, abort)
-        except Gone:
-            return self._pages(selection, kind, {}, abort)
-
-    def _pages(
-        self, selection: Selection, kind: type[T], query: Mapping[str, str], abort: Abort | None
-    ) -> Listing[T]:
-        items: list[T] = []
-        odd: list[Unreadable] = []
-        while True:
-            page = self._object(self._collection("list", selection, query), ListPage, abort)
-            for item in decode_each(selection.resource, page.items or [], kind):
-                if isinstance(item, Unreadable):
-                    odd.append(item)
-                else:
-                    items.append(item)
-            if not page.metadata.continue_token:
-                version = page.metadata.resource_version
-                return Listing(items=tuple(items), resource_version=version, unreadable=tuple(odd))
-            query = {**query, "continue": page.metadata.continue_token}
 
     def _collection(self, verb: Verb, selection: Selection, query: Mapping[str, str]) -> Request:
         if selection.label_selector:

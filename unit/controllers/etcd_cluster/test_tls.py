@@ -32,7 +32,8 @@ from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStor
 from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS
 from etcd_operator.errors import Conflict, Forbidden, NotFound
 from etcd_operator.keys import Key
-from etcd_operator.kube.client import Client, Listing
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.listing import Listing
 from etcd_operator.kube.views import Secret, Written
 from etcd_operator.pki.authority import KeyPair, renewed_ca
 from etcd_operator.pki.description import describe

@@ -31,7 +31,7 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.values import EtcdMember, MemberList, Status
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Listing
+from etcd_operator.kube.listing import Listing
 from etcd_operator.kube.pod_views import Pod
 
 
