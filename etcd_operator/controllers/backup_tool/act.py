@@ -14,7 +14,8 @@ from etcd_operator.controllers.backup_tool.manifests import backup_tool as rende
 from etcd_operator.controllers.backup_tool.manifests.backup_tool import ToolSettings
 from etcd_operator.controllers.backup_tool.observe import ObservedTool
 from etcd_operator.controllers.etcd_cluster.manifests.tls import secret_name
-from etcd_operator.controllers.shared.objects import NameConflict, Objects
+from etcd_operator.controllers.shared.name_conflicts import NameConflict
+from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.tokens import Tokens, new_token
 from etcd_operator.errors import AlreadyExists, NotFound
 from etcd_operator.keys import Key

@@ -24,7 +24,8 @@ from etcd_operator.controllers.etcd_auth.decide.names import Method, names_of
 from etcd_operator.controllers.etcd_auth.decide.report import Verdict
 from etcd_operator.controllers.etcd_auth.decide.state import AuthPlan, DesiredRole, DesiredUser
 from etcd_operator.controllers.etcd_auth.manifests.connection import secret_name
-from etcd_operator.controllers.shared.objects import NameConflict, Objects
+from etcd_operator.controllers.shared.name_conflicts import NameConflict
+from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.decoding import parsed
 from etcd_operator.errors import Conflict, Forbidden, NotLeading, OperatorError, Throttled, Unavailable
 from etcd_operator.formats import timestamp

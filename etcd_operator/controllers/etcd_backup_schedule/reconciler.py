@@ -36,7 +36,8 @@ from etcd_operator.controllers.etcd_backup_schedule.observe import ScheduleObser
 from etcd_operator.controllers.etcd_backup_schedule.pruner import Pruner
 from etcd_operator.controllers.etcd_backup_schedule.readers import being_read
 from etcd_operator.controllers.shared.decide.holds import BEHIND
-from etcd_operator.controllers.shared.objects import NameConflict, Objects
+from etcd_operator.controllers.shared.name_conflicts import NameConflict
+from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.passes import Passes
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import OperatorError

@@ -17,7 +17,8 @@ from etcd_operator.controllers.etcd_cluster.network import NetworkPolicies, Othe
 from etcd_operator.controllers.shared.caches import Cluster
 from etcd_operator.controllers.shared.decide.holds import CATCH_UP, RETRY_HELD
 from etcd_operator.controllers.shared.failures import LONG, Failures, attempt, reason_of
-from etcd_operator.controllers.shared.objects import NameConflict, Overridden, RecordEvent
+from etcd_operator.controllers.shared.name_conflicts import NameConflict
+from etcd_operator.controllers.shared.objects import Overridden, RecordEvent
 from etcd_operator.errors import Invalid, NamespaceTerminating, NotLeading, OperatorError, Unavailable
 from etcd_operator.keys import Key
 

@@ -48,7 +48,8 @@ from etcd_operator.controllers.shared.failures import (
     is_waited_for,
     reason_of,
 )
-from etcd_operator.controllers.shared.objects import NameConflict, Overridden
+from etcd_operator.controllers.shared.name_conflicts import NameConflict
+from etcd_operator.controllers.shared.objects import Overridden
 from etcd_operator.controllers.shared.passes import WARNINGS, ReportEvent, is_going
 from etcd_operator.controllers.shared.unreadable import UNREADABLE, Unreadables
 from etcd_operator.controllers.shared.writes import Writes

@@ -18,7 +18,8 @@ from etcd_operator.controllers.etcd_cluster.manifests import persistent
 from etcd_operator.controllers.etcd_peer.decide.plan import Act, AnnotateStarted, CleanUp, Disown, PeerAction
 from etcd_operator.controllers.etcd_peer.decide.state import PeerState
 from etcd_operator.controllers.etcd_peer.observe import TEMPLATE_ANNOTATION
-from etcd_operator.controllers.shared.objects import Objects, name_conflict
+from etcd_operator.controllers.shared.name_conflicts import name_conflict
+from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.decoding import convert
 from etcd_operator.errors import NotFound, OperatorError
 from etcd_operator.kube import resources

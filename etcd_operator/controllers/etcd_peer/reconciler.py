@@ -18,7 +18,7 @@ from etcd_operator.controllers.etcd_peer.observe import PeerObserver, cluster_of
 from etcd_operator.controllers.shared.caches import Caches, cached
 from etcd_operator.controllers.shared.decide.holds import CATCH_UP, RETRY_HELD
 from etcd_operator.controllers.shared.failures import REQUEST_FAILED, Failures, reason_of
-from etcd_operator.controllers.shared.objects import NameConflict
+from etcd_operator.controllers.shared.name_conflicts import NameConflict
 from etcd_operator.controllers.shared.passes import WARNINGS, ReportEvent
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result

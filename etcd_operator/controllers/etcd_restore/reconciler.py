@@ -23,7 +23,8 @@ from etcd_operator.controllers.etcd_restore.observe import ObservedRestore, Rest
 from etcd_operator.controllers.shared.decide.holds import CATCH_UP
 from etcd_operator.controllers.shared.groups import Wiring
 from etcd_operator.controllers.shared.jobs import JobCaches
-from etcd_operator.controllers.shared.objects import NameConflict, Objects
+from etcd_operator.controllers.shared.name_conflicts import NameConflict
+from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.passes import Passes
 from etcd_operator.controllers.shared.pruning import stop_pruning
 from etcd_operator.engine.controller import Result

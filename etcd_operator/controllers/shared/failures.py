@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 from etcd_operator.api.meta import without_numbers
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.shared.objects import NameConflict, Overridden
+from etcd_operator.controllers.shared.name_conflicts import NameConflict
+from etcd_operator.controllers.shared.objects import Overridden
 from etcd_operator.controllers.shared.waits import Epoch
 from etcd_operator.errors import Conflict, Forbidden, OperatorError, TerminalError, Unavailable
 from etcd_operator.keys import Key

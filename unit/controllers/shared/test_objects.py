@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.controllers.shared.objects import NameConflict, Objects, Overridden
+from etcd_operator.controllers.shared.name_conflicts import NameConflict
+from etcd_operator.controllers.shared.objects import Objects, Overridden
 from etcd_operator.decoding import convert
 from etcd_operator.errors import AlreadyExists, Conflict
 from etcd_operator.kube.resources import PODS, SECRETS, SERVICES

@@ -24,7 +24,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import sec
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import reader_of
 from etcd_operator.controllers.etcd_cluster.members.protocol import Members, Scope
 from etcd_operator.controllers.shared.inquiries import AskSurvivor, Inquiries, PodServer
-from etcd_operator.controllers.shared.objects import NameConflict
+from etcd_operator.controllers.shared.name_conflicts import NameConflict
 from etcd_operator.controllers.shared.tokens import Tokens, new_token
 from etcd_operator.controllers.shared.waits import Waits
 from etcd_operator.controllers.shared.writes import Writes
