@@ -3,8 +3,9 @@
 import hashlib
 from dataclasses import dataclass
 
-from etcd_operator.archive.bbolt import MAX_PAGE, META_END, Meta, Pages, newest_meta
+from etcd_operator.archive.bbolt import MAX_PAGE, META_END, Meta, newest_meta
 from etcd_operator.archive.errors import Damaged
+from etcd_operator.archive.pages import Pages
 
 _HASH_SIZE = 32
 _SECTOR = 512
