@@ -13,7 +13,7 @@ from benchmark.bed import POLL_SECONDS, Bed, Document
 from e2e.support.clusters import COREOS
 from e2e.support.members import Members
 from e2e.support.waiting import wait_until
-from etcd_operator.controllers.etcd_cluster.decide.actions import Joining
+from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from etcd_operator.controllers.shared.manifests.urls import PEER_PORT, url
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.client import EtcdClient

@@ -12,7 +12,7 @@ from e2e.support.api import Api
 from e2e.support.clusters import COREOS
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.shared_keys import PEER_LABEL
-from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping, Start
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping, Start
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent_pod
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, url
 from etcd_operator.pods.contract import METRICS_PORT

@@ -8,8 +8,8 @@ import pytest
 
 from e2e.support.keys import KeyClient
 from etcd_operator.api.recoveries import Survivor
-from etcd_operator.controllers.etcd_cluster.decide.actions import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import MOVED_ON
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import no_image
 from etcd_operator.controllers.etcd_cluster.manifests import seed
 from etcd_operator.controllers.etcd_cluster.manifests import steps as parts

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping, Start
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import RecordedToolBackup
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping, Start
 from unit.simulation.model_disks import Process
 from unit.simulation.model_pods import Claim, Pods
 

@@ -14,7 +14,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     AddLearner,
     AnnotateVoters,
     AppendEntry,
-    Bootstrapping,
     ChangeStorage,
     ClearMissing,
     ConfirmClaimsLost,
@@ -36,7 +35,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     RemoveMember,
     ReplaceMember,
     RestoreLabels,
-    Resuming,
     SetExistingOnly,
     TakeBack,
 )
@@ -65,6 +63,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     StartSurvivor,
     TrySeedExistingOnly,
 )
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping, Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.simulation.model import Peer, Refused, Resource, World
 from unit.simulation.model_choice import judge_choice, judge_record

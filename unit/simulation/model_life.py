@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Resuming
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import quorum
+from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from unit.simulation.model import World
 from unit.simulation.model_disks import Disk, Process
 from unit.simulation.model_machine import Machine

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.api.shared_keys import DELETE_CLAIMS
-from etcd_operator.controllers.etcd_cluster.decide.actions import Resuming
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmSilence,
@@ -20,6 +19,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     SetSeedExistingOnly,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
+from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.etcd.values import ANYBODY
 from unit.simulation.model import Refused, World

@@ -9,14 +9,14 @@ Assumed: a kubelet's report comes first; volumes are wiped in place only under e
 
 from dataclasses import dataclass, replace
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
+from etcd_operator.controllers.etcd_cluster.decide.members import FetchedBackup, PodProblem
+from etcd_operator.controllers.etcd_cluster.decide.starts import (
     Bootstrapping,
     Joining,
     Resuming,
     Seeding,
     Start,
 )
-from etcd_operator.controllers.etcd_cluster.decide.members import FetchedBackup, PodProblem
 from unit.simulation.model_backups import Backup, Sources
 from unit.simulation.model_disks import UNPULLABLE, Disk, Process
 from unit.simulation.model_etcd import cluster_id_of

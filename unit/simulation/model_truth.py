@@ -1,9 +1,10 @@
 """Whether the reason of a plan that rests is true in the model world."""
 
 from etcd_operator.api.shared_keys import DELETE_CLAIMS
-from etcd_operator.controllers.etcd_cluster.decide.actions import Joining, Plan
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.members import quorum
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
+from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.etcd.values import ANYBODY

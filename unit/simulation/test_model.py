@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import Resuming
+from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from unit.simulation.model import World
 from unit.simulation.model_machine import Machine, profile
 from unit.simulation.model_operator import Operator

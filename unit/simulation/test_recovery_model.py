@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from etcd_operator.api.shared_keys import DELETE_CLAIMS, RECOVER_ANNOTATION
-from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Seeding
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import READ_MAJORITY_AFTER
 from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from unit.simulation.model import World
 from unit.simulation.model_life import INITIAL_SIZES, SIZES, WHICH, Life
 from unit.simulation.model_machine import profile

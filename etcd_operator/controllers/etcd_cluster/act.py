@@ -17,7 +17,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
     AddLearner,
     AppendEntry,
-    Bootstrapping,
     CommonAction,
     ConfirmNoAuthentication,
     CreateClientService,
@@ -41,6 +40,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import TlsAction
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, Orphan, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction, TrySeedExistingOnly
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints, peer_url
 from etcd_operator.controllers.etcd_cluster.manifests import budget

@@ -10,7 +10,6 @@ from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
     AddLearner,
-    Bootstrapping,
     ChangeStorage,
     ConfirmClaimsLost,
     CreateMember,
@@ -21,6 +20,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     ReplaceMember,
     SetExistingOnly,
 )
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels

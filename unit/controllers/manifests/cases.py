@@ -11,14 +11,14 @@ from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Bootstrap, TlsRecord
 from etcd_operator.api.recoveries import OfflineSurvivor, Survivor
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
+from etcd_operator.controllers.etcd_cluster.decide.starts import (
     Bootstrapping,
     Joining,
     Resuming,
     Seeding,
     Start,
 )
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.etcd_cluster.manifests import persistent

@@ -12,8 +12,8 @@ from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.recoveries import BucketBackup, ClaimBackup, Source, ToolBackup
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
 from etcd_operator.controllers.backup_tool.manifests import backup_tool
-from etcd_operator.controllers.etcd_cluster.decide.actions import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.desired import RestoreFrom
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import no_image
 from etcd_operator.controllers.etcd_cluster.manifests import (
     ephemeral,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.cluster_spec import PodTemplate
-from etcd_operator.controllers.etcd_cluster.decide.actions import Joining, Resuming, Start
+from etcd_operator.controllers.etcd_cluster.decide.starts import Joining, Resuming, Start
 from etcd_operator.controllers.etcd_cluster.manifests import (
     ephemeral,
     persistent,

@@ -9,8 +9,8 @@ import pytest
 from etcd_operator.api.cluster_spec import PodTemplate
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import ClaimBackup
-from etcd_operator.controllers.etcd_cluster.decide.actions import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect, no_image
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent, persistent_pod, seed

@@ -6,7 +6,7 @@ import pytest
 
 from etcd_operator.api import coreos
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.controllers.etcd_cluster.decide.actions import Joining
+from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, persistent, persistent_pod
 from etcd_operator.controllers.etcd_cluster.manifests.options import DOWNWARD_API_OPTIONS, in_place
 from unit.controllers.manifests.cases import (

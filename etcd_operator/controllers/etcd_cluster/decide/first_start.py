@@ -7,15 +7,10 @@ on record at once, but no quorum has answered for this resource yet. That is no 
 from collections.abc import Iterable
 
 from etcd_operator.api.persisted import Bootstrap, TlsRecord
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
-    Action,
-    Bootstrapping,
-    CreateMember,
-    Plan,
-    Remember,
-)
+from etcd_operator.controllers.etcd_cluster.decide.actions import Action, CreateMember, Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 
 LONG_BOOTSTRAP = 60.0

@@ -14,10 +14,11 @@ from etcd_operator.api.shared_keys import (
     ROTATE_CLIENT_ANNOTATION,
     ROTATE_PEER_ANNOTATION,
 )
-from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Start
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.desired import Adopt, DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.starts import Start
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource, Defaults
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, endpoint, url

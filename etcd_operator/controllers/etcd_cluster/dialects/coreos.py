@@ -16,9 +16,10 @@ from etcd_operator.api.definitions.tls_validations import ALTERNATIVES as STATIC
 from etcd_operator.api.definitions.tls_validations import NO_BACKUP_TOOL, NO_SELF_HOSTED, STATIC
 from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
 from etcd_operator.controllers.backup_tool.decide.policy import key_secret, wanted
-from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Resuming, Seeding, Stage, Start
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, RestoreFrom, members_of
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
+from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming, Seeding, Start
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import (
     CONDITIONS,

@@ -2,8 +2,8 @@
 
 from etcd_operator.api import coreos
 from etcd_operator.api.meta import RawObject
-from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping, Joining
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping, Joining
 from etcd_operator.controllers.etcd_cluster.manifests import tls_pod
 from etcd_operator.controllers.etcd_cluster.manifests.budget import budget as disruption_budget
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of

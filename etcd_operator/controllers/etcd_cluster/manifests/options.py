@@ -42,7 +42,7 @@ def etcd_options(  # noqa: PLR0913 -- all that a start depends on
 
     host: DNS name of the member for peers and clients.
     initial_cluster: host by member name. state: `new` or `existing`.
-    external: a name and a peer URL for each member of a cluster that is adopted (`actions.Joining`).
+    external: a name and a peer URL for each member of a cluster that is adopted (`starts.Joining`).
     secured: its TLS; the pod has the volume of `manifests.tls` then. version: of etcd.
     """
     peer, serving = secured.peer, _serving(host, secured)

@@ -18,14 +18,14 @@ from etcd_operator.api.improbable import (
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION, PEER_LABEL, TOKEN_ANNOTATION
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.starts import (
     Bootstrapping,
     Joining,
     Resuming,
     Seeding,
     Start,
 )
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests.budget import budget as disruption_budget
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.etcd_cluster.manifests.persistent_services import cluster_labels, member_host

@@ -30,8 +30,8 @@ from etcd_operator.controllers.backup_tool.manifests.backup_tool import (
     s3_volumes,
     tool_name,
 )
-from etcd_operator.controllers.etcd_cluster.decide.actions import Joining, Seeding
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.starts import Joining, Seeding
 from etcd_operator.controllers.etcd_cluster.manifests import ephemeral, survivor_reader, tls, tls_pod
 from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import DATA_DIR
 from etcd_operator.controllers.etcd_cluster.manifests.steps import RUN_STEPS, add_steps, fetch_step

@@ -20,7 +20,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     DropPod,
     RecreatePod,
     ReplaceMember,
-    Resuming,
     SetExistingOnly,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
@@ -36,6 +35,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     StartSurvivor,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import of_replaced
+from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.manifests import persistent, persistent_services, survivor_reader
 from etcd_operator.controllers.etcd_cluster.members import claims
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import pod_facts

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.decide.actions import Seeding, Start
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ReadMember
@@ -19,6 +18,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import (
     reading_of,
     why_no_other_reader,
 )
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding, Start
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import secret
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import reader_of

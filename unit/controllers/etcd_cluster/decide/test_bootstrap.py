@@ -6,7 +6,6 @@ import pytest
 
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
-    Bootstrapping,
     ChangeStorage,
     ConfirmClaimsLost,
     CreateClientService,
@@ -25,6 +24,7 @@ from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL
 from etcd_operator.controllers.etcd_cluster.decide.rules.bootstrap import bootstrap
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,

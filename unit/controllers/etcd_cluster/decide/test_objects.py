@@ -9,7 +9,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateMember,
     CreateMemberService,
     RestoreLabels,
-    Resuming,
     Stage,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
@@ -17,6 +16,7 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.services import missing
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, Unlabelled
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.rules.objects import repair
+from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (
     TOKEN,

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.controllers.etcd_cluster.decide.actions import Bootstrapping, CreateMember, Remember, Stage
+from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,

@@ -10,7 +10,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
-    Joining,
     MoveLeader,
     Remember,
     RemoveMember,
@@ -23,6 +22,7 @@ from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEME
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.rules.learner import finish as finish_learner
 from etcd_operator.controllers.etcd_cluster.decide.rules.scale import unlisted_objects
+from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from unit.controllers.etcd_cluster.decide.builders import (
     AN_ERROR,
     TOKEN,

@@ -9,7 +9,7 @@ from etcd_operator.api.cluster_spec import MemberTls
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
 from etcd_operator.api.persisted import AdoptedMember, Adoption, Bootstrap, TlsRecord
 from etcd_operator.api.recoveries import Recovery, Survivor
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
+from etcd_operator.controllers.etcd_cluster.decide.starts import (
     Bootstrapping,
     Joining,
     Resuming,

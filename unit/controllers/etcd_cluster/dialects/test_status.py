@@ -9,9 +9,10 @@ import pytest
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import Condition, ObjectMeta, OwnerReference
 from etcd_operator.api.recoveries import ClaimBackup, Survivor
-from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Resuming, Seeding
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.desired import RestoreFrom
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming, Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect

@@ -9,7 +9,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
-    Joining,
     MoveLeader,
     Plan,
     RemoveMember,
@@ -25,6 +24,7 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.voters import is_losing
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Numbers
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.polling import RECHECK, STEP
+from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import joining_version
 from etcd_operator.controllers.shared.decide.clusters import ordinal_of

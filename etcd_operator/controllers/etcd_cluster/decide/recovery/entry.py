@@ -31,14 +31,12 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateMember,
     CreateMemberService,
     Remember,
-    Resuming,
-    Seeding,
-    Start,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import is_corrupt
+from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming, Seeding, Start
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.formats import instant

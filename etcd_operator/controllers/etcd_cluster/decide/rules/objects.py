@@ -2,18 +2,12 @@
 
 from dataclasses import replace
 
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
-    Action,
-    CreateMember,
-    Joining,
-    Plan,
-    RestoreLabels,
-    Resuming,
-)
+from etcd_operator.controllers.etcd_cluster.decide.actions import Action, CreateMember, Plan, RestoreLabels
 from etcd_operator.controllers.etcd_cluster.decide.facts.claims import is_copy
 from etcd_operator.controllers.etcd_cluster.decide.facts.joining import joining
 from etcd_operator.controllers.etcd_cluster.decide.facts.services import belongs, missing_services
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
+from etcd_operator.controllers.etcd_cluster.decide.starts import Joining, Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import joining_version
 

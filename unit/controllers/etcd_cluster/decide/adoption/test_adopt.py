@@ -11,7 +11,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     AddLearner,
     CreateMember,
     DeleteMember,
-    Joining,
     MoveLeader,
     Promote,
     RecreatePod,
@@ -24,6 +23,7 @@ from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import 
 from etcd_operator.controllers.etcd_cluster.decide.adoption.external_answers import Rejection
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.etcd_cluster.decide.starts import Joining
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
 from etcd_operator.etcd.values import EtcdMember

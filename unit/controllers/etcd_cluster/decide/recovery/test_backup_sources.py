@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.recoveries import REVISION_BUMP, ClaimBackup, ToolBackup
-from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Seeding, Stage
+from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     ConfirmLoss,
@@ -22,6 +22,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.inquiry import (
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import RecordedToolBackup, ToolBackups
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import chooses_source
 from etcd_operator.controllers.etcd_cluster.decide.recovery.source import TOOL_GRACE
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.formats import duration_text
 from etcd_operator.pods.reports import BackupReport, RestorableBackups

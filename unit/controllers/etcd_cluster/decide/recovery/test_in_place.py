@@ -11,7 +11,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateClientService,
     CreateMember,
     Remember,
-    Resuming,
     Stage,
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
@@ -29,6 +28,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     SetSeedExistingOnly,
     TrySeedExistingOnly,
 )
+from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
 from etcd_operator.controllers.shared.decide.job_state import LONGEST_PAUSE, START_PATIENCE, Evictions, JobEnd

@@ -9,13 +9,14 @@ import pytest
 from etcd_operator.api.persisted import Upgrade
 from etcd_operator.api.recoveries import Recovery, Survivor
 from etcd_operator.api.shared_keys import RECOVER_ANNOTATION
-from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Seeding, Stage
+from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ConfirmSilence
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import recovery_name
 from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
 from etcd_operator.controllers.etcd_cluster.decide.recovery.rules import offer, recover, refused
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import PATIENCE
 from unit.controllers.etcd_cluster.decide.builders import (

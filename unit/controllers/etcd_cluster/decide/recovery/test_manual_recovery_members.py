@@ -6,13 +6,14 @@ import msgspec
 import pytest
 
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.controllers.etcd_cluster.decide.actions import AddLearner, CreateMember, Resuming
+from etcd_operator.controllers.etcd_cluster.decide.actions import AddLearner, CreateMember
 from etcd_operator.controllers.etcd_cluster.decide.facts.joining import addition, next_removal
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import next_from_survivor
 from etcd_operator.controllers.etcd_cluster.decide.rules.claims import set_existing_only
 from etcd_operator.controllers.etcd_cluster.decide.rules.objects import repair
+from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
 from unit.controllers.etcd_cluster.decide.builders import (

@@ -8,7 +8,7 @@ import pytest
 
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.api.recoveries import Survivor
-from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Seeding, Stage
+from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
@@ -18,6 +18,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     SetSeedExistingOnly,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import MOVED_ON
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,

@@ -10,7 +10,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateMember,
     CreateMemberService,
     Remember,
-    Seeding,
     Stage,
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts, PodProblem
@@ -29,6 +28,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import (
     REST,
     why_no_other_reader,
 )
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import PATIENCE
 from unit.controllers.etcd_cluster.decide.builders import (

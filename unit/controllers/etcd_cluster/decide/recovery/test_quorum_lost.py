@@ -11,7 +11,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateMember,
     CreateMemberService,
     Remember,
-    Seeding,
     Stage,
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
@@ -21,6 +20,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Read
 from etcd_operator.controllers.etcd_cluster.decide.recovery.proof import LEARNER_GRACE
 from etcd_operator.controllers.etcd_cluster.decide.recovery.rules import recover
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import ELECTION
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from unit.controllers.etcd_cluster.decide.builders import (
     TOKEN,

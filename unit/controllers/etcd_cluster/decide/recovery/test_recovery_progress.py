@@ -11,7 +11,6 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     CreateMember,
     CreateMemberService,
     Remember,
-    Seeding,
     Stage,
 )
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodProblem
@@ -25,6 +24,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import MOVED_ON
 from etcd_operator.controllers.etcd_cluster.decide.recovery.rules import recover
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import RECHECK, SEED_POLL
+from etcd_operator.controllers.etcd_cluster.decide.starts import Seeding
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
 from unit.controllers.etcd_cluster.decide.builders import (

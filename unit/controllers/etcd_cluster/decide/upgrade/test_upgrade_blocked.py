@@ -6,17 +6,12 @@ from typing import Any
 import pytest
 
 from etcd_operator.api.persisted import Adoption, Upgrade
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
-    CreateMember,
-    Joining,
-    ReplaceMember,
-    Resuming,
-    Stage,
-)
+from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, ReplaceMember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
 from etcd_operator.controllers.etcd_cluster.decide.members import PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.rules.upgrade import restart_crashed
+from etcd_operator.controllers.etcd_cluster.decide.starts import Joining, Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import is_blocked
 from unit.controllers.etcd_cluster.decide.builders import (
