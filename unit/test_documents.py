@@ -11,12 +11,8 @@ from etcd_operator.api import backup_schedules
 from etcd_operator.api.backups import BACKING_UP, COMPLETED, FAILED, KIND, PLACEHOLDERS
 from etcd_operator.controllers.etcd_backup.decide.result import VERIFY_REASONS
 from etcd_operator.controllers.etcd_backup_schedule.decide.status import CONDITIONS
-from etcd_operator.controllers.etcd_cluster.decide.status import (
-    MILESTONES,
-    QUIET_HOLDS,
-    QUORUM_RETURNED,
-    RESUMED,
-)
+from etcd_operator.controllers.etcd_cluster.decide.events import MILESTONES, QUORUM_RETURNED, RESUMED
+from etcd_operator.controllers.etcd_cluster.decide.status import QUIET_HOLDS
 from etcd_operator.controllers.shared.decide.job_report import BACKUP_REASONS as REASONS
 from etcd_operator.controllers.shared.decide.job_report import RESTORE_REASONS
 

@@ -20,15 +20,11 @@ from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.act import Actor
 from etcd_operator.controllers.etcd_cluster.decide.actions import AppendEntry, Plan, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.cluster_metrics import cluster_metrics
+from etcd_operator.controllers.etcd_cluster.decide.events import MILESTONES, quorum_event
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import cut_off
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import (
-    MILESTONES,
-    QUIET_HOLDS,
-    awaits_cluster_version,
-    quorum_event,
-)
+from etcd_operator.controllers.etcd_cluster.decide.status import QUIET_HOLDS, awaits_cluster_version
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.network_keeper import NetworkKeeper
 from etcd_operator.controllers.etcd_cluster.observe.observer import Observer

@@ -1,4 +1,4 @@
-"""What a pass reports to the user: conditions common to both API groups, and Events for a quorum.
+"""What a pass reports to the user: conditions common to both API groups (for Events see `events`).
 
 Available: whether clients are served. Progressing: whether a change is under way. Degraded: whether
 something needs attention. The reason and message of a plan that holds become those of
@@ -7,19 +7,14 @@ Degraded, so that `kubectl describe` shows what the operator waits for.
 
 from collections.abc import Sequence
 
-from etcd_operator.api.meta import Condition, condition, condition_of
+from etcd_operator.api.meta import Condition, condition
 from etcd_operator.api.persisted import is_repeated
 from etcd_operator.api.recoveries import is_recovery_token
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.corruption import data_corrupt
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import rotating
 from etcd_operator.controllers.etcd_cluster.decide.facts.expiries import near_end
-from etcd_operator.controllers.etcd_cluster.decide.first_start import (
-    CREATING,
-    awaited,
-    is_resumed,
-    is_resuming,
-)
+from etcd_operator.controllers.etcd_cluster.decide.first_start import CREATING, awaited, is_resuming
 from etcd_operator.controllers.etcd_cluster.decide.members import PeerFinding
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import kept_survivor
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import ONLY_LOST, missing, origin, source_of
@@ -27,19 +22,6 @@ from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.holds import PEER_REFUSED
 from etcd_operator.formats import timestamp
 from etcd_operator.versions import is_agreed
-
-MILESTONES = {
-    "ClusterCreated": "ClusterCreated",
-    "Recovering": "RecoveryStarted",
-    "Recovered": "Recovered",
-    "Adopting": "AdoptionStarted",
-    "Adopted": "Adopted",
-    "QuorumReturned": "QuorumReturned",
-    "Restoring": "RestoreStarted",
-    "Restored": "Restored",
-    "RestoreCancelled": "RestoreCancelled",
-}
-"""Plans that are reported by an Event once they are carried out: the plan's reason, the Event's reason."""
 
 CONDITIONS = frozenset(
     {
@@ -251,52 +233,3 @@ def awaits_cluster_version(state: ClusterState) -> bool:
         return False
     running = (voter.answer.version for voter in state.all_voters if voter.answer is not None)
     return not is_agreed(state.cluster_version, running)
-
-
-RESUMED = "Resumed"
-"""The Event for a cluster that serves for the first time since it resumed on claims."""
-
-QUORUM_RETURNED = "QuorumReturned"
-"""The Event for a quorum that answers again; also of a recovery that is not needed any more."""
-
-_LOST = "QuorumLost"
-
-_OWN_EVENTS = frozenset({"Recovering", "Restoring"})
-"""Reasons of Degraded of a recovery or restore, whose end has an Event of its own."""
-
-
-def quorum_event(before: Sequence[Condition], state: ClusterState, plan: Plan) -> tuple[str, str] | None:
-    """Reason and message of the Event, if there is one: a milestone of this pass reports a quorum itself.
-
-    before: the conditions of a cluster that had been bootstrapped, as its status has them until now.
-    """
-    serves, reason, _ = available(state)
-    if not state.has_quorum or _LOST in (reason, plan.reason) or plan.reason in MILESTONES:
-        return None
-    if _was_lost(before):
-        if _is_ending(state):
-            return None
-        return QUORUM_RETURNED, "a quorum answers again"
-    if serves and is_resumed(state) and _reason_of("Available", "False", before) == CREATING:
-        return RESUMED, f"a quorum serves on the data of the claims, cluster ID {state.persisted.cluster_id}"
-    return None
-
-
-def _is_ending(state: ClusterState) -> bool:
-    """Whether most voters have no pod any more: after a deletion by force they run on for a moment."""
-    gone = [voter for voter in state.all_voters if voter.pod is None and not voter.endpoint]
-    return bool(gone) and 2 * len(gone) >= len(state.all_voters)
-
-
-def _was_lost(before: Sequence[Condition]) -> bool:
-    """Whether a loss was reported: not where a member is restarted on purpose, and nothing is wrong."""
-    degraded = _reason_of("Degraded", "True", before)
-    if not degraded or degraded in _OWN_EVENTS:
-        return False
-    return _LOST in (degraded, _reason_of("Available", "False", before))
-
-
-def _reason_of(kind: str, status: str, conditions: Sequence[Condition]) -> str:
-    """The reason of a condition that has this status; empty where it has another one."""
-    found = condition_of(conditions, kind)
-    return found.reason if found is not None and found.status == status else ""

@@ -9,16 +9,13 @@ from etcd_operator.api.meta import Condition
 from etcd_operator.api.persisted import Adoption, Bootstrap
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.cluster_metrics import cluster_metrics
+from etcd_operator.controllers.etcd_cluster.decide.events import quorum_event
 from etcd_operator.controllers.etcd_cluster.decide.first_start import LONG_BOOTSTRAP, is_resumed, is_resuming
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ConfirmSilence
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import Absence
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.status import (
-    available,
-    conditions,
-    quorum_event,
-)
+from etcd_operator.controllers.etcd_cluster.decide.status import available, conditions
 from unit.controllers.etcd_cluster.decide.builders import (
     CLUSTER_ID,
     IMAGE_PROBLEM,
