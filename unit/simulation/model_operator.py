@@ -18,9 +18,10 @@ from etcd_operator.controllers.etcd_cluster.decide.fact import extended
 from etcd_operator.controllers.etcd_cluster.decide.facts.departing import departing
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
-from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts, PodProblem, Unlabelled
+from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.metrics_pages import needed
 from etcd_operator.controllers.etcd_cluster.decide.observation import is_own_quorum, observed
+from etcd_operator.controllers.etcd_cluster.decide.orphans import Unlabelled
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.readiness import readiness_updates, routes
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import missed

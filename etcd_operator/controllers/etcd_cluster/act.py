@@ -38,7 +38,8 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     TakeBack,
 )
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import TlsAction
-from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, Orphan, PodFacts
+from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, PodFacts
+from etcd_operator.controllers.etcd_cluster.decide.orphans import Orphan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction, TrySeedExistingOnly
 from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState

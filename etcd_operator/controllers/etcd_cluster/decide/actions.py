@@ -9,7 +9,7 @@ from enum import Enum
 
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import TlsAction
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
-from etcd_operator.controllers.etcd_cluster.decide.members import Orphan, Unlabelled
+from etcd_operator.controllers.etcd_cluster.decide.orphans import Orphan, Unlabelled
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     OnMember,
     RecoveryAction,

@@ -14,13 +14,8 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
-from etcd_operator.controllers.etcd_cluster.decide.members import (
-    ClaimFacts,
-    Member,
-    Orphan,
-    Unlabelled,
-    quorum,
-)
+from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, quorum
+from etcd_operator.controllers.etcd_cluster.decide.orphans import Orphan, Unlabelled
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import (
     NO_ABSENCE,
     NO_BACKUPS,

@@ -11,12 +11,12 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import (
     ClaimFacts,
     Member,
-    Orphan,
     PeerFacts,
     PeerFinding,
     PodFacts,
     PodProblem,
 )
+from etcd_operator.controllers.etcd_cluster.decide.orphans import Orphan
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.members.claim_facts import (
     claim_facts,

@@ -7,7 +7,8 @@ its labels back before anything is concluded from its absence.
 
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, PodFacts, Unlabelled
+from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, PodFacts
+from etcd_operator.controllers.etcd_cluster.decide.orphans import Unlabelled
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.members.protocol import Members, OwnsPod, Scope
 from etcd_operator.controllers.shared.caches import Caches, Cluster, member_of

@@ -13,7 +13,8 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.facts.services import missing_services
-from etcd_operator.controllers.etcd_cluster.decide.members import Member, Unlabelled
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.orphans import Unlabelled
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.rules.objects import repair
 from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming

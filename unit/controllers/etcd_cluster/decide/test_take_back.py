@@ -7,7 +7,8 @@ import pytest
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.controllers.etcd_cluster.decide.actions import Remember, Stage, TakeBack
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
-from etcd_operator.controllers.etcd_cluster.decide.members import Member, Orphan
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.orphans import Orphan
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.etcd.values import EtcdMember
