@@ -34,6 +34,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ConfirmBackup, FillSeed
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup
 from etcd_operator.controllers.etcd_cluster.decide.recovery.situation import is_corrupt
 from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming, Seeding, Start
@@ -263,6 +264,16 @@ def create(state: ClusterState, recovery: Recovery) -> list[Action]:
         used = replace(state.persisted, next_ordinal=ordinal_of(recovery.seed) + 1)
         made += [Remember(persisted=used), CreateMemberService(name=recovery.seed)]
     return made
+
+
+def begin(state: ClusterState, recovery: Recovery) -> list[Action]:
+    """Read the backup live, write the entry of the recovery, and create what restores its data."""
+    remember = record(state, recovery)
+    if recovery.backup is None or recovery.stored_backup is None:
+        return [remember, create_seed(recovery)]
+    backup = next(b for b in state.backups.stored if b.name == recovery.backup.name)
+    confirm = ConfirmBackup(name=backup.name, uid=backup.uid, sha256=backup.sha256)
+    return [confirm, remember, FillSeed(name=recovery.seed)]
 
 
 def learned(recovery: Recovery, seed: Member) -> Recovery:

@@ -19,12 +19,12 @@ from etcd_operator.api.shared_keys import RESTORE_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import leftovers
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
+    begin,
     claims_kept_by,
     next_from_stored,
     recovery_name,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import CompletedBackup
-from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import begin
 from etcd_operator.controllers.etcd_cluster.decide.recovery.texts import SEED_POLL, held, source_of
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.versions import can_restore, starts_on

@@ -15,16 +15,12 @@ import msgspec
 
 from etcd_operator.api.recoveries import Recovery
 from etcd_operator.api.shared_keys import DELETE_CLAIMS, GIVEN_UP_ANNOTATION, RECOVER_ANNOTATION
-from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Stage
+from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
 from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import may_have_adopted
 from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.first_start import is_resuming
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
-from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
-    ConfirmBackup,
-    ConfirmSilence,
-    FillSeed,
-)
+from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import ConfirmSilence
 from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import (
     is_due,
     missed,
@@ -32,12 +28,11 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.authority import (
     without_request,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
+    begin,
     cluster_id_in,
-    create_seed,
     is_for,
     next_from_stored,
     next_from_survivor,
-    record,
     recovery_name,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.offline import (
@@ -291,13 +286,3 @@ def _begin(state: ClusterState, recovery: Recovery, left: list[Member], why: str
     )
     begun = begin(state, recovery)
     return Plan.act(silence, *begun, reason="Recovering", message=message, requeue_after=SEED_POLL)
-
-
-def begin(state: ClusterState, recovery: Recovery) -> list[Action]:
-    """Read the backup live, write the entry of the recovery, and create what restores its data."""
-    remember = record(state, recovery)
-    if recovery.backup is None or recovery.stored_backup is None:
-        return [remember, create_seed(recovery)]
-    backup = next(b for b in state.backups.stored if b.name == recovery.backup.name)
-    confirm = ConfirmBackup(name=backup.name, uid=backup.uid, sha256=backup.sha256)
-    return [confirm, remember, FillSeed(name=recovery.seed)]
