@@ -196,6 +196,29 @@ def give_up(state: ClusterState, recovery: Recovery) -> str:
     return f"no client reaches the cluster meanwhile; {step}"
 
 
+def seed_problem(state: ClusterState, recovery: Recovery, seed: Member, message: str) -> str:
+    """What keeps a seed from running, and how a person begins again."""
+    problem = seed.problem.message if seed.problem is not None else ""
+    if state.kind.can_prove_loss:
+        source = recovery.survivor or "a backup"
+        text = f"recovering from {source}: {seed.name}: {problem}; delete its pod to begin again"
+        return text + _without_backups(state, recovery)
+    step = f"to begin again: kubectl delete etcdpeer {seed.name}"
+    if state.backups.is_closed:
+        step = give_up(state, recovery)
+    return f"{message}; {problem}; {step}"
+
+
+def _without_backups(state: ClusterState, recovery: Recovery) -> str:
+    """For a new cluster: neither another pod nor an edit helps if it names a cluster without backups."""
+    if recovery.backup is None or state.persisted.is_bootstrapped:
+        return ""
+    return (
+        f"; if {recovery.backup.cluster} has no backups there, delete this EtcdCluster and create it again "
+        "with another spec.restore, or without: it cannot be changed"
+    )
+
+
 def _kept_for(state: ClusterState, recovery: Recovery) -> str:
     """What was given up for the seed: from then on it is the only member, and must not be deleted."""
     kept = ", ".join(claims_kept_by(recovery_name(recovery), state.kept_claims))

@@ -37,6 +37,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import (
     cut_off,
     ending,
     give_up,
+    seed_problem,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.entry import (
     claims_kept_by,
@@ -191,7 +192,7 @@ def _await(state: ClusterState, recovery: Recovery, seed: Member, *, is_final: b
     elif not has_fetched and all(member.name != recovery.survivor for member in responders(state)):
         message += f"; {recovery.survivor} does not answer now"
     if seed.problem is not None:
-        return held(seed.problem.reason, _problem(state, recovery, seed, message))
+        return held(seed.problem.reason, seed_problem(state, recovery, seed, message))
     if seed.answer is not None and seed.answer.is_corrupt and not state.kind.can_prove_loss:
         return held(*seed_corrupt(message, seed.name))
     silent_for = seed.silent_for if seed.pod is not None else state.unavailable_for
@@ -275,29 +276,3 @@ def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> se
     if state.desired.recover == recovery_name(recovery) + DELETE_CLAIMS:
         return set()
     return {m.name for m in given_up if m.claim is not None and not state.is_attempt(m.claim)}
-
-
-# What is reported
-
-
-def _problem(state: ClusterState, recovery: Recovery, seed: Member, message: str) -> str:
-    """What keeps a seed from running, and how a person begins again."""
-    problem = seed.problem.message if seed.problem is not None else ""
-    if state.kind.can_prove_loss:
-        source = recovery.survivor or "a backup"
-        text = f"recovering from {source}: {seed.name}: {problem}; delete its pod to begin again"
-        return text + _without_backups(state, recovery)
-    step = f"to begin again: kubectl delete etcdpeer {seed.name}"
-    if state.backups.is_closed:
-        step = give_up(state, recovery)
-    return f"{message}; {problem}; {step}"
-
-
-def _without_backups(state: ClusterState, recovery: Recovery) -> str:
-    """For a new cluster: neither another pod nor an edit helps if it names a cluster without backups."""
-    if recovery.backup is None or state.persisted.is_bootstrapped:
-        return ""
-    return (
-        f"; if {recovery.backup.cluster} has no backups there, delete this EtcdCluster and create it again "
-        "with another spec.restore, or without: it cannot be changed"
-    )
