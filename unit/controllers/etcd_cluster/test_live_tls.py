@@ -156,6 +156,28 @@ def test_pods_of_an_earlier_operator_are_named() -> None:
         assert schemes(made, kind) == {"https"}
 
 
+def test_a_pod_of_the_first_builds_with_tls_keeps_it_until_it_is_replaced() -> None:
+    """It may be restarted for another mode, and has a flag with the URL that it advertises."""
+    kind, body = ephemeral(tls=client("Require"))
+    with running(kind, body) as made:
+        first, of_flag = min(made.names(PODS)), f"{kind.group}/advertise-client-urls"
+        (container,) = made.get(PODS, first)["spec"]["containers"]
+        container["command"].append(f"--advertise-client-urls=https://{first}:2379")
+        container["env"] = [each for each in container["env"] if of_flag not in str(each)]
+        change = {"metadata": {"annotations": {of_flag: None}}, "spec": {"containers": [container]}}
+        made.edit(PODS, first, change)
+        ask(made, kind, client("Prefer"))
+        made.settle()
+        assert of_flag not in made.get(PODS, first)["metadata"]["annotations"]
+        ask(made, kind, None)
+        made.run_until(lambda: made.reason(kind) == "TLSRefused")
+        assert first in made.condition(kind, "Progressing")["message"]
+        assert served(made, kind.group) == {("http,https", "")}
+        made.delete(PODS, first)
+        made.settle()
+        assert schemes(made, kind) == {"http"}
+
+
 def test_it_is_not_removed_while_requests_need_a_user() -> None:
     kind, body = persistent(size=1, tls=client("Require"))
     with running(kind, body) as made:

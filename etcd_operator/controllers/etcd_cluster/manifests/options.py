@@ -107,6 +107,11 @@ def serving_of(annotations: Mapping[str, str], keys: PodKeys | None) -> Serving 
     return Serving(mode=mode, min_version=annotations.get(keys.of(MIN_VERSION), ""))
 
 
+def advertises_tls(annotations: Mapping[str, str], keys: PodKeys) -> bool:
+    """Whether a flag says which URL the member advertises, as in pods of the first builds with TLS."""
+    return keys.of(LISTEN) in annotations and keys.of(ADVERTISE) not in annotations
+
+
 def fixed(options: Options, names: Iterable[str]) -> Options:
     """The options with other names: they never change in a pod."""
     return {name: value for name, value in options.items() if name not in names}

@@ -73,19 +73,20 @@ class EphemeralMembers:
         annotations = {
             coreos.VERSION_ANNOTATION: action.version,
             RESTARTING_ANNOTATION: None,
-            **self._started(pod, action.version),
+            **self._started(pod, action.version, found.metadata.annotations),
             **loads,
         }
         self._run(pod, image, {"annotations": annotations}, version=version)
 
-    def _started(self, pod: PodFacts, version: str) -> RawObject:
-        """The annotations with which etcd starts again; none where a pod has no use for them."""
+    def _started(self, pod: PodFacts, version: str, present: Mapping[str, str]) -> RawObject:
+        """The annotations with which etcd starts again: of those that the pod was created with."""
         secured = self.scope.desired.secured
         gone = {LOADED_ANNOTATION: None} if secured == PLAIN else {}
         if pod.serving is None:
             return gone
         host = member_host(self.scope.desired, pod.name)
-        return {**restart_annotations(host, secured, version, coreos.POD_KEYS), **gone}
+        wanted = restart_annotations(host, secured, version, coreos.POD_KEYS)
+        return {**{key: value for key, value in wanted.items() if key in present}, **gone}
 
     def remove(self, name: str, whose: str = "") -> None:
         """Pod and Service."""

@@ -151,14 +151,43 @@ def test_tls_is_not_added_before_it_can_be(cluster: DesiredCluster) -> None:
     assert not any(isinstance(each, Remember) and each.persisted.tls for each in plan(old).actions)
 
 
-def test_a_pod_that_cannot_serve_with_tls_is_named() -> None:
-    """A persistent member gets another pod."""
-    pods = (PLAIN, None, PLAIN)
-    made = plan(switched(ephemeral(), "Prefer", None, *pods))
+@pytest.mark.parametrize(
+    ("mode", "record", "served", "told"),
+    [
+        ("Prefer", None, PLAIN, "be given TLS for clients"),
+        ("Disabled", RECORD, REQUIRED, "serve clients without TLS"),
+        ("Disabled", PREFER, PREFERRED, "serve clients without TLS"),
+        ("Prefer", RECORD, REQUIRED, "serve clients in another way"),
+    ],
+)
+def test_a_pod_of_an_earlier_build_in_which_clients_cannot_be_served_otherwise_is_named(
+    mode: ClientMode, record: TlsRecord | None, served: Serving, told: str
+) -> None:
+    """Nothing is begun. A persistent member gets another pod."""
+    pods = (served, None, served)
+    made = plan(switched(ephemeral(), mode, record, *pods))
     assert (made.reason, made.actions) == ("TLSRefused", ())
-    assert ephemeral().member_name(1) in made.message
-    assert recorded(switched(persistent(), "Prefer", None, *pods)) == ADDING
-    assert plan(switched(ephemeral(), "Disabled", None, *pods)).reason != "TLSRefused"
+    assert f"the pods {ephemeral().member_name(1)} were created by an earlier version" in made.message
+    assert f"cannot {told}: delete one after another" in made.message
+    as_now: ClientMode = record.mode if record is not None else "Disabled"
+    assert plan(switched(ephemeral(), as_now, record, *pods)).reason != "TLSRefused"
+    assert plan(switched(persistent(), mode, record, *pods)).reason != "TLSRefused"
+
+
+def test_tls_is_not_removed_from_a_pod_that_would_advertise_it_for_ever() -> None:
+    """Its mode may be changed."""
+    name = ephemeral().member_name(1)
+
+    def with_flag(mode: ClientMode) -> ClusterState:
+        state = switched(ephemeral(), mode, RECORD, *(REQUIRED,) * 3)
+        found = state.by_name[name].pod
+        assert found is not None
+        return changed(state, name, pod=replace(found, advertises_tls=True))
+
+    made = plan(with_flag("Disabled"))
+    assert (made.reason, made.actions) == ("TLSRefused", ())
+    assert f"the pods {name} were" in made.message
+    assert recorded(with_flag("Prefer")) == PREFER
 
 
 @BOTH

@@ -71,7 +71,12 @@ def test_how_clients_are_served(keys: PodKeys | None, urls: str | None, serving:
     metadata = msgspec.structs.replace(made.metadata, annotations=annotations)
     spec = msgspec.structs.replace(made.spec, readiness_gates=gates)
     made = msgspec.structs.replace(made, metadata=metadata, spec=spec)
-    assert pod_facts(made, now=NOW).serving == serving
+    found = pod_facts(made, now=NOW)
+    assert found.serving == serving
+    assert found.advertises_tls is (keys == coreos.POD_KEYS and urls is not None)
+    if keys is not None:
+        annotations[keys.of("advertise-client-urls")] = "https://a:1"
+        assert not pod_facts(made, now=NOW).advertises_tls
 
 
 @pytest.mark.parametrize(

@@ -43,10 +43,11 @@ def change(state: ClusterState) -> Plan | None:
     if state.persisted.upgrade is None and (len(state.members) != state.desired.size or unhealthy(state)):
         return None
     recorded, wanted = state.persisted.tls or NONE, members_of(state.desired.tls)
-    if not recorded.client_ca and recorded.client_secret is None:
+    if _refusal(state):
+        return None
+    if not _has_tls(recorded):
         return _add(state, recorded, wanted) if wanted.client else None
-    is_other = wanted.client and wanted.client_cert_auth != recorded.client_cert_auth
-    if is_other or not wanted.client:
+    if _is_removed(recorded, wanted):
         return _remove(state, recorded)
     record = msgspec.structs.replace(recorded, min_version=wanted.min_version)
     if not recorded.plain_clients:
@@ -61,7 +62,7 @@ def change(state: ClusterState) -> Plan | None:
 def _add(state: ClusterState, recorded: TlsRecord, wanted: MemberTls) -> Plan | None:
     """Begin to add TLS for clients. The CAs are made first, and may be there from an earlier time."""
     running = state.lowest_version
-    if running is None or running.minor < OLDEST or state.tls.unkept is not None or _unchangeable(state):
+    if running is None or running.minor < OLDEST or state.tls.unkept is not None:
         return None
     if not state.tls.client_ca:
         return _planned(CreateAuthorities(), message="creating the CAs of the cluster")
@@ -77,22 +78,44 @@ def _add(state: ClusterState, recorded: TlsRecord, wanted: MemberTls) -> Plan | 
 
 
 def refused(state: ClusterState) -> Plan | None:
-    """Report pods that cannot be given TLS."""
-    names, recorded = _unchangeable(state), state.persisted.tls or NONE
-    if not names or recorded.client_ca or not members_of(state.desired.tls).client:
-        return None
-    return Plan.hold(
-        TLS_REFUSED,
-        f"the pods {', '.join(names)} were created by an earlier version of the operator, and cannot be "
-        "given TLS for clients: delete one after another, each when all members serve",
+    """Report pods in which a member cannot be started again as it is to serve clients."""
+    refusal = _refusal(state)
+    return Plan.hold(TLS_REFUSED, refusal) if refusal else None
+
+
+def _refusal(state: ClusterState) -> str:
+    """Why a change that is wanted is not begun; empty if none is wanted, or it may be made.
+
+    What has no pod, or another one by now, is no obstacle.
+    """
+    recorded, wanted = state.persisted.tls or NONE, members_of(state.desired.tls)
+    if not state.kind.restarts_in_place or recorded.plain_clients:
+        return ""
+    pods, what = [member.pod for member in state.members if member.pod is not None], ""
+    names = [pod.name for pod in pods if pod.serving is None]
+    if not _has_tls(recorded):
+        what = "be given TLS for clients" if wanted.client else ""
+    elif _is_removed(recorded, wanted):
+        what = "serve clients without TLS"
+        names = [pod.name for pod in pods if pod.serving is None or pod.advertises_tls]
+    elif (wanted.mode, wanted.min_version) != (recorded.mode, recorded.min_version):
+        what = "serve clients in another way"
+    if not what or not names:
+        return ""
+    return (
+        f"the pods {', '.join(names)} were created by an earlier version of the operator, and cannot {what}: "
+        "delete one after another, each when all members serve"
     )
 
 
-def _unchangeable(state: ClusterState) -> list[str]:
-    """The members that are restarted in a pod which cannot be changed so that it serves with TLS."""
-    if not state.kind.restarts_in_place:
-        return []
-    return [member.name for member in state.members if member.pod is not None and member.pod.serving is None]
+def _has_tls(recorded: TlsRecord) -> bool:
+    """Whether members serve clients with TLS, or are about to, or are about to cease."""
+    return bool(recorded.client_ca) or recorded.client_secret is not None
+
+
+def _is_removed(recorded: TlsRecord, wanted: MemberTls) -> bool:
+    """Whether TLS for clients, as it is on record, is not wanted any more."""
+    return not wanted.client or wanted.client_cert_auth != recorded.client_cert_auth
 
 
 def _remove(state: ClusterState, recorded: TlsRecord) -> Plan | None:
