@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from e2e.support.clusters import Document, each_kind, persistent
+from e2e.support.clusters import Document, each_kind, ephemeral, persistent
 from e2e.support.load import Load
 from e2e.support.space import Space
 from e2e.test_tls import CLIENT, etcdctl, settled, start_client
@@ -31,7 +31,9 @@ def test_tls_for_clients_is_added_and_removed_while_clients_write(space: Space, 
         change(space, document, None)
         load.go_on()
     load.judge(space.testbed, space.addresses(document), load.newest)
-    assert not space.names(resources.SECRETS)
+    # A pod of an ephemeral member mounts its Secret again whenever its container starts.
+    pods = set(space.names(resources.PODS)) - {CLIENT} if kind is ephemeral else set()
+    assert set(space.names(resources.SECRETS)) == {f"{pod}-tls" for pod in pods}
 
 
 def test_clients_without_tls_are_refused_in_the_end(space: Space) -> None:
