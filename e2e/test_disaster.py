@@ -1,5 +1,7 @@
 """The documents' disaster recovery: most pods of a cluster with backups are deleted, then all of them."""
 
+import base64
+import os
 import subprocess
 
 import pytest
@@ -13,12 +15,15 @@ from e2e.support.shell import etcdctl_in_shell, start_shell
 from e2e.support.space import Space
 from e2e.support.status import condition
 from e2e.support.testbed import ROOT
+from e2e.support.volumes import claim_folder
 from e2e.support.waiting import LONG, wait_until
 from e2e.support.watching import watcher
 from e2e.test_backup_tool import wait_healthy
 
 EXAMPLE = ROOT / "manifests" / "examples" / "example-etcd-cluster-with-backup.yaml"
 NAME = "etcd-cluster-with-backup"
+
+VALUE = b"a value that is stored in encrypted backups only"
 
 
 def rows(space: Space) -> dict[str, tuple[str, str]]:
@@ -118,24 +123,29 @@ def test_two_of_three_pods_deleted_as_the_document_does(space: Space) -> None:
     assert (loss["status"], loss["reason"]) == ("True", "RecoveredFromSurvivor")
 
 
-def test_a_new_cluster_begins_with_the_newest_backup_of_a_deleted_one(space: Space) -> None:
+def test_a_new_cluster_begins_with_the_newest_encrypted_backup_of_a_deleted_one(space: Space) -> None:
     """First under another name from the claim; then under the same name, through its own tool."""
-    backup = {"backupIntervalInSecond": 2, "maxBackups": 3, "volumeSizeInMB": 50}
+    key = base64.b64encode(os.urandom(32)).decode()
+    space.kubectl("create", "secret", "generic", "backup-keys", f"--from-literal=key-1={key}")
+    keys = {"encryption": {"secretName": "backup-keys"}}
+    backup = {"backupIntervalInSecond": 2, "maxBackups": 3, "volumeSizeInMB": 50, **keys}
     old = space.created(ephemeral("old", size=1, backup=backup))
     wait_healthy(space, old)
-    revision = space.put(old, b"foo", b"bar")
+    revision = space.put(old, b"foo", VALUE)
     wait_until(lambda: space.status(old)["backup"]["revision"] == revision, "the write is backed up")
+    stored = claim_folder(space, "old-pvc") / "v1" / space.namespace / "old"
+    assert VALUE not in (stored / space.status(old)["backup"]["name"]).read_bytes()
     space.kubectl("delete", "etcdclusters.coreos.com", "old")
     space.wait_no_pods()
 
     for document in (
-        ephemeral("new", size=1, restore={"backupClusterName": "old"}),
+        ephemeral("new", size=1, backup={"maxBackups": 0, **keys}, restore={"backupClusterName": "old"}),
         ephemeral("old", size=2, backup=backup, restore={"backupClusterName": "old"}),
     ):
         name = document["metadata"]["name"]
         space.settled(document)
         assert_consistent(space, document)
-        assert set(space.values(document, b"foo")) == {b"bar"}
+        assert set(space.values(document, b"foo")) == {VALUE}
         recovery = space.status(document)["recovery"]
         assert (recovery["revision"], recovery["replaces"]) == (revision, "")
         assert recovery["seed"] == f"{name}-0000"
