@@ -228,7 +228,12 @@ def _delete(world: World, cache: Cache, state: ClusterState, name: str) -> None:
 
 
 def _judge_copies(world: World, state: ClusterState, name: str, disk: Disk) -> None:
-    """A member of a lost cluster is deleted only once two voters have its data (or one of one) (I6)."""
+    """A member of a lost cluster is deleted only once two voters have its data (or one of one) (I6).
+
+    A pod that has ended for good never runs again: its data cannot be read, and is no copy.
+    """
+    if world.pods[name].is_finished:
+        return
     promised = world.given_up[disk.cluster_id] & disk.writes
     voters = [process for group in world.groups(led=True) for process in group.voters]
     having = [voter.name for voter in voters if promised <= voter.disk.writes]

@@ -233,13 +233,15 @@ def _must_wait(world: World, state: ClusterState) -> bool:
     return is_going or bool(_cannot_run(world))
 
 
-def _too_few_agree(world: World, _state: ClusterState) -> bool:
-    """Somebody is named, or nobody in particular, and the voters that are not are no quorum."""
+def _too_few_agree(world: World, state: ClusterState) -> bool:
+    """The named members leave no quorum of others, or what is named is the data that a recovery restored."""
+    restored = state.persisted.recovery.corrupt_sources if state.persisted.recovery is not None else ()
     for group in world.groups(led=True):
         named, voters = group.leader.disk.corrupt, group.leader.disk.voters
         rest = [process for process in group.voters if process.disk.member_id not in named]
         is_listed = any(entry.id in named for entry in group.entries.values())
-        if ANYBODY in named or (is_listed and len(rest) < quorum(len(voters))):
+        too_few = is_listed and len(rest) < quorum(len(voters))
+        if ANYBODY in named or too_few or named & {*restored}:
             return True
     return False
 

@@ -398,3 +398,25 @@ def test_an_unmounted_volume_is_looked_for_although_an_attempt_was_given_up() ->
         machine.a_volume_is_wiped(which=3)
         machine.a_volume_is_not_mounted(which=1)
         machine.the_annotation_is_removed()
+
+
+def test_a_survivor_whose_pod_has_ended_for_good_is_no_copy_of_its_data() -> None:
+    """It is evicted while it is kept for a seed that serves, and is deleted before the second voter."""
+    with run(Disasters, size=4, history="write backup", left="nobody", is_direct=True) as machine:
+        machine.everything_goes_on(times=9)
+        machine.a_pod_is_lost(how="kubectl", which=0)
+        machine.a_pod_is_lost(how="kubectl", which=5)
+        machine.a_pod_is_lost(how="fails", which=5)
+        machine.everything_goes_on(times=3)
+        machine.a_pod_is_lost(how="fails", which=2)
+
+
+def test_a_recovery_from_a_corrupt_member_by_name_ends_with_its_alarm() -> None:
+    """The only voter has the data that the alarm names, under another member ID: a person disarms it."""
+    begin: Any = {"size": 3, "is_slow": False, "asked": 1, "is_silent": True, "left": {0, 1}}
+    with run(ManualRecoveries, **begin, recovers_after=None, passes=0, restarts=True) as machine:
+        machine.a_claim_is_made_late(which=1)
+        machine.data_is_found_to_differ(which=1)
+        machine.spec_recovery_is_edited(after=None)
+        machine.a_new_image_cannot_be_pulled(which=0)
+        machine.a_volume_is_wiped(which=1)
