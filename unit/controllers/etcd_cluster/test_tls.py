@@ -294,6 +294,11 @@ def test_without_a_right_on_config_maps_a_cluster_serves_and_reports_it(make: ty
         found = {each["type"]: each for each in made.status(kind)["conditions"]}
         assert found["Available"]["status"] == "True"
         assert found["Degraded"]["message"].endswith(GIVES_RIGHT_ON_SECRETS)
+        assert "c-client-tls" in secrets(made)
+        made.edit(kind, "c", {"spec": {"size" if kind is COREOS else "replicas": 3, "version": "v3.7.3"}})
+        made.run_until(lambda: made.status(kind)["currentVersion"] == "3.7.3", turns=2000)
+        made.run_until(lambda: len(made.etcd.etcd.members) == 3)
+        made.run_until(lambda: made.reason(kind) == "Forbidden")
         made.api.before = no_fault
         made.settle()
         made.rest()

@@ -135,7 +135,7 @@ class Certificates:
         return replace(
             known,
             sides=tuple(sides),
-            unkept=next(iter(self.writer.failures(desired).values()), None),
+            unkept=next(iter(self.writer.failures(desired).values()), self.writer.unpublished(desired)),
             proven=frozenset(each.member.name for each in seen if each.is_proven),
             refusals=tuple((each.member.name, each.refusal) for each in seen if each.refusal),
         )
@@ -184,12 +184,18 @@ class Certificates:
             clients = (ClientLeaf(name=holder, leaf=leaf),)
             if held.files is not None and published == made.client.record.trusted:
                 published = held.files.bundle  # what is beside the leaf follows last
-        return replace(found, clients=clients, published=published, grace=tls.grace(client))
+        return replace(
+            found,
+            clients=clients,
+            published=published,
+            is_unpublished=self.writer.unpublished(desired) is not None,
+            grace=tls.grace(client),
+        )
 
     def forget(self, key: Key) -> bool:
         """The cluster is deleted. True if its CAs are left, because members still use them."""
+        self.writer.forget(key)
         for holder in self.holdings.forget(key):
-            self.writer.forget(Key(key.namespace, holder))
             self.handshakes.forget(Key(key.namespace, holder))
         return self.authorities.forget(key, self.writes.of(key))
 

@@ -1,6 +1,6 @@
 """The Secrets and the ConfigMap with the certificates of a cluster: written, published, deleted."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -37,7 +37,9 @@ from etcd_operator.pki.description import Description
 from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.secrets import Supplied
 
-UNWRITTEN_SECONDS = 30.0  # until it is tried again to write a Secret
+UNWRITTEN_SECONDS = 30.0  # until it is tried again to write an object
+BUNDLE = ""
+"""In the place of a holder, for the bundle."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -48,8 +50,9 @@ class CertificateWriter:
     dialect: Dialect[Any]
     clock: Clock
     holdings: Holdings
-    # by Secret: why it could not be written, and until when that is not tried again
-    _unwritten: dict[Key, tuple[Unseen, float]] = field(default_factory=dict)
+    # of each cluster, by holder (none: the bundle for clients), why that could not be written, and until when
+    # it is not tried again
+    _unwritten: dict[Key, dict[str, tuple[Unseen, float]]] = field(default_factory=dict)
 
     def act(self, scope: Scope, action: TlsAction) -> None:
         """Write what is missing."""
@@ -57,9 +60,11 @@ class CertificateWriter:
             case CreateAuthorities():
                 self.authorities.create(scope.desired, scope.objects)
             case KeepCertificates():
-                self._try_to_keep(scope, action.name)
+                what = f"the certificates of {action.name} cannot be written"
+                self._try(scope, action.name, what, lambda: self.keep(scope, action.name))
             case PublishAuthority():
-                self._publish(scope)
+                what = "the CAs cannot be published for clients"
+                self._try(scope, BUNDLE, what, lambda: self._publish(scope))
             case AlterAuthorities():
                 self.authorities.alter(scope.desired, action, scope.objects)
             case DropCertificates():
@@ -67,19 +72,18 @@ class CertificateWriter:
             case _:
                 assert_never(action)
 
-    def _try_to_keep(self, scope: Scope, holder: str) -> None:
-        """A Secret that cannot be written holds up nothing else. Raises Conflict and NotLeading."""
-        key = Key(scope.desired.namespace, holder)
+    def _try(self, scope: Scope, holder: str, what: str, write: Callable[[], object]) -> None:
+        """An object that cannot be written holds up nothing else. Raises Conflict and NotLeading."""
+        failures = self._unwritten.setdefault(scope.desired.key, {})
         try:
-            self.keep(scope, holder)
+            write()
         except (Conflict, NotLeading):
             raise
         except OperatorError as error:
-            message = f"the certificates of {holder} cannot be written: {error}"
-            failure = Unseen(reason=reason_of(error), message=message)
-            self._unwritten[key] = failure, self.clock.monotonic() + UNWRITTEN_SECONDS
+            failure = Unseen(reason=reason_of(error), message=f"{what}: {error}")
+            failures[holder] = failure, self.clock.monotonic() + UNWRITTEN_SECONDS
         else:
-            self._unwritten.pop(key, None)
+            failures.pop(holder, None)
 
     def keep(self, scope: Scope, member: str) -> RawObject:
         """Write the Secret of a member, or of clients, if it is not current; the annotation of its next pod.
@@ -132,10 +136,17 @@ class CertificateWriter:
 
     def failures(self, desired: DesiredCluster) -> dict[str, Unseen]:
         """By holder, why its Secret could not be written just now."""
-        now, namespace = self.clock.monotonic(), desired.namespace
         holders = self.holdings.holders(desired.key)
-        found = {holder: self._unwritten.get(Key(namespace, holder)) for holder in holders}
-        return {holder: each[0] for holder, each in found.items() if each is not None and now < each[1]}
+        found = {holder: self._failure(desired, holder) for holder in holders}
+        return {holder: failure for holder, failure in found.items() if failure is not None}
+
+    def unpublished(self, desired: DesiredCluster) -> Unseen | None:
+        """Why the bundle for clients could not be written just now."""
+        return self._failure(desired, BUNDLE)
+
+    def _failure(self, desired: DesiredCluster, holder: str) -> Unseen | None:
+        known = self._unwritten.get(desired.key, {}).get(holder)
+        return known[0] if known is not None and self.clock.monotonic() < known[1] else None
 
     def loaded(self, state: ClusterState, name: str) -> RawObject:
         """The annotation with the CAs that a member's etcd is about to load when it starts again in its pod.
@@ -176,6 +187,6 @@ class CertificateWriter:
         trusted = {side: supplied[side].cas for side in SIDES if side in supplied}
         return {**trusted, **self._issued(desired)}
 
-    def forget(self, secret: Key) -> None:
-        """The cluster of this Secret is deleted."""
-        self._unwritten.pop(secret, None)
+    def forget(self, key: Key) -> None:
+        """The cluster is deleted."""
+        self._unwritten.pop(key, None)

@@ -124,6 +124,7 @@ class Situation:
     unwritten: frozenset[str] = frozenset()  # members and clients whose Secrets could not be written just now
     # the bundle that clients find now; None: the side is for members only
     published: tuple[Description, ...] | None = None
+    is_unpublished: bool = False  # the bundle for clients could not be written just now
     request: str = ""  # the rotation that is requested
     grace: timedelta = timedelta()  # how long clients take to load what is published
     # how far the operator's clock is ahead of the API server's; negative if it is behind

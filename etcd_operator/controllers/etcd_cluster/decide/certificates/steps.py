@@ -57,6 +57,7 @@ class Restart:
 
 
 UNWRITTEN = "TLSUnwritable"
+"""The reason of a step that waits until an object can be written, which is reported with why it cannot."""
 
 Action = Alter | Publish | Deliver | Restart
 
@@ -89,7 +90,8 @@ def for_clients(found: Situation) -> Step | None:
     """What clients need, before anything is changed that they have to follow."""
     if not found.issuer_is_valid or _check_clock(found) is not None:
         return None
-    return _publish(found) or _deliver(replace(found, members=()))
+    step = _publish(found)
+    return step if step is not None and step.action is not None else _deliver(replace(found, members=()))
 
 
 def clock_problem(offset: timedelta) -> str:
@@ -134,6 +136,8 @@ def _renew(found: Situation) -> Step | None:
 def _publish(found: Situation) -> Step | None:
     if found.published is None or facts.prints(found.published) == facts.prints(found.record.trusted):
         return None
+    if found.is_unpublished:
+        return Step(reason=UNWRITTEN, message="the bundle of CAs for clients cannot be published")
     return Step(action=Publish(), message="the published bundle is brought up to date")
 
 

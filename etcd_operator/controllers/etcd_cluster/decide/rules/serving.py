@@ -54,7 +54,9 @@ def change(state: ClusterState) -> Plan | None:
         record = msgspec.structs.replace(record, mode=wanted.mode)
     elif recorded.mode == "Disabled":
         record = msgspec.structs.replace(record, mode="Prefer")
-    elif _is_settled(state):
+    elif (
+        _is_settled(state) and state.tls.unkept is None
+    ):  # clients find the CAs with which they verify members
         record = msgspec.structs.replace(record, mode=wanted.mode, plain_clients=False)
     return _recorded(state, record) if record != recorded else None
 
