@@ -7,7 +7,7 @@ A pass never waits for etcd and keeps nothing between passes: an operator that d
 any write continues from what it finds.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic
@@ -26,6 +26,7 @@ from etcd_operator.controllers.etcd_cluster.decide.recovery.ending import cut_of
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.status import QUIET_HOLDS, awaits_cluster_version
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.failed_passes import held_by, is_awaited, limited
 from etcd_operator.controllers.etcd_cluster.network_keeper import NetworkKeeper
 from etcd_operator.controllers.etcd_cluster.observe.observer import Observer
 from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
@@ -37,21 +38,12 @@ from etcd_operator.controllers.shared.backup_reports import BackupReports
 from etcd_operator.controllers.shared.caches import Caches, Cluster
 from etcd_operator.controllers.shared.decide.backup_health import BackupHealth, change
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
-from etcd_operator.controllers.shared.failures import (
-    Failures,
-    IndependentWrites,
-    attempt,
-    is_waited_for,
-    reason_of,
-)
-from etcd_operator.controllers.shared.name_conflicts import NameConflict
-from etcd_operator.controllers.shared.objects import Overridden
+from etcd_operator.controllers.shared.failures import Failures, IndependentWrites, attempt
 from etcd_operator.controllers.shared.passes import WARNINGS, ReportEvent, is_going
 from etcd_operator.controllers.shared.unreadable import UNREADABLE, Unreadables
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Conflict, Invalid, NamespaceTerminating, NotLeading, TerminalError
-from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
+from etcd_operator.errors import Conflict, NotLeading, TerminalError
 from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.object_metrics import ClusterMetrics
@@ -59,24 +51,6 @@ from etcd_operator.object_metrics import ClusterMetrics
 RETRY_VERSION = 2.5
 """Seconds until etcd's cluster version is read again: its leader compares the members' every 5 s."""
 
-_HELD: Mapping[type[Exception], str] = {
-    Invalid: "Refused",
-    Corrupt: "DataCorrupt",
-    Overridden: "Overridden",
-}
-"""The reasons that a cluster has for a failure; for all others see `reason_of`."""
-
-_LIMITS: Mapping[type[Exception], str] = {
-    UnhealthyCluster: "etcd refuses to change its members until they have been connected for 5 seconds",
-    NotInSync: "etcd refuses to promote a learner until it has caught up with the leader",
-}
-"""What etcd's own rules about time mean, in words."""
-
-_WAITED_FOR = (Overridden, UnhealthyCluster, NotInSync, Corrupt)
-"""What the pass of a cluster waits for as well, see `is_waited_for`; all others the engine repeats."""
-
-ETCD_RETRY = 0.25
-"""Seconds until a change that etcd does not allow yet is requested again."""
 
 log = structlog.get_logger()
 
@@ -171,7 +145,7 @@ class _Pass(Generic[Cluster]):
                 attempts.make(partial(self._of.peer_status.write, self._state))
         # Last, and without an effect on anything above: it is neither needed nor waited for.
         due = self._of.network.keep(self._state, self._report)
-        if failure is not None and not (is_waited_for(failure) or isinstance(failure, _WAITED_FOR)):
+        if failure is not None and not is_awaited(failure):
             raise failure
         ended = self._ended(attempts)
         return replace(ended, requeue_after=min(t for t in (due, ended.requeue_after) if t is not None))
@@ -182,10 +156,9 @@ class _Pass(Generic[Cluster]):
         if failure is None:
             failures.passed(key)
             return self._plan
-        if isinstance(failure, (UnhealthyCluster, NotInSync)):
-            # etcd's own rules about time (5 s of connection, 90 % of the log): wait, it is no failure.
-            message = f"{self._plan.message}; {_LIMITS[type(failure)]}"
-            return Plan.wait(self._plan.reason, message, requeue_after=ETCD_RETRY)
+        waiting = limited(self._plan, failure)
+        if waiting is not None:  # it is no failure
+            return waiting
         message = failures.failed(key, failure)
         return held_by(failure, message + cut_off(self._state)) if message else self._plan
 
@@ -292,15 +265,3 @@ class _Pass(Generic[Cluster]):
         event = quorum_event(status.conditions, self._state, self._plan) if status.cluster_id else None
         if event is not None:
             self._report(*event)
-
-
-def held_by(error: Exception, message: str) -> Plan:
-    """What status reports of a failure."""
-    if isinstance(error, NameConflict) and error.is_passing:
-        return Plan.wait("PredecessorTerminating", message, requeue_after=0.5)
-    if isinstance(error, NamespaceTerminating):
-        return Plan.hold("Deleting", "the namespace is being deleted", requeue_after=RETRY_HELD)
-    held = next((reason for kind, reason in _HELD.items() if isinstance(error, kind)), "")
-    if held:
-        return Plan.hold(held, message, requeue_after=RETRY_HELD)
-    return Plan.hold(reason_of(error), message, requeue_after=RETRY_HELD if is_waited_for(error) else None)
