@@ -1,8 +1,8 @@
 """Carries out actions. Each can be interrupted after any write and run again.
 
 How objects are written is in `shared.objects`, where the kinds of member differ in `etcd_cluster.members`,
-changes of etcd's list in `etcd_cluster.membership`, the acts of a recovery in `recovery.acts` and
-what they confirm live in `recovery.proofs`.
+changes of etcd's list in `etcd_cluster.membership`, the acts of a recovery in `recovery.acts`. What acts
+confirm live is in `etcd_cluster.live_checks`, and of a recovery in `recovery.proofs`.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Generic, assert_never
 
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.persisted import AnyCluster
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
@@ -38,12 +37,18 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     TakeBack,
 )
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import TlsAction
-from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, Member, PodFacts
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.orphans import Orphan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction, TrySeedExistingOnly
 from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints, peer_url
+from etcd_operator.controllers.etcd_cluster.live_checks import (
+    assert_bootstraps,
+    assert_stays,
+    assert_still_there,
+    pod_of,
+)
 from etcd_operator.controllers.etcd_cluster.manifests import budget
 from etcd_operator.controllers.etcd_cluster.members.protocol import NewMembers, Scope
 from etcd_operator.controllers.etcd_cluster.membership import Membership
@@ -61,7 +66,7 @@ from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.errors import Conflict, NotFound, OperatorError
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import Budget, Written
+from etcd_operator.kube.views import Budget
 
 _OWNED = (resources.PODS, resources.PEERS, resources.SERVICES, resources.BUDGETS, resources.NETWORK_POLICIES)
 ORPHANED = {each.kind: each for each in _OWNED}
@@ -143,7 +148,7 @@ class Actor(Generic[Cluster]):
 
     def _create(self, scope: Scope, action: CreateMember) -> None:
         if isinstance(action.start, Bootstrapping):
-            _assert_bootstraps(scope, self.caches.resource)
+            assert_bootstraps(scope, self.caches.resource)
         start = located(scope, action.start)
         annotations = self.certificates.keep(scope, action.name)  # its pod does not start without them
         body = self.dialect.member(scope.desired.at(action.version), action.name, start)
@@ -162,7 +167,7 @@ class Actor(Generic[Cluster]):
                     if membership.add_learner(self._peer_url(scope, action.name)):
                         report("MemberAdded", f"added member {action.name} as a learner")
                 case Promote():
-                    _assert_stays(scope, scope.member(action.name), _pod_of)
+                    assert_stays(scope, scope.member(action.name), pod_of)
                     if membership.promote(action.member_id):
                         report("MemberPromoted", f"promoted {action.name} to a voter")
                 case MoveLeader():
@@ -188,7 +193,7 @@ class Actor(Generic[Cluster]):
         if not isinstance(action, RemoveExternal):
             labels = self.dialect.member_labels(scope.desired, action.name)
             assert_gone_as_seen(scope, self.members(scope), action.name, labels)
-        _assert_still_there(scope, action.name, scope.state.kind.storage_of)
+        assert_still_there(scope, action.name, scope.state.kind.storage_of)
         if membership.remove(action.name, action.member_id, by_ours=isinstance(action, RemoveExternal)):
             scope.report("MemberRemoved", f"removed member {action.name}, ID {action.member_id}")
 
@@ -212,7 +217,7 @@ class Actor(Generic[Cluster]):
         if len(state.voters) > 1 and may_serve:
             if not self._membership(state).lists(name, self._peer_url(scope, name)):
                 raise Conflict(f"{name} is no longer a member: not upgrading it")
-            _assert_still_there(scope, name, _pod_of)
+            assert_still_there(scope, name, pod_of)
         try:
             self.members(scope).replace(action, self.certificates.loaded(state, name))
         finally:
@@ -259,52 +264,3 @@ def _take_back(scope: Scope, orphan: Orphan) -> None:
 def _member_of(scope: Scope, action: RemoveMember | RemoveCorrupt | RemoveExternal) -> Member:
     external = {member.name: member for member in scope.state.external}
     return external.get(action.name) or scope.member(action.name)
-
-
-def _assert_bootstraps(scope: Scope, resource: resources.Resource) -> None:
-    """Raises Conflict if the bootstrap has ended, or begun again, since it was observed.
-
-    Empty members beside, or instead of, those that have served would be a quorum without their data. Nothing
-    else would stop one whose pod was deleted since the observation: its name is free.
-    """
-    desired = scope.desired
-    found = scope.objects.find(resource, desired.name, AnyCluster)
-    if found is None or found.metadata.uid != desired.uid:
-        raise Conflict(f"{desired.name} was deleted since it was observed: not bootstrapping it")
-    if found.status.cluster_id or found.status.bootstrap != desired.persisted.bootstrap:
-        raise Conflict(f"{desired.name} was bootstrapped since it was observed: trying again")
-
-
-Part = Callable[[Member], PodFacts | ClaimFacts | None]
-"""One object of a member."""
-
-
-def _pod_of(member: Member) -> PodFacts | None:
-    return member.pod
-
-
-def _assert_still_there(scope: Scope, leaving: str, part: Part) -> None:
-    """Raises Conflict if this part of another healthy voter is being deleted since it was observed.
-
-    A cache is always a moment behind. Three voters tolerate the loss of one: if a pod is being deleted while
-    the operator removes or restarts another member, one of the two remaining voters is about to end, and with
-    it the quorum. etcd would not refuse: a pod that is being deleted still answers. What was already being
-    deleted when it was observed is part of the plan.
-    """
-    for voter in scope.state.healthy_voters:
-        if voter.name != leaving:
-            _assert_stays(scope, voter, part)
-
-
-def _assert_stays(scope: Scope, member: Member, part: Part) -> None:
-    """Raises Conflict if this part of a member is being deleted since it was observed.
-
-    A learner, too: a voter that ends at once costs a cluster of one its quorum.
-    """
-    seen = part(member)
-    if seen is None or seen.is_terminating:
-        return
-    resource = resources.PODS if isinstance(seen, PodFacts) else resources.CLAIMS
-    found = scope.objects.find(resource, seen.name, Written)
-    if found is None or found.metadata.uid != seen.uid or found.metadata.is_deleting:
-        raise Conflict(f"{member.name} is being deleted since it was observed: trying again")
