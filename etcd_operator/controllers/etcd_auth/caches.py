@@ -3,19 +3,22 @@
 Passes are about clusters: the roles and users of one etcd depend on each other.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.meta import ObjectMeta, Stored, condition_of
 from etcd_operator.api.users import EtcdRole, EtcdUser
 from etcd_operator.controllers.shared.caches import Caches, CacheSource, member_of
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
+from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.pod_views import Pod
+from etcd_operator.kube.views import Written
 
 BY_CLUSTER = "cluster"
 
@@ -69,6 +72,20 @@ class AuthCaches:
             if pod.metadata.controller_uid in owners and _may_answer(pod)
         }
 
+    def are_all(self, known: Iterable[ObjectMeta], objects: Objects) -> bool:
+        """Whether a namespace has no other EtcdRoles and EtcdUsers, live: nothing is removed by mistake.
+
+        known: those that a pass has seen, whether or not they are still in the caches.
+        """
+        uids = {metadata.uid for metadata in known}
+        uids |= {each.metadata.uid for informer in self.informers() for each in informer.store.values()}
+        live = (
+            each.metadata.uid
+            for resource in (resources.ROLES, resources.USERS)
+            for each in objects.client.list(resource, Written, namespace=objects.namespace).whole()
+        )
+        return uids.issuperset(live)
+
     def informers(self) -> Iterator[Informer[Any]]:
         """Its own informers."""
         yield self.roles
@@ -114,6 +131,12 @@ def is_served(cluster: ClusterResource) -> bool:
     """Whether a quorum answers, as far as its status says: without one, a question about users hangs."""
     available = condition_of(cluster.status.conditions, "Available")
     return available is None or available.status != "False"
+
+
+def asks_for_certificates(cluster: ClusterResource) -> bool:
+    """Whether members know the operator as root by its certificate."""
+    secured = cluster.status.tls.of_members if cluster.status.tls is not None else PLAIN
+    return secured.is_dialed and secured.client_cert_auth
 
 
 def _may_answer(pod: Pod) -> bool:

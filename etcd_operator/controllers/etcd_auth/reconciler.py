@@ -12,13 +12,12 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.api.persisted import AuthRecord
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_auth import etcd
 from etcd_operator.controllers.etcd_auth.access import ClientAuthority, Reach
-from etcd_operator.controllers.etcd_auth.caches import AuthCaches, is_served
+from etcd_operator.controllers.etcd_auth.caches import AuthCaches, asks_for_certificates, is_served
 from etcd_operator.controllers.etcd_auth.decide import report
 from etcd_operator.controllers.etcd_auth.decide.enabling import AuthStep, AuthSwitch
 from etcd_operator.controllers.etcd_auth.decide.names import ROOT
@@ -59,7 +58,6 @@ from etcd_operator.etcd.errors import AuthRequired, PermissionDenied
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.views import Written
 
 POLL = 30.0
 """Seconds between two looks at a metrics page."""
@@ -227,21 +225,9 @@ class _Pass:
         )
         made = plan(state)
         removes = any(isinstance(each, (DeleteUser, DeleteRole)) for each in made.changes)
-        if removes and not self._are_all_known():
+        if removes and not self.reconciler.caches.are_all(self._metadata(), self.objects):
             return None
         return made
-
-    def _are_all_known(self) -> bool:
-        """Whether the API server shows no other objects than the caches: nothing is removed by mistake."""
-        known = {metadata.uid for metadata in self._metadata()}
-        caches = self.reconciler.caches
-        known |= {each.metadata.uid for informer in caches.informers() for each in informer.store.values()}
-        live = (
-            each.metadata.uid
-            for resource in (resources.ROLES, resources.USERS)
-            for each in self.objects.client.list(resource, Written, namespace=self.key.namespace).whole()
-        )
-        return known.issuperset(live)
 
     def _switch(
         self, cluster: ClusterResource, found: etcd.Found, made: AuthPlan, authority: ClientAuthority | None
@@ -253,7 +239,7 @@ class _Pass:
         state = AuthSwitch(
             wanted=self.record.enabled if self.record is not None else None,
             is_enabled=found.status.is_enabled,
-            requires_certificates=_asks_for_certificates(cluster),
+            requires_certificates=asks_for_certificates(cluster),
             root_roles=found.store.users.get(ROOT),
             not_ready=tuple(awaited),
         )
@@ -292,12 +278,6 @@ class _Pass:
 
     def _metadata(self) -> list[ObjectMeta]:
         return [*(each.role.metadata for each in self.roles), *(each.user.metadata for each in self.users)]
-
-
-def _asks_for_certificates(cluster: ClusterResource) -> bool:
-    """Whether members know the operator as root by its certificate."""
-    secured = cluster.status.tls.of_members if cluster.status.tls is not None else PLAIN
-    return secured.is_dialed and secured.client_cert_auth
 
 
 def _is_news(change: Change, found: etcd.Found) -> bool:
