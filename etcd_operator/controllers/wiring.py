@@ -1,6 +1,6 @@
 """How the caches and controllers of each group are wired."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -36,9 +36,8 @@ from etcd_operator.controllers.etcd_cluster.peer_status import PeerStatusWriter
 from etcd_operator.controllers.etcd_cluster.recovery.stored_backups import StoredBackups
 from etcd_operator.controllers.etcd_cluster.recovery.tool_backups import KnownToolBackups
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
+from etcd_operator.controllers.etcd_peer.group import peer_reconciler
 from etcd_operator.controllers.etcd_peer.memory import PeerMemory
-from etcd_operator.controllers.etcd_peer.observe import PeerObserver
-from etcd_operator.controllers.etcd_peer.reconciler import PeerReconciler
 from etcd_operator.controllers.etcd_restore.group import restore_caches, restore_group
 from etcd_operator.controllers.shared.auth_reports import AuthReports
 from etcd_operator.controllers.shared.backup_reports import BackupReports
@@ -52,7 +51,6 @@ from etcd_operator.controllers.shared.caches import (
 from etcd_operator.controllers.shared.groups import Group, Later, Wiring
 from etcd_operator.controllers.shared.job_reader import JobReader
 from etcd_operator.controllers.shared.jobs import JobCaches
-from etcd_operator.controllers.shared.passes import cluster_reporter
 from etcd_operator.controllers.shared.tokens import Tokens
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.engine.backoff import Backoff
@@ -146,7 +144,10 @@ def _improbable(  # noqa: PLR0913 -- what the other groups share with it
 ) -> ClusterGroup:
     writes, memory = wiring.writes(caches.all()), PeerMemory(clock=wiring.clock, epoch=wiring.epoch)
     to_cluster, answered = Later(), Later()
-    peer_reconciler = _peer_reconciler(wiring, caches, memory, to_cluster)
+    # Not the writes of the cluster's passes: the passes of peers wait until caches show these.
+    of_peers = wiring.writes(caches.all())
+    disown = _peer_status_writer(wiring, caches, of_peers).disown
+    peers = peer_reconciler(wiring, caches, of_peers, memory, disown, to_cluster)
     dialect = ImprobableDialect(wiring.defaults)
     readings = readings_of(wiring, writes, to_cluster, dialect, authorities)
     parts = Parts(
@@ -174,36 +175,9 @@ def _improbable(  # noqa: PLR0913 -- what the other groups share with it
         ),
     )
     group = _cluster_group(wiring, "improbable-cluster", parts, other, to_cluster, answered)
-    peer_controller = wiring.new_controller("improbable-peer", peer_reconciler.reconcile)
-    peer_reconciler.wake(peer_controller.enqueue)
+    peer_controller = wiring.new_controller("improbable-peer", peers.reconcile)
+    peers.wake(peer_controller.enqueue)
     return replace(group, controllers=(*group.controllers, peer_controller))
-
-
-def _peer_reconciler(
-    wiring: Wiring,
-    caches: Caches[improbable.EtcdCluster],
-    memory: PeerMemory,
-    wake_cluster: Callable[[Key], None],
-) -> PeerReconciler:
-    writes = wiring.writes(caches.all())
-    observer = PeerObserver(
-        caches=caches,
-        repository=wiring.defaults.repository,
-        own_image=wiring.own_image,
-        clock=wiring.clock,
-        memory=memory,
-    )
-    return PeerReconciler(
-        caches=caches,
-        writes=writes,
-        observer=observer,
-        memory=memory,
-        report=cluster_reporter(wiring.recorder, caches),
-        # Not the writer of the cluster's passes: here the passes of peers wait until caches show its writes.
-        disown=_peer_status_writer(wiring, caches, writes).disown,
-        wake_cluster=wake_cluster,
-        failures=wiring.failures(),
-    )
 
 
 def _peer_status_writer(
