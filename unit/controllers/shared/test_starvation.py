@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.observe.prober import Lane, Prober
+from etcd_operator.controllers.etcd_cluster.observe.lanes import Lane
+from etcd_operator.controllers.etcd_cluster.observe.prober import Prober
 from etcd_operator.controllers.etcd_cluster.observe.quorum_check import QuorumCheck, Settled
 from etcd_operator.controllers.wiring import new_backoff
 from etcd_operator.engine.controller import Controller, Result

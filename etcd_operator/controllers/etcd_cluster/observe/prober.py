@@ -27,13 +27,12 @@ members: the next `collect` raises it, so that the pass fails and is tried again
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from enum import Enum
 
 import structlog
 
 from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_cluster.observe.lanes import Lane
 from etcd_operator.controllers.etcd_cluster.observe.quorum_check import Settled
 from etcd_operator.controllers.etcd_cluster.observe.slots import (
     EMPTY,
@@ -53,19 +52,6 @@ from etcd_operator.etcd.errors import NotProbed
 from etcd_operator.etcd.metrics_page import read
 from etcd_operator.etcd.probe import Known, Probe, probe
 from etcd_operator.keys import Key
-
-
-class Lane(Enum):
-    """Threads that probes share with others like them; the value is how many.
-
-    QUICK: each first request, for `PATIENCE` at most. CONFIRM: requests with the whole deadline.
-    SILENT: clusters that have had no quorum for long; three hundred are each probed every ten seconds.
-    """
-
-    QUICK = 48
-    CONFIRM = 64
-    SILENT = 16
-
 
 PATIENCE = 0.5
 """Seconds that silent members are waited for at the first request."""
@@ -104,10 +90,7 @@ class Prober:
         self._on_done, self._on_call = on_done, on_call
         self._lock = threading.Lock()
         self._slots: dict[Key, Slot] = {}
-        self._lanes = {
-            lane: ThreadPoolExecutor(lane.value, thread_name_prefix=f"prober-{lane.name.lower()}")
-            for lane in Lane
-        }
+        self._lanes = {lane: lane.threads() for lane in Lane}
         self._is_stopped = False
 
     def collect(
@@ -134,7 +117,7 @@ class Prober:
                 return EMPTY
             if slot is None:
                 slot = self._slots[key] = Slot(endpoints, Channels(access.credentials))
-            self._identify(slot, access)
+            slot.identify(access)
             if slot.failure:
                 failure, slot.failure = slot.failure, ""
                 raise NotProbed(failure)
@@ -205,14 +188,6 @@ class Prober:
             slot.channels.close()
         for lane in self._lanes.values():
             lane.shutdown(wait=True, cancel_futures=True)
-
-    def _identify(self, slot: Slot, access: Access) -> None:
-        """An open connection goes on with the credentials that it began with, and fails when it breaks."""
-        if slot.channels.credentials != access.credentials:
-            slot.channels.close()
-            slot.channels = Channels(access.credentials)
-            slot.result, slot.is_outdated = None, True
-        slot.channels.identify(access.names)
 
     def _lane_for(self, slot: Slot, endpoints: frozenset[str]) -> tuple[Lane, _Step]:
         now = self._clock.monotonic()

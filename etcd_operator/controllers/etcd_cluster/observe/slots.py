@@ -59,6 +59,14 @@ class Slot:
     silent_since: dict[str, float] = field(default_factory=dict)
     epoch: int = 0
 
+    def identify(self, access: Access) -> None:
+        """An open connection goes on with the credentials that it began with, and fails when it breaks."""
+        if self.channels.credentials != access.credentials:
+            self.channels.close()
+            self.channels = Channels(access.credentials)
+            self.result, self.is_outdated = None, True
+        self.channels.identify(access.names)
+
     def silent_for(self, result: Probe, now: float, epoch: int) -> dict[str, float]:
         """Seconds since each silent member last answered, or was first asked in this epoch."""
         silent = [at for at, reply in result.replies.items() if isinstance(reply, NoAnswer)]
