@@ -13,6 +13,7 @@ Errors are `SourceError`: one sentence that names the endpoint and what to do.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from etcd_operator.archive.errors import AccessRefused, NoQuorum, NotReachable, SourceError
 from etcd_operator.errors import OperatorError, Unavailable
@@ -70,6 +71,22 @@ def log_in(channels: Channels, endpoints: Iterable[str], user: str, password: st
         f"cannot log in as {user!r}: {_listed(problems)}. "
         "A login needs a quorum; a client certificate of that user does not"
     )
+
+
+def members(channels: Channels, endpoint: str) -> list[str]:
+    """`host:port` of each voter, with the port of `endpoint`; none if nothing answers there.
+
+    A connection to a Service may end at any member, and the next one at another. So the members are asked by
+    addresses of their own: a client reaches each at the host of its peer URL.
+    """
+    port = endpoint.rpartition(":")[2]
+    try:
+        listed = EtcdClient(channels, endpoint, deadline=PATIENCE).member_list(linearizable=False)
+    except OperatorError:
+        return []
+    urls = [member.peer_urls[0] for member in listed.members if member.peer_urls and not member.is_learner]
+    hosts = [urlsplit(url).netloc.rpartition(":")[0] for url in urls]
+    return list(dict.fromkeys(f"{host}:{port}" for host in hosts if host))
 
 
 def choose(

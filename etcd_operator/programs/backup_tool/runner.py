@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import structlog
 
@@ -93,7 +92,7 @@ class Runner:
         """The ID of the etcd cluster that answers now; empty if none does."""
         try:
             with closing(Channels(self.credentials())) as channels:
-                return EtcdClient(channels, self.endpoint, deadline=PATIENCE).status().cluster_id
+                return EtcdClient(channels, self.endpoint, deadline=source.PATIENCE).status().cluster_id
         except OperatorError:
             return ""
 
@@ -159,7 +158,7 @@ class Runner:
     def _choose(self, channels: Channels) -> source.Source:
         """The best member; by the address of the Service if members cannot be reached by theirs."""
         self._require_running()
-        found = members(channels, self.endpoint)
+        found = source.members(channels, self.endpoint)
         if found:
             try:
                 return source.choose(channels, found)
@@ -277,23 +276,3 @@ def _is_removed(store: Store, path: str) -> bool:
 def _remove(store: Store, backup: ToolBackup) -> None:
     remove(store, backup.path)
     log.info("backup_removed", name=str(backup.name))
-
-
-PATIENCE = 5.0
-"""Seconds that etcd may take to answer."""
-
-
-def members(channels: Channels, endpoint: str) -> list[str]:
-    """`host:port` of each voter, with the port of `endpoint`; none if nothing answers there.
-
-    A connection to a Service may end at any member, and the next one at another. So the members are asked by
-    addresses of their own: a client reaches each at the host of its peer URL.
-    """
-    port = endpoint.rpartition(":")[2]
-    try:
-        listed = EtcdClient(channels, endpoint, deadline=PATIENCE).member_list(linearizable=False)
-    except OperatorError:
-        return []
-    urls = [member.peer_urls[0] for member in listed.members if member.peer_urls and not member.is_learner]
-    hosts = [urlsplit(url).netloc.rpartition(":")[0] for url in urls]
-    return list(dict.fromkeys(f"{host}:{port}" for host in hosts if host))
