@@ -28,7 +28,7 @@ from etcd_operator.controllers.shared.own_image import OwnImage
 from etcd_operator.controllers.shared.own_peer import OwnPeer
 from etcd_operator.controllers.shared.storage_class import StorageClass
 from etcd_operator.controllers.wiring import build_groups, new_backoff
-from etcd_operator.engine.controller import Controller, Reconcile, Result
+from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.engine.threads import Loop
 from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
@@ -45,7 +45,7 @@ from etcd_operator.observability.logs import reconcile_context
 from etcd_operator.observability.metrics import Metrics
 from etcd_operator.observability.server import HealthCheck, StatusServer
 from etcd_operator.process.health import Reachability, group_is_ready, health_checks
-from etcd_operator.process.leadership import Leadership, LeaderThreads
+from etcd_operator.process.leadership import Leadership, LeaderThreads, only_as_leader
 from etcd_operator.process.signals import end_in, set_on_signal
 from etcd_operator.settings import Settings
 
@@ -69,9 +69,6 @@ POOL_SIZE = 40
 
 SIGNAL_SECONDS = 1.0
 """A signal is noticed within so long."""
-
-NOT_LEADING_RECHECK = 1.0
-"""Seconds until a key is tried again while another process may lead."""
 
 log = structlog.get_logger()
 
@@ -271,15 +268,9 @@ class Operator:
 
     def _new_controller(self, name: str, reconcile: Reconcile) -> Controller:
         workers = self._settings.workers
-
-        def gated(key: Key) -> Result:
-            if not self._may_act():
-                return Result(requeue_after=NOT_LEADING_RECHECK, is_done=False)
-            return reconcile(key)
-
         return Controller(
             name,
-            gated,
+            only_as_leader(reconcile, self._may_act),
             workers=workers,
             clock=self._clock,
             backoff=new_backoff(self._clock),

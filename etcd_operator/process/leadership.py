@@ -3,7 +3,7 @@
 A lost Lease need not end the process: most often the API server was down, no other process could lead either,
 and a restart would only add a cold start and a crash loop to the outage. What must end at once is acting:
 `is_leader` is false as soon as the Lease is no longer reliable (`kube.lease` has the promises). Every pass
-checks it (`app`), and so does every write (`shared.objects`) and every change of etcd's members.
+checks it (`only_as_leader`), and so does every write (`shared.objects`) and every change of etcd's members.
 """
 
 import threading
@@ -13,7 +13,9 @@ import structlog
 
 from etcd_operator.controllers.etcd_cluster.observe.quorum_check import QUORUM_CHECK_SECONDS
 from etcd_operator.controllers.shared.groups import Group
+from etcd_operator.engine.controller import Reconcile, Result
 from etcd_operator.engine.threads import Loop, OnCrash
+from etcd_operator.keys import Key
 from etcd_operator.kube.lease import Elector
 
 NewElector = Callable[[Callable[[], None], Callable[[], None]], Elector]
@@ -22,7 +24,21 @@ NewElector = Callable[[Callable[[], None], Callable[[], None]], Elector]
 CACHE_CHECK_SECONDS = 0.5
 """At most so long until a starter notices that the process ends."""
 
+NOT_LEADING_RECHECK = 1.0
+"""Seconds until a key is tried again while another process may lead."""
+
 log = structlog.get_logger()
+
+
+def only_as_leader(reconcile: Reconcile, may_act: Callable[[], bool]) -> Reconcile:
+    """The passes of a controller, each of which waits as long as another process may lead."""
+
+    def gated(key: Key) -> Result:
+        if not may_act():
+            return Result(requeue_after=NOT_LEADING_RECHECK, is_done=False)
+        return reconcile(key)
+
+    return gated
 
 
 class Leadership:
