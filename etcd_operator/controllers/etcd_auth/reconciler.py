@@ -122,7 +122,7 @@ class AuthReconciler:
             message = self.failures.failed(key, error)
             if message and error is not failure_of(made.users):
                 made.report_all(report.waiting(message))
-            if is_waited_for(error):
+            if is_waited_for(error) or not is_served(cluster):
                 return Result(requeue_after=POLL)
             raise
 

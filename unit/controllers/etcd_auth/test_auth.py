@@ -6,6 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from structlog.testing import capture_logs
 
 from etcd_operator.api.users import ROTATED_ANNOTATION
 from etcd_operator.controllers.etcd_auth import etcd
@@ -330,8 +331,10 @@ def test_a_cluster_without_a_quorum_is_waited_for(made: Bench) -> None:
     made.etcd.etcd.freeze("c-0")
     made.run_until(lambda: made.condition(IMPROBABLE, "Available")["status"] == "False")
     made.create(*role("writer"))
-    with patch.object(etcd, "read", side_effect=AssertionError("it would hang")):
+    hangs = patch.object(etcd, "read", side_effect=AssertionError("it would hang"))
+    with hangs, capture_logs() as logs:
         made.wait(120.0)
+    assert "reconcile_failed" not in {each["event"] for each in logs}, "the cluster reports it"
     assert ready(made, ROLES, "writer") == ("False", "ClusterNotReady")
     made.etcd.etcd.elect_slowly(elects=True)
     made.etcd.etcd.thaw("c-0")
