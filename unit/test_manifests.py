@@ -1,6 +1,8 @@
 """The manifests that users apply: the rights they give, the examples they show."""
 
 import json
+import re
+import textwrap
 from pathlib import Path
 
 import msgspec
@@ -31,6 +33,7 @@ BACKUP = EXAMPLES / "etcd_v1alpha1_etcdbackup.yaml"
 SCHEDULE = EXAMPLES / "etcd_v1alpha1_etcdbackupschedule.yaml"
 RESTORE = EXAMPLES / "etcd_v1alpha1_etcdrestore.yaml"
 USER = EXAMPLES / "etcd_v1alpha1_etcduser.yaml"
+USERS_PAGE = MANIFESTS.parent / "docs/users.md"
 CLUSTERS = sorted(
     set(EXAMPLES.rglob("*.yaml")) - {BACKUP, SCHEDULE, RESTORE, USER} - set(EXAMPLES.glob("deployment*.yaml"))
 )
@@ -284,14 +287,21 @@ def test_the_example_of_a_restore_is_valid() -> None:
     assert restore_problem(msgspec.convert(document["spec"], restores.RestoreSpec)) == ""
 
 
-def test_the_example_of_a_user_has_the_example_of_a_role() -> None:
-    role, user = documents("examples/etcd_v1alpha1_etcduser.yaml")
-    assert (role["kind"], user["kind"]) == (users.ROLE_KIND, users.USER_KIND)
+def test_the_examples_of_users_have_the_example_of_a_role() -> None:
+    role, *declared = documents("examples/etcd_v1alpha1_etcduser.yaml")
+    described = re.search(r"^    apiVersion: .*?(?=^\S)", USERS_PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    assert described is not None
+    first, *others = yaml.safe_load_all(textwrap.dedent(described[0]))
+    assert (first, others[: len(declared)]) == (role, declared)
+    assert role["kind"] == users.ROLE_KIND
     assert role_problem(msgspec.convert(role["spec"], users.RoleSpec)) == ""
-    spec = msgspec.convert(user["spec"], users.UserSpec)
-    assert user_problem(spec) == ""
-    assert spec.roles == (role["metadata"]["name"],)
-    assert role["spec"]["clusterRef"] == user["spec"]["clusterRef"]
+    for each in others:
+        assert each["kind"] == users.USER_KIND
+        spec = msgspec.convert(each["spec"], users.UserSpec)
+        assert user_problem(spec) == ""
+        assert spec.roles == (role["metadata"]["name"],)
+        assert each["spec"]["clusterRef"] == role["spec"]["clusterRef"]
+    assert {each["spec"]["authentication"] for each in others} == {"certificate", "password"}
 
 
 def test_the_oldest_form_means_the_same_as_its_successor() -> None:
