@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
-from benchmark import backups, creation, load, resizing, restoring, upgrade
+from benchmark import backups, creation, load, resizing, restoring, secured, upgrade
 from benchmark.bed import Bed
 from benchmark.verdict import Verdict
 from e2e.support.api import Api
@@ -24,6 +24,7 @@ PARTS: dict[str, dict[str, Part]] = {
         "frozen": creation.beside_frozen,
         "many": load.many_at_once,
         "rest": load.at_rest,
+        "tls": secured.with_tls,
     },
     "resize": {
         "ephemeral": resizing.ephemeral_members,
@@ -49,6 +50,8 @@ parts of `create`
           divided by the time without that cluster                       budget: <= 1.5
   rest    10 settled clusters for two minutes                            budget: 0 writes, 0 LISTs,
                                                                          < 1 % of a core, < 100 MiB
+  tls     the same clusters with TLS and without: time to serve, and at
+          rest CPU with TLS divided by CPU without                       budget: <= 1.3 at rest
 
 parts of `resize`, each step compared with the same step by hand on plain etcd
   ephemeral   3 -> 5 <= 4 s, 1 -> 3 <= 7 s, 5 -> 3 until the pods are deleted <= 1.5 s,

@@ -7,6 +7,7 @@ whatever else the machine does hits both.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from statistics import median
 
 from benchmark import floor
@@ -17,9 +18,9 @@ from e2e.support.clusters import ephemeral, persistent
 RATIO_BUDGET = 1.25
 FROZEN_BUDGET = 1.5
 
-DOCUMENTS: dict[str, Callable[[], Document]] = {
-    "coreos.com": lambda: ephemeral("bench"),
-    "etcd.improbable.io": lambda: persistent("bench"),
+DOCUMENTS: dict[str, Callable[..., Document]] = {
+    "coreos.com": partial(ephemeral, "bench"),
+    "etcd.improbable.io": partial(persistent, "bench"),
 }
 
 
@@ -29,7 +30,7 @@ def against_floor(bed: Bed, runs: int, progress: Callable[[str], None]) -> Itera
         bare, ours = [], []
         for run in range(runs):
             bare.append(_floor_seconds(bed, document()))
-            ours.append(_operator_seconds(bed, document()))
+            ours.append(operator_seconds(bed, document()))
             progress(f"{group} run {run + 1}: floor {bare[-1]:.2f} s, operator {ours[-1]:.2f} s")
         yield median_of(f"{group}: floor", bare)
         yield median_of(f"{group}: operator", ours)
@@ -40,9 +41,9 @@ def against_floor(bed: Bed, runs: int, progress: Callable[[str], None]) -> Itera
 def beside_frozen(bed: Bed, runs: int, progress: Callable[[str], None]) -> Iterator[Verdict]:
     """(d): the same while all members of another cluster hang."""
     for group, document in DOCUMENTS.items():
-        normal = [_operator_seconds(bed, document()) for _ in range(runs)]
+        normal = [operator_seconds(bed, document()) for _ in range(runs)]
         with _frozen_cluster(bed, document()):
-            hampered = [_operator_seconds(bed, document()) for _ in range(runs)]
+            hampered = [operator_seconds(bed, document()) for _ in range(runs)]
         progress(f"{group}: normal {spread(normal)}, beside a frozen cluster {spread(hampered)}")
         ratio = median(hampered) / median(normal)
         yield Verdict(name=f"{group}: beside a frozen cluster / normal", value=ratio, at_most=FROZEN_BUDGET)
@@ -56,7 +57,8 @@ def _floor_seconds(bed: Bed, document: Document) -> float:
         return bed.until_serving(document, namespace, since=began)
 
 
-def _operator_seconds(bed: Bed, document: Document) -> float:
+def operator_seconds(bed: Bed, document: Document) -> float:
+    """From the creation of a cluster's resource until all its members serve."""
     with bed.namespace() as namespace:
         began = time.monotonic()
         bed.create(document, namespace)

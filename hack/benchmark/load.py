@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from benchmark.bed import Bed, Document
 from benchmark.verdict import Verdict
@@ -86,12 +86,39 @@ def _write_verdicts(group: str, writes: list[Request], clusters: int) -> Iterato
     yield Verdict(name=f"{group}: writes / objects made", value=ratio, at_most=WRITES_PER_OBJECT, note=note)
 
 
+@dataclass(frozen=True)
+class Rest:
+    """What the operator did while clusters rested."""
+
+    seconds: float
+    cpu_percent: float  # of one core
+    memory_mib: float
+    writes: list[Request]
+    events: list[Request]
+    lists: list[Request]
+    leases: list[Request]
+
+
 def at_rest(bed: Bed, _runs: int, progress: Callable[[str], None]) -> Iterator[Verdict]:
     """(e): ten settled clusters, half of each group, for two minutes."""
-    documents = [ephemeral(f"bench-e{number}") for number in range(AT_REST // 2)]
-    documents += [persistent(f"bench-p{number}") for number in range(AT_REST // 2)]
-    with ExitStack() as stack:
-        namespace = stack.enter_context(bed.namespace())
+    found = rest_of(bed, progress)
+    rest = f"{AT_REST} clusters at rest, {found.seconds:.0f} s"
+    yield Verdict(name=f"{rest}: API writes", value=len(found.writes) + len(found.events), at_most=0)
+    yield Verdict(name=f"{rest}: LISTs", value=len(found.lists), at_most=0)
+    yield Verdict(
+        name=f"{rest}: renewals of the leader's Lease",
+        value=len(found.leases),
+        note="leader election's own",
+    )
+    yield Verdict(name=f"{rest}: CPU", value=found.cpu_percent, unit="% core", at_most=CPU_PERCENT)
+    yield Verdict(name=f"{rest}: memory", value=found.memory_mib, unit="MiB", at_most=MEMORY_MIB)
+
+
+def rest_of(bed: Bed, progress: Callable[[str], None], **spec: Any) -> Rest:
+    """Create ten clusters, half of each group, with these fields in their specs, and let them rest."""
+    documents = [ephemeral(f"bench-e{number}", **spec) for number in range(AT_REST // 2)]
+    documents += [persistent(f"bench-p{number}", **spec) for number in range(AT_REST // 2)]
+    with bed.namespace() as namespace:
         for document in documents:
             bed.create(document, namespace)
         for document in documents:
@@ -104,19 +131,20 @@ def at_rest(bed: Bed, _runs: int, progress: Callable[[str], None]) -> Iterator[V
         )
         hold_for(REST_SECONDS, lambda: True, "the clusters rest", every=1.0)
         after, seconds = Usage.of(bed), time.monotonic() - began
-        writes, lists = window.writes(), window.lists()
-        leases = [each for each in window.requests() if each.is_write and each.resource == "leases"]
-        events = [each for each in window.requests() if each.is_write and each.resource == "events"]
-    progress(f"at rest: writes {tally(writes)}; lists {tally(lists)}; lease {tally(leases)}")
-    percent = 100 * (after.cpu_seconds - before.cpu_seconds) / seconds
-    rest = f"{AT_REST} clusters at rest, {seconds:.0f} s"
-    yield Verdict(name=f"{rest}: API writes", value=len(writes) + len(events), at_most=0)
-    yield Verdict(name=f"{rest}: LISTs", value=len(lists), at_most=0)
-    yield Verdict(
-        name=f"{rest}: renewals of the leader's Lease", value=len(leases), note="leader election's own"
+        requests = [each for each in window.requests() if each.is_write]
+        found = Rest(
+            seconds=seconds,
+            cpu_percent=100 * (after.cpu_seconds - before.cpu_seconds) / seconds,
+            memory_mib=after.memory_mib,
+            writes=window.writes(),
+            events=[each for each in requests if each.resource == "events"],
+            lists=window.lists(),
+            leases=[each for each in requests if each.resource == "leases"],
+        )
+    progress(
+        f"at rest: writes {tally(found.writes)}; lists {tally(found.lists)}; lease {tally(found.leases)}"
     )
-    yield Verdict(name=f"{rest}: CPU", value=percent, unit="% core", at_most=CPU_PERCENT)
-    yield Verdict(name=f"{rest}: memory", value=after.memory_mib, unit="MiB", at_most=MEMORY_MIB)
+    return found
 
 
 def _settle(bed: Bed, documents: list[Document], namespace: str) -> None:
