@@ -420,3 +420,37 @@ def test_a_recovery_from_a_corrupt_member_by_name_ends_with_its_alarm() -> None:
         machine.spec_recovery_is_edited(after=None)
         machine.a_new_image_cannot_be_pulled(which=0)
         machine.a_volume_is_wiped(which=1)
+
+
+LOSING: dict[str, Any] = {
+    "is_persistent": True,
+    "size": 3,
+    "past": "3.6.77",
+    "version": "3.7.55",
+    "sizes": (4, False),
+    "is_merciful": True,
+}
+"""An upgrade begins to a version that has no image."""
+
+
+def test_a_member_whose_claim_is_deleted_is_not_needed_while_another_is_upgraded() -> None:
+    """Its node is replaced while the other one waits for an image that does not exist: there is no quorum."""
+    with run(Upgrades, **LOSING) as machine:
+        machine.a_claim_is_deleted(how="kubectl", which=0)
+        machine.operator_observes_the_world_as_it_is()
+        machine.everything_goes_on(times=1)
+        machine.a_node_is_replaced(node=0)
+        machine.everything_goes_on(times=1)
+        machine.operator_dies_during_a_pass(stop_after=0)
+        machine.operator_observes_the_world_as_it_is()
+        machine.everything_goes_on(times=11)
+        machine.operator_observes_the_world_as_it_is()
+        machine.a_service_is_deleted(which=5)
+        machine.operator_observes_with_the_caches_it_has()
+
+
+def test_a_cluster_shrinks_although_a_claim_was_deleted_before_an_upgrade_that_is_blocked() -> None:
+    with run(Upgrades, **LOSING) as machine:
+        machine.a_claim_is_deleted(how="kubectl", which=0)
+        machine.everything_goes_on(times=3)
+        machine.the_size_is_edited(size=2)

@@ -37,6 +37,7 @@ from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import skew_refu
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import (
     RESTARTING,
     Step,
+    is_losing_data,
     planned,
     preflight,
     unhealthy,
@@ -72,7 +73,9 @@ def _go_on(state: ClusterState) -> Step | None:
         return None
     obstacle = unhealthy(state)
     if pending:
-        return preflight(state, obstacle) or _stop_next(state, pending)
+        # One whose data goes with its pod is the first, so that it is not needed while another is away.
+        member = max(pending, key=lambda voter: (is_losing_data(voter), voter.ordinal))
+        return preflight(state, member, obstacle) or _stop_next(state, member)
     return _finish(state, obstacle) if state.persisted.upgrade is not None else None
 
 
@@ -95,9 +98,8 @@ def grows_first(state: ClusterState) -> bool:
     return state.persisted.upgrade is not None or len(state.voters) - 1 < quorum(len(state.voters))
 
 
-def _stop_next(state: ClusterState, pending: list[Member]) -> Step:
+def _stop_next(state: ClusterState, member: Member) -> Step:
     upgrade = state.persisted.upgrade
-    member = max(pending, key=lambda voter: voter.ordinal)
     transferee = _transferee(state, member) if state.leader is member else None
     if upgrade is not None and _is_too_soon(state, upgrade, transferee):
         return Step(member=member, message=waiting_for(upgrade.member, state.desired.version))

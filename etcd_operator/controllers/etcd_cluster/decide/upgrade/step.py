@@ -105,13 +105,14 @@ PAD = 1000
 """Entries of padding in one step, at most: a third of a second where nothing else is written."""
 
 
-def preflight(state: ClusterState, obstacle: str) -> Step | None:
-    """What an upgrade waits for, or does, before it stops a member; None: it may stop one.
+def preflight(state: ClusterState, member: Member, obstacle: str) -> Step | None:
+    """What an upgrade waits for, or does, before it stops this member; None: it may.
 
     obstacle: what `unhealthy` found.
     """
-    obstacle = obstacle or _data_at_risk(state)
-    return _wait(state, obstacle) if obstacle else _pad(state)
+    if obstacle:
+        return _wait(state, obstacle)
+    return _data_at_risk(state, member) or _pad(state)
 
 
 def unhealthy(state: ClusterState) -> str:
@@ -143,20 +144,33 @@ def _health(member: Member) -> str:
     return found if problem is None else f"{found}; {problem.reason}: {problem.message}"
 
 
+def is_losing_data(member: Member) -> bool:
+    """Whether its data is deleted with its pod: a claim that is being deleted is kept while a pod uses it."""
+    return member.claim is not None and member.claim.is_terminating
+
+
 def would_lose_data(state: ClusterState, member: Member) -> bool:
     """Whether a member's data is deleted with its pod, and the others need it.
 
-    A claim that is being deleted is kept for as long as a pod uses it. Where the others have a quorum without
-    the member, it may be stopped like any other; its loss is noticed then.
+    Where the others have a quorum without the member, it may be stopped; its loss is noticed then.
     """
-    is_kept = member.claim is None or not member.claim.is_terminating
-    return not is_kept and len(state.voters) - 1 < state.quorum
+    return is_losing_data(member) and len(state.voters) - 1 < state.quorum
 
 
-def _data_at_risk(state: ClusterState) -> str:
-    """A member that would lose its data if it were stopped, and why; empty if there is none."""
-    name = next((voter.name for voter in state.voters if would_lose_data(state, voter)), "")
-    return f"{name}, whose claim is being deleted: only more members can save its data" if name else ""
+def _data_at_risk(state: ClusterState, member: Member) -> Step | None:
+    """Waits for a person while a voter would lose its data, or might while this member is away.
+
+    If its pod ended then, and the member did not come up, there would be no quorum.
+    """
+    voter = next((voter for voter in state.voters if is_losing_data(voter)), None)
+    if voter is None:
+        return None
+    name = f"{voter.name}, whose claim is being deleted"
+    if would_lose_data(state, voter):
+        return _held(state, f"{name}: only more members can save its data")
+    if voter is not member:
+        return _held(state, f"{name}: delete its pod, and another member replaces it")
+    return None
 
 
 def _wait(state: ClusterState, obstacle: str) -> Step:
@@ -164,11 +178,18 @@ def _wait(state: ClusterState, obstacle: str) -> Step:
 
     So is one that a pod shows: an image that is missing, or a process that crashes, does not pass by itself.
     """
-    message = f"the upgrade to {state.desired.version} waits for {obstacle}"
     shows = any(member.problem is not None for member in state.members)
     if state.persisted.upgrade is not None and not shows:
-        return Step(message=message)
-    return Step(reason="UpgradeWaiting", message=message, is_held=True, pause=RECHECK)
+        return Step(message=_waits(state, obstacle))
+    return _held(state, obstacle)
+
+
+def _held(state: ClusterState, obstacle: str) -> Step:
+    return Step(reason="UpgradeWaiting", message=_waits(state, obstacle), is_held=True, pause=RECHECK)
+
+
+def _waits(state: ClusterState, obstacle: str) -> str:
+    return f"the upgrade to {state.desired.version} waits for {obstacle}"
 
 
 def _pad(state: ClusterState) -> Step | None:

@@ -153,6 +153,22 @@ def test_such_a_member_is_upgraded_and_then_replaced_where_the_others_go_on_with
     )
 
 
+def test_such_a_member_is_the_first_so_that_it_is_not_needed_while_another_is_away() -> None:
+    state = changed(to_upgrade(persistent()), "db-0", claim=DELETED_CLAIM)
+
+    assert ReplaceMember(name="db-0", version=NEW) in plan(led_by(state, "db-1")).actions
+
+
+def test_no_other_member_is_stopped_while_such_a_member_has_been_upgraded_already() -> None:
+    state = led_by(to_upgrade(persistent(), runs=(NEW, OLD, NEW), upgrading="db-2"), "db-1")
+    made = plan(changed(state, "db-0", claim=DELETED_CLAIM))
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UpgradeWaiting")
+    assert made.message.endswith(
+        "db-0, whose claim is being deleted: delete its pod, and another member replaces it"
+    )
+
+
 def test_such_a_single_member_may_be_saved_by_growing_first() -> None:
     state = changed(to_upgrade(persistent(size=3), runs=(OLD,)), "db-0", claim=DELETED_CLAIM)
 
