@@ -1,6 +1,6 @@
 """What the EtcdRoles and EtcdUsers of one cluster ask for, and what each of them reports."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -78,6 +78,7 @@ class DeclaredUser:
     username: str = ""
     failure: OperatorError | None = None  # of its Secret
     unproven: set[str] = field(default_factory=set)  # users in etcd whose password may be another one
+    is_later: bool = False  # another pass comes to it: all of it remains as it is
 
     @property
     def name(self) -> str:
@@ -88,6 +89,16 @@ class DeclaredUser:
     def is_held(self) -> bool:
         """Whether nothing is changed for it in etcd."""
         return self.spec is None or self.verdict is not None
+
+    @property
+    def was_ready(self) -> bool:
+        """Whether its status says that etcd has what it asks for now."""
+        return report.was_ready(self.user.status.conditions, self.user.metadata.generation)
+
+    def wait(self) -> None:
+        """Leave it to another pass."""
+        self.is_later = True
+        self.verdict = self.verdict or report.later(is_ready=self.was_ready)
 
     def desired(self) -> Iterator[DesiredUser]:
         """The users that etcd is to have."""
@@ -219,11 +230,17 @@ def connect_all(
     authority: ClientAuthority | None,
     objects: Objects,
     now: datetime,
+    is_over: Callable[[], bool],
 ) -> None:
-    """The Secrets of all users: one by one, as long as the API server answers. Raises `NotLeading`."""
+    """The Secrets of these users: one by one, as long as the API server answers, and there is time.
+
+    Raises `NotLeading`.
+    """
     failure: OperatorError | None = None
     for user in users:
-        if isinstance(failure, Unavailable):
+        if is_over():
+            user.wait()
+        elif isinstance(failure, Unavailable):
             user.fail(failure)
         else:
             user.connect(cluster, authority, objects, now)

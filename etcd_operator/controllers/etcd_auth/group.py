@@ -4,6 +4,7 @@ from etcd_operator.controllers.etcd_auth.access import Reach
 from etcd_operator.controllers.etcd_auth.caches import AuthCaches
 from etcd_operator.controllers.etcd_auth.reconciler import AuthReconciler
 from etcd_operator.controllers.etcd_auth.reporter import Reporter
+from etcd_operator.controllers.etcd_auth.turns import Turns
 from etcd_operator.controllers.shared.auth_reports import AuthReports
 from etcd_operator.controllers.shared.groups import Group, Wiring
 
@@ -18,6 +19,7 @@ def auth_group(wiring: Wiring, caches: AuthCaches, reach: Reach, reports: AuthRe
         clock=wiring.clock,
         on_call=wiring.on_call,
         reach=reach,
+        turns=Turns(clock=wiring.clock),
     )
     controller = wiring.new_controller("improbable-auth", reconciler.reconcile)
     caches.wake(controller.enqueue)

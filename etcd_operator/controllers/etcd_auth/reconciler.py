@@ -46,6 +46,7 @@ from etcd_operator.controllers.etcd_auth.declared import (
 from etcd_operator.controllers.etcd_auth.memory import SECRETS_CHECKED, Memory, Settled
 from etcd_operator.controllers.etcd_auth.reporter import Reporter
 from etcd_operator.controllers.etcd_auth.switch import switch
+from etcd_operator.controllers.etcd_auth.turns import Turns
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource
 from etcd_operator.controllers.shared.decide.holds import BEHIND
 from etcd_operator.controllers.shared.failures import Failures, is_waited_for
@@ -80,6 +81,7 @@ class AuthReconciler:
     clock: Clock
     on_call: OnCall
     reach: Reach
+    turns: Turns
     memory: Memory = field(default_factory=Memory)
 
     def reconcile(self, key: Key) -> Result:
@@ -99,6 +101,7 @@ class AuthReconciler:
         )
         if found is None or found[0].metadata.is_deleting:
             self.memory.unsettle(key)
+            self.turns.forget(key)
             self.failures.passed(key)
             self.reporter.forget(key)
             made.report_all(report.no_cluster(key.name))
@@ -167,9 +170,10 @@ class _Pass:
         settled_at = self.reconciler.memory.unsettle(self.key)
         access = self.reconciler.reach(cluster, kind, members)
         with closing(access.channels) as channels:
-            connect_all(self.users, self.key, access.authority, self.objects, self.now)
+            turn = self.reconciler.turns.begin(self.key, self.users, inputs, revision, settled_at)
+            connect_all(turn.users, self.key, access.authority, self.objects, self.now, turn.is_over)
             found = etcd.read(channels, members, cluster.status.cluster_id, self.reconciler.on_call)
-            self._check_passwords(found, settled_at)
+            self._check_passwords(found, turn.proven)
             made = self._plan(cluster.metadata, found)
             if made is None:
                 return Result(requeue_after=BEHIND)
@@ -185,7 +189,8 @@ class _Pass:
         self.reconciler.reporter.changed(cluster, replace(made, changes=news), self.roles, self.users)
         self._report(made)
         failure = failure_of(self.users)
-        settled = Settled(inputs=inputs, revision=revision, until=self.now if failure else self._until())
+        is_left = self.reconciler.turns.end(self.key, turn, revision) or failure is not None
+        settled = Settled(inputs=inputs, revision=revision, until=self.now if is_left else self._until())
         self.reconciler.memory.settle(self.key, settled)
         if failure is not None:
             raise failure
@@ -260,9 +265,9 @@ class _Pass:
         """When time alone changes something."""
         rotations = [each.connection.rotation for each in self.users if each.connection and not each.is_held]
         moments = [each for made in rotations for each in (made.until, made.due) if each is not None]
-        if rotations:
+        if rotations or any(user.is_later for user in self.users):
             moments.append(self.now + SECRETS_CHECKED)
-        if any(user.spec is not None and user.is_held for user in self.users):
+        if any(user.spec is not None and user.is_held and not user.is_later for user in self.users):
             moments.append(self.now + HELD)
         return min(moments, default=None)
 

@@ -1,6 +1,6 @@
 """Statuses of EtcdRoles and EtcdUsers, and Events about what was changed in etcd, and by whom it had been."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -49,12 +49,13 @@ class Reporter:
         users: Iterable[DeclaredUser],
     ) -> None:
         """Events about a plan that was carried out."""
+        of_roles, of_users = _by(role_of, plan.changes), _by(user_of, plan.changes)
         for role in roles:
-            changes = [each for each in plan.changes if role_of(each) == role.name]
+            changes = of_roles.get(role.name, [])
             was_ready = report.was_ready(role.role.status.conditions, role.role.metadata.generation)
             self._event(Reference.to(resources.ROLES, role.role.metadata), changes, was_ready=was_ready)
         for user in users:
-            changes = [each for each in plan.changes if user_of(each) == user.name]
+            changes = of_users.get(user.name, [])
             metadata = user.user.metadata
             was_ready = report.was_ready(user.user.status.conditions, metadata.generation)
             # A rotation is no drift: it makes another user.
@@ -146,9 +147,17 @@ class Reporter:
 
         for role in roles:
             make(resources.ROLES, role.role.metadata, role.role.status, role.status(plan, text))
-        for user in users:
+        for user in (each for each in users if not each.is_later):
             make(resources.USERS, user.user.metadata, user.user.status, user.status(plan, text))
         writes.end()
+
+
+def _by(name_of: Callable[[Change], str], changes: Iterable[Change]) -> dict[str, list[Change]]:
+    """Changes by what they are about: there may be thousands."""
+    found: dict[str, list[Change]] = {}
+    for change in changes:
+        found.setdefault(name_of(change), []).append(change)
+    return found
 
 
 def _write(objects: Objects, resource: Resource, metadata: ObjectMeta, status: Value) -> None:

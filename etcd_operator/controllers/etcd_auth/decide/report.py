@@ -45,6 +45,11 @@ def waiting(message: str) -> Verdict:
     return Verdict(is_ready=False, reason=WAITING, message=message)
 
 
+def later(*, is_ready: bool) -> Verdict:
+    """Another pass comes to it; until then its status remains as it is."""
+    return Verdict(is_ready=is_ready, reason=WAITING, message="other users of the cluster come first")
+
+
 def refused() -> Verdict:
     """The operator has not the rights of root."""
     message = "etcd requires a user, and does not take the operator for root: disable authentication"
