@@ -126,6 +126,19 @@ def test_members_keep_their_tls_among_themselves(make: Callable[..., Any]) -> No
 
 
 @MAKERS
+@pytest.mark.parametrize("tls", [{}, PEER])
+def test_whoever_waits_as_documented_finds_tls(make: Callable[..., Any], tls: Json) -> None:
+    """The commands of docs/tls.md: first for the mode, then for the condition."""
+    kind, body = make(**({"tls": tls} if tls else {}))
+    with running(kind, body) as made:
+        ask(made, kind, {**tls, **client("Prefer")})
+        made.run_until(lambda: made.status(kind).get("tls", {}).get("mode") == "Prefer")
+        made.run_until(lambda: made.condition(kind, "TLSRotating").get("status") == "False")
+        assert schemes(made, kind) == {"https"}
+        assert served(made, kind.group) == {("http,https", "")}
+
+
+@MAKERS
 def test_a_cluster_is_resized_and_loses_a_member_meanwhile(make: Callable[..., Any]) -> None:
     kind, body = make()
     size = "size" if kind is COREOS else "replicas"

@@ -18,6 +18,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     DropCertificates,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
+from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import rotating
 from etcd_operator.controllers.etcd_cluster.decide.members import Serving
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, ClusterState, Unseen
@@ -74,6 +75,25 @@ def test_between_tls_and_none_all_members_serve_both(
     wanted: TlsRecord | None,
 ) -> None:
     assert recorded(switched(cluster, mode, record, *members)) == wanted
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("record", "members", "is_rotating"),
+    [
+        (None, (PLAIN,) * 3, False),
+        (ADDING, (PLAIN,) * 3, True),
+        (ADDING, (PREFERRED,) * 3, True),
+        (PREFER, (PREFERRED,) * 3, False),
+        (PREFER, (PREFERRED, PREFERRED, REQUIRED), True),
+        (REMOVING, (PLAIN,) * 3, True),
+    ],
+)
+def test_the_condition_is_true_from_the_record_on_until_all_members_serve_so(
+    cluster: DesiredCluster, record: TlsRecord | None, members: tuple[Serving, ...], is_rotating: bool
+) -> None:
+    found, _, _ = rotating(switched(cluster, "Prefer", record, *members))
+    assert found == is_rotating
 
 
 @BOTH

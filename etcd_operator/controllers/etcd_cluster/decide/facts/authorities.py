@@ -79,8 +79,14 @@ def rotating(state: ClusterState) -> tuple[bool, str, str]:
     """The condition TLSRotating: whether a CA is being rotated, or members restarted; reason and message."""
     phases = [(side, each.record.phase) for side, each in state.tls.sides]
     reason = next((f"{side.title()}{phase}" for side, phase in phases if phase is not Phase.STABLE), "")
-    upgrade = state.persisted.upgrade
-    if not reason and (upgrade is None or not upgrade.restart):
-        return False, "AsExpected", "no CA is being replaced"
+    if not reason and not _is_restarting(state):
+        return False, "AsExpected", "no CA is being replaced, and no member is restarted for its TLS"
     steps = [f"{side} CA: {step.message}" for side, _, step in next_steps(state)]
     return True, reason or "Restarting", "; ".join(steps) or "members are restarted"
+
+
+def _is_restarting(state: ClusterState) -> bool:
+    """Whether members are restarted for their TLS, or about to be: they serve otherwise than is on record."""
+    upgrade, recorded = state.persisted.upgrade, state.persisted.tls
+    is_under_way = recorded is not None and recorded.plain_clients
+    return is_under_way or bool(_serving_otherwise(state)) or (upgrade is not None and upgrade.restart)
