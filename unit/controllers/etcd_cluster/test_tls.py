@@ -29,8 +29,8 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
 )
 from etcd_operator.controllers.etcd_cluster.tls import authorities as authorities_module
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
-from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS
-from etcd_operator.errors import Conflict, Forbidden, NotFound
+from etcd_operator.controllers.shared.secret_reads import AGAIN_SECONDS, KEPT_SECONDS
+from etcd_operator.errors import Conflict, Forbidden, NotFound, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.listing import Listing
@@ -746,11 +746,15 @@ def test_cas_that_are_not_recorded_are_read_again_and_others_than_those_on_recor
     body = authorities_secret(new, OWN_NAMESPACE, new_authorities(new, clock.now(), "z"))
     found = Secret(metadata=ObjectMeta(name="s", uid="s"), data=body["data"])
     client = Mock(spec=Client)
-    client.get.side_effect = [found, found, NotFound("gone")]
+    client.get.side_effect = [found, found, Unavailable("no KMS"), NotFound("gone")]
     store = AuthorityStore(client=client, clock=clock, namespace=OWN_NAMESPACE, zone="z")
     assert store.get_live(new) == store.get_live(new) == store.get(new)
     with pytest.raises(Conflict, match="has other CAs than this cluster uses"):
         store.trust(begun, "c-0000")
+    with pytest.raises(Unavailable, match="no KMS"):
+        store.get_live(new)
+    assert store.get(new) is not None
+    clock.advance(AGAIN_SECONDS)
     assert store.get_live(new) is None
 
 

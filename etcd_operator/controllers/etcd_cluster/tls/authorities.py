@@ -86,25 +86,32 @@ class AuthorityStore:
         if known is not None and now - known.at < KEPT_SECONDS:
             return known.made
         try:
-            found = self.reads.read(
-                partial(self.client.get, resources.SECRETS, self._key(cluster.uid), Secret)
-            )
-        except NotFound:
-            if known is not None:
-                self._lost[cluster.uid] = self._known.pop(cluster.uid).made
-            return None
+            found = self._read(cluster)
         except OperatorError:  # also 403: an API server that starts may refuse what it allows later
             if known is None:
                 raise
             return known.made
-        return self._note(cluster, found)
+        return self._note(cluster, found) if found is not None else None
 
     def get_live(self, cluster: Owner) -> Authorities | None:
-        """The same, read again now: CAs whose Secret was deleted meanwhile must not be recorded."""
-        known = self._known.get(cluster.uid)
-        if known is not None:
-            known.at = -KEPT_SECONDS
-        return self.get(cluster)
+        """The same, read again now: CAs whose Secret was deleted meanwhile must not be recorded.
+
+        A read that fails raises its error, also where the CAs are known.
+        """
+        found = self._read(cluster)
+        return self._note(cluster, found) if found is not None else None
+
+    def _read(self, cluster: Owner) -> Secret | None:
+        """Their Secret; None if it does not exist. Raises the errors of `Client`."""
+        try:
+            return self.reads.read(
+                partial(self.client.get, resources.SECRETS, self._key(cluster.uid), Secret)
+            )
+        except NotFound:
+            known = self._known.pop(cluster.uid, None)
+            if known is not None:
+                self._lost[cluster.uid] = known.made
+            return None
 
     def _note(self, cluster: Owner, found: Secret) -> Authorities:
         """Remember what was read. Raises BadCertificate."""
