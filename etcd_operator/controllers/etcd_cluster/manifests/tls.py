@@ -32,6 +32,11 @@ from etcd_operator.pki.names import Names, names_of
 from etcd_operator.pki.profiles import PEER_DIALING, Leaf, peer_server, server
 from etcd_operator.pki.profiles import client as client_leaf
 
+TOLERANCE = timedelta(hours=1)
+"""A leaf is longer than its duration by `BACKDATING`, so only a larger difference means that the duration was
+shortened.
+"""
+
 SEED_LASTS = DAY
 """How long a seed may copy data from a survivor: as `root`, for clusters with etcd's authentication."""
 
@@ -203,7 +208,7 @@ def is_issued(data: Mapping[str, str], made: Authorities) -> bool:
 
 def _differs(wanted: Named, found: Description) -> bool:
     lasts = found.not_after - found.not_before
-    return set(found.names) != set(wanted.leaf.names.texts) or lasts > wanted.duration + DAY / 24
+    return set(found.names) != set(wanted.leaf.names.texts) or lasts > wanted.duration + TOLERANCE
 
 
 # Clients

@@ -89,7 +89,7 @@ def cut_off(found: Situation) -> list[MemberTls]:
 
 
 def outdated(found: Situation) -> list[MemberTls]:
-    """The members that were started with another bundle than the published one, or with an unknown one."""
+    """The members that run, and are not known to have been started with exactly the recorded bundle."""
     wanted = prints(found.record.trusted)
     return [member for member in found.members if member.is_running and prints(member.loaded) != wanted]
 
