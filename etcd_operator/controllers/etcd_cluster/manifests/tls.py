@@ -161,7 +161,9 @@ class Held:
     """What a Secret has for one side."""
 
     files: Files | None  # None if something is missing, or cannot be read
-    is_renamed: bool = False  # its leafs can be read, but are not those that are wanted (see `held`)
+    # the leafs can be read, but differ from those wanted: names, duration, issuer of a further leaf, or a
+    # seed's leaf that is no longer needed
+    is_unwanted: bool = False
 
 
 def held(data: Mapping[str, str], leafs: tuple[Named, ...], side: Side, now: datetime) -> Held:
@@ -177,11 +179,11 @@ def held(data: Mapping[str, str], leafs: tuple[Named, ...], side: Side, now: dat
     except (BadCertificate, KeyError):
         return Held(files=None)
     main, *others = found
-    is_renamed = any(map(_differs, own, found)) or any(
+    is_unwanted = any(map(_differs, own, found)) or any(
         is_due(leaf, now) or leaf.issuer_key_id != main.issuer_key_id for leaf in others
     )
-    serves = SEED_FILE in files and SEED_FILE not in {f"{each.file}.crt" for each in leafs}
-    return Held(files=Files(leaf=main, bundle=bundle), is_renamed=is_renamed or serves)
+    is_left = SEED_FILE in files and SEED_FILE not in {f"{each.file}.crt" for each in leafs}
+    return Held(files=Files(leaf=main, bundle=bundle), is_unwanted=is_unwanted or is_left)
 
 
 def is_current(made: Authorities, held: Mapping[Side, Held], now: datetime) -> bool:
@@ -189,7 +191,7 @@ def is_current(made: Authorities, held: Mapping[Side, Held], now: datetime) -> b
     return not any(
         lacks_files(
             Situation(record=made.of(side).record, members=(), now=now),
-            Followed(name="", files=each.files, is_running=False, is_renamed=each.is_renamed),
+            Followed(name="", files=each.files, is_running=False, is_unwanted=each.is_unwanted),
         )
         for side, each in held.items()
     )

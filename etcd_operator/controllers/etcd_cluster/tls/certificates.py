@@ -179,7 +179,7 @@ class Certificates:
         holder = tls.clients_of(desired)
         if holder:
             held = self.holdings.of(desired, made, holder, objects, is_starting=False)["client"]
-            is_usable = held.files is not None and not held.is_renamed
+            is_usable = held.files is not None and not held.is_unwanted
             leaf = held.files.leaf if held.files is not None and is_usable else None
             clients = (ClientLeaf(name=holder, leaf=leaf),)
             if held.files is not None and published == made.client.record.trusted:

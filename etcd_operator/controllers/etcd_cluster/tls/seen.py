@@ -26,7 +26,7 @@ class Seen:
         held, pod = self.held[side], self.member.pod
         if side == "client" and self.shown != "client":
             return MemberTls(
-                name=self.member.name, files=held.files, is_running=False, is_renamed=held.is_renamed
+                name=self.member.name, files=held.files, is_running=False, is_unwanted=held.is_unwanted
             )
         return MemberTls(
             name=self.member.name,
@@ -34,7 +34,7 @@ class Seen:
             is_running=self.member.is_running,
             shown=held.files.leaf.serial if held.files is not None and self.is_proven else self._presented,
             loaded=loaded_of(pod.loaded, side) if pod is not None else None,
-            is_renamed=held.is_renamed,
+            is_unwanted=held.is_unwanted,
         )
 
     @property

@@ -47,7 +47,7 @@ def is_due(found: Situation, leaf: Description) -> bool:
 
 def lacks_files(found: Situation, member: MemberTls) -> bool:
     """Whether the Secret of a member has to be written."""
-    if member.files is None or member.is_renamed or is_due(found, member.files.leaf):
+    if member.files is None or member.is_unwanted or is_due(found, member.files.leaf):
         return True
     return prints(member.files.bundle) != prints(found.record.trusted)
 

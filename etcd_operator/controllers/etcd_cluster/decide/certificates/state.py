@@ -96,7 +96,9 @@ class MemberTls:
     )
     # the bundle with which the process was started, or one that was published earlier; None: unknown
     loaded: tuple[Trusted, ...] | None = None
-    is_renamed: bool = False  # its leaf lacks names that it must have
+    # its leafs can be read, but differ from those wanted: names, duration, issuer of a further leaf, or a
+    # seed's leaf that is no longer needed
+    is_unwanted: bool = False
 
     @property
     def has_loaded_files(self) -> bool:

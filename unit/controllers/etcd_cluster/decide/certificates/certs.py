@@ -63,13 +63,13 @@ def member(
     loaded: tuple[Description, ...] | None = (A, B),
     is_running: bool = True,
     is_proven: bool = True,
-    is_renamed: bool = False,
+    is_unwanted: bool = False,
     since: datetime = NOW,
 ) -> MemberTls:
     files = Files(leaf=leaf(issuer, since=since), bundle=bundle)
     shown = files.leaf.serial if is_proven else "former"
     return MemberTls(
-        name=name, files=files, is_running=is_running, shown=shown, loaded=loaded, is_renamed=is_renamed
+        name=name, files=files, is_running=is_running, shown=shown, loaded=loaded, is_unwanted=is_unwanted
     )
 
 

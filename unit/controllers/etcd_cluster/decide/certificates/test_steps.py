@@ -150,7 +150,7 @@ def test_a_rotation_waits_for_each_member() -> None:
 
 
 def test_a_leaf_that_lacks_a_name_is_replaced() -> None:
-    assert action(situation(THREE[0], member("m1", is_renamed=True))) == Deliver(members=("m1",))
+    assert action(situation(THREE[0], member("m1", is_unwanted=True))) == Deliver(members=("m1",))
 
 
 @pytest.mark.parametrize("later", [10 * DAY, -DAY])
@@ -390,9 +390,9 @@ def test_nothing_is_published_of_a_ca_that_cannot_sign() -> None:
 
 def test_before_the_bundle_is_published_only_members_with_nothing_to_lose_get_files() -> None:
     record = replace(STABLE, since=None)
-    renamed = (member("m0", is_renamed=True), *THREE[1:])
+    renamed = (member("m0", is_unwanted=True), *THREE[1:])
     assert first_aid(situation(*renamed, record=record)) is None
-    away = (member("m0", is_renamed=True, is_running=False), *THREE[1:])
+    away = (member("m0", is_unwanted=True, is_running=False), *THREE[1:])
     step = first_aid(situation(*away, record=record))
     assert step is not None
     assert step.action == Deliver(members=("m0",))
