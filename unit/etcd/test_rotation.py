@@ -192,9 +192,15 @@ class Cluster:
         for member in self.members:
             leaf = self.shake(member.ports[1], member, member.dial, member.loaded).leaf
             loaded = describe_bundle(member.loaded)
-            shown = leaf.serial if leaf is not None else ""
+            presented = leaf.serial if leaf is not None else ""
             members.append(
-                MemberTls(name=member.name, files=member.files, is_running=True, shown=shown, loaded=loaded)
+                MemberTls(
+                    name=member.name,
+                    files=member.files,
+                    is_running=True,
+                    presented=presented,
+                    loaded=loaded,
+                )
             )
         return next_step(
             Situation(

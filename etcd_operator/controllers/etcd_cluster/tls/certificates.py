@@ -15,7 +15,7 @@ from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities, requested
 from etcd_operator.controllers.etcd_cluster.observe.slots import Access
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
-from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes, side_shown
+from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes, asked_side
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
 from etcd_operator.controllers.etcd_cluster.tls.secured import UNSECURED, Secured, facts
 from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
@@ -142,7 +142,7 @@ class Certificates:
 
     def _seen(self, desired: DesiredCluster, made: Authorities, member: Member, objects: Objects) -> Seen:
         held = self.holdings.of(desired, made, member.name, objects, is_starting=not member.is_running)
-        side = side_shown(desired, member)
+        side = asked_side(desired, member)
         if side is None:
             return Seen(member, held, side)
         expected, found = held[side].files, self.handshakes.last(desired, member)

@@ -30,7 +30,7 @@ NOTHING = Handshake(leaf=None)
 NewInquiries = Callable[[Callable[[PodServer], Handshake]], Inquiries[Handshake]]
 
 
-def side_shown(cluster: DesiredCluster, member: Member) -> Side | None:
+def asked_side(cluster: DesiredCluster, member: Member) -> Side | None:
     """The side whose port is asked for a certificate that the operator issued; None for none.
 
     One is enough: it shows which files the pod has, of both sides.
@@ -67,7 +67,7 @@ class Handshakes:
         pod = member.pod
         if pod is None or not pod.ip or not pod.is_running:
             return
-        port = CLIENT_PORT if side_shown(cluster, member) == "client" else PEER_PORT
+        port = CLIENT_PORT if asked_side(cluster, member) == "client" else PEER_PORT
         self._credentials[pod.uid] = replace(dial, server_name=host, by_name=False)
         server = PodServer(uid=pod.uid, owner=cluster.uid, server=Server(address=(pod.ip, port)))
         every = RARELY if is_known else SOON if member.answer is not None else SILENT

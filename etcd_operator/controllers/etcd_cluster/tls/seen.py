@@ -17,22 +17,23 @@ class Seen:
 
     member: Member
     held: Mapping[Side, Held]
-    shown: Side | None  # the side whose port it was asked for, see `handshakes.side_shown`
+    asked_side: Side | None  # see `handshakes.asked_side`
     last: Handshake = NOTHING
     is_proven: bool = False
 
     def of(self, side: Side) -> MemberTls:
         """What matters of one side."""
         held, pod = self.held[side], self.member.pod
-        if side == "client" and self.shown != "client":
+        if side == "client" and self.asked_side != "client":
             return MemberTls(
                 name=self.member.name, files=held.files, is_running=False, is_unwanted=held.is_unwanted
             )
+        own = held.files if self.is_proven else None
         return MemberTls(
             name=self.member.name,
             files=held.files,
             is_running=self.member.is_running,
-            shown=held.files.leaf.serial if held.files is not None and self.is_proven else self._presented,
+            presented=own.leaf.serial if own is not None else self._presented,
             loaded=loaded_of(pod.loaded, side) if pod is not None else None,
             is_unwanted=held.is_unwanted,
         )

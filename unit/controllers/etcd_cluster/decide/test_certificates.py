@@ -53,7 +53,7 @@ from unit.controllers.etcd_cluster.decide.upgrade.upgrade_states import led_by
 
 
 def waiting_for_proof(cluster: DesiredCluster, record: Record = certs.STABLE) -> Situation:
-    return with_one(at_rest(cluster, record=record), shown="former")
+    return with_one(at_rest(cluster, record=record), presented="former")
 
 
 @BOTH
@@ -126,7 +126,7 @@ def test_no_member_is_restarted_before_the_one_before_is_proven(cluster: Desired
     begun = Upgrade(origin=VERSION, target=VERSION, member=cluster.member_name(2), restart=True)
     found = at_rest(cluster)
     first, second, third = found.members
-    members = (replace(first, loaded=(certs.A,)), second, replace(third, shown="former"))
+    members = (replace(first, loaded=(certs.A,)), second, replace(third, presented="former"))
     state = with_record(secured(cluster, replace(found, members=members)), upgrade=begun)
     made = plan(state)
     assert (made.actions, made.reason) == ((), "TLSRotating")

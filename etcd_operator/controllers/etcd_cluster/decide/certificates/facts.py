@@ -18,7 +18,7 @@ from etcd_operator.pki.authority import BACKDATING
 from etcd_operator.pki.description import Description
 
 PATIENCE = timedelta(minutes=10)
-"""How long a leaf that is not shown delays the renewal of others. Volumes follow in a minute or two."""
+"""How long a leaf that is not presented delays the renewal of others. Volumes follow in a minute or two."""
 
 
 def accepts(trusted: Iterable[Trusted] | None, key_id: str, now: datetime) -> bool:
@@ -68,12 +68,12 @@ def is_urgent(found: Situation, member: MemberTls) -> bool:
 
 
 def unproven(found: Situation) -> list[MemberTls]:
-    """The members that run and have not shown the leaf that their Secret has."""
+    """The members that run and have not presented the leaf that their Secret has."""
     return [member for member in found.members if member.is_running and not member.has_loaded_files]
 
 
 def is_overdue(found: Situation, member: MemberTls) -> bool:
-    """Whether a leaf should have been shown by now."""
+    """Whether a leaf should have been presented by now."""
     return member.files is not None and found.now - (member.files.leaf.not_before + BACKDATING) > PATIENCE
 
 

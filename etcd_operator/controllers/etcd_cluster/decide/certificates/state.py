@@ -72,7 +72,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """What the Secret of a member has of this CA. A process that has shown the leaf can read the bundle, too.
+    """What the Secret of a member has of this CA. A process that presents the leaf can read the bundle, too.
 
     Both are in one Secret, and written at once: Kubernetes replaces all files of a volume in one step.
     """
@@ -91,9 +91,8 @@ class MemberTls:
     name: str
     files: Files | None  # None: not written yet
     is_running: bool
-    shown: str = (
-        ""  # the serial number in the newest handshake of the running process; empty if there was none
-    )
+    # the serial number of the leaf presented last, or why the last handshake failed; empty before the first
+    presented: str = ""
     # the bundle with which the process was started, or one that was published earlier; None: unknown
     loaded: tuple[Trusted, ...] | None = None
     # its leafs can be read, but differ from those wanted: names, duration, issuer of a further leaf, or a
@@ -103,7 +102,7 @@ class MemberTls:
     @property
     def has_loaded_files(self) -> bool:
         """Whether the running process presents what its Secret has, so it would also read that bundle."""
-        return self.is_running and self.files is not None and self.shown == self.files.leaf.serial
+        return self.is_running and self.files is not None and self.presented == self.files.leaf.serial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,7 +200,7 @@ def _prove(found: Situation) -> Step | None:
     if not unproven:
         return None
     names = ", ".join(member.name for member in unproven)
-    late = [member.name for member in unproven if member.shown and facts.is_overdue(found, member)]
+    late = [member.name for member in unproven if member.presented and facts.is_overdue(found, member)]
     if late:
         return Step(
             reason=TLS_INVALID,

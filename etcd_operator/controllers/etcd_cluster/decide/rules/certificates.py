@@ -173,8 +173,8 @@ def _planned(state: ClusterState, side: Side, found: Situation, step: Step) -> P
         case None if step.reason == RESTARTING:
             return Plan.wait(step.reason, message, requeue_after=ROTATION_RECHECK)
         case None:
-            shown = "".join(f"; {name}: {why}" for name, why in state.tls.refusals)
-            return Plan.hold(step.reason, f"{message}{shown}", requeue_after=RETRY_HELD)
+            refusals = "".join(f"; {name}: {why}" for name, why in state.tls.refusals)
+            return Plan.hold(step.reason, f"{message}{refusals}", requeue_after=RETRY_HELD)
         case Alter(change):
             action: Action = AlterAuthorities(
                 side=side, change=change, request=found.request, version=state.tls.version

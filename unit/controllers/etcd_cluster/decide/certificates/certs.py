@@ -67,9 +67,14 @@ def member(
     since: datetime = NOW,
 ) -> MemberTls:
     files = Files(leaf=leaf(issuer, since=since), bundle=bundle)
-    shown = files.leaf.serial if is_proven else "former"
+    presented = files.leaf.serial if is_proven else "former"
     return MemberTls(
-        name=name, files=files, is_running=is_running, shown=shown, loaded=loaded, is_unwanted=is_unwanted
+        name=name,
+        files=files,
+        is_running=is_running,
+        presented=presented,
+        loaded=loaded,
+        is_unwanted=is_unwanted,
     )
 
 

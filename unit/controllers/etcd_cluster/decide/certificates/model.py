@@ -41,7 +41,7 @@ class Member:
     files: Files
     volume: Files
     loaded: Bundle | None = None  # None: no process
-    shown: str = ""  # to the operator, at its last handshake
+    presented: str = ""  # to the operator, at its last handshake
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,13 +98,13 @@ class World:
         """What the operator observes, with handshakes of just now, or those of before."""
         for member in self.members.values():
             if is_fresh:
-                member.shown = member.volume.leaf.serial if member.loaded is not None else ""
+                member.presented = member.volume.leaf.serial if member.loaded is not None else ""
         members = [
             MemberTls(
                 name=name,
                 files=member.files,
                 is_running=member.loaded is not None,
-                shown=member.shown,
+                presented=member.presented,
                 loaded=member.loaded,
             )
             for name, member in self.members.items()

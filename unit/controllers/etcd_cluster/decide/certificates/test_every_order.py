@@ -53,7 +53,7 @@ def key(world: World) -> Hashable:
                     for each in (member.files, member.volume)
                 ),
                 keys(member.loaded),
-                number(member.shown),
+                number(member.presented),
                 world.now - member.files.leaf.not_before > PATIENCE,
             )
             for member in world.members.values()

@@ -137,7 +137,7 @@ def test_a_member_whose_volume_does_not_follow_delays_the_renewal_of_others_for_
 
 def test_a_member_that_was_not_asked_yet_is_not_reported() -> None:
     """As after a restart of the operator, or of one that does not answer."""
-    unknown = replace(member("m0"), shown="")
+    unknown = replace(member("m0"), presented="")
     step = next_step(situation(unknown, *THREE[1:], now=NOW + 2 * PATIENCE))
     assert step is not None
     assert (step.reason, step.action) == ("TLSRotating", None)
@@ -238,7 +238,7 @@ def test_a_phase_ends_when_all_have_followed_and_the_cluster_is_healthy(
     assert "waiting for m1 (silent)" in message(replace(found, obstacle="m1 (silent)"))
     stopped = replace(found.members[2], is_running=False)
     assert "waiting for m2 (not running)" in message(replace(found, members=(*found.members[:2], stopped)))
-    unproven = replace(found.members[2], shown="former")
+    unproven = replace(found.members[2], presented="former")
     assert "waiting for m2 to present" in message(replace(found, members=(*found.members[:2], unproven)))
 
 
@@ -355,7 +355,7 @@ def test_members_that_trust_expired_cas_only_are_restarted_one_at_a_time_without
 
 def test_a_restart_that_loads_the_new_cas_is_not_asked_for_before_they_are_there() -> None:
     found = expired("m0", record=STABLE)
-    unproven = replace(found.members[0], shown="former")
+    unproven = replace(found.members[0], presented="former")
     assert "waiting for m0 to present" in message(replace(found, members=(unproven,)))
 
 
