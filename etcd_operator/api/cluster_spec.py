@@ -105,10 +105,7 @@ class UserSecret(Value, frozen=True, kw_only=True):
 
 
 class MemberTls(Value, frozen=True, kw_only=True):
-    """How a member is started: the part of the TLS settings that its flags contain.
-
-    What is observed of the certificates of a member is another class: `certificates.state.MemberTls`.
-    """
+    """How a member is started: the part of the TLS settings that its flags contain."""
 
     peer: bool = False  #: Whether the members use TLS among themselves.
     client: bool = False  #: Whether clients use TLS.

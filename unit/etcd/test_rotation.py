@@ -16,7 +16,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import C
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     ClientLeaf,
     Files,
-    MemberTls,
+    ObservedCertificates,
     Phase,
     Record,
     Situation,
@@ -194,7 +194,7 @@ class Cluster:
             loaded = describe_bundle(member.loaded)
             presented = leaf.serial if leaf is not None else ""
             members.append(
-                MemberTls(
+                ObservedCertificates(
                     name=member.name,
                     files=member.files,
                     is_running=True,

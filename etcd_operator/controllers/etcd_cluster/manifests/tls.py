@@ -13,8 +13,12 @@ from datetime import datetime, timedelta
 from etcd_operator.api.cluster_spec import ClientTls, Tls
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import lacks_files
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Files, Side, Situation
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import MemberTls as Followed
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
+    Files,
+    ObservedCertificates,
+    Side,
+    Situation,
+)
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     DAY,
@@ -191,7 +195,7 @@ def is_current(made: Authorities, held: Mapping[Side, Held], now: datetime) -> b
     return not any(
         lacks_files(
             Situation(record=made.of(side).record, members=(), now=now),
-            Followed(name="", files=each.files, is_running=False, is_unwanted=each.is_unwanted),
+            ObservedCertificates(name="", files=each.files, is_running=False, is_unwanted=each.is_unwanted),
         )
         for side, each in held.items()
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import MemberTls, Side
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import ObservedCertificates, Side
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of
 from etcd_operator.controllers.etcd_cluster.manifests.tls import Held
@@ -21,15 +21,15 @@ class Seen:
     last: Handshake = NOTHING
     is_proven: bool = False
 
-    def of(self, side: Side) -> MemberTls:
+    def of(self, side: Side) -> ObservedCertificates:
         """What matters of one side."""
         held, pod = self.held[side], self.member.pod
         if side == "client" and self.asked_side != "client":
-            return MemberTls(
+            return ObservedCertificates(
                 name=self.member.name, files=held.files, is_running=False, is_unwanted=held.is_unwanted
             )
         own = held.files if self.is_proven else None
-        return MemberTls(
+        return ObservedCertificates(
             name=self.member.name,
             files=held.files,
             is_running=self.member.is_running,

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     ClientLeaf,
-    MemberTls,
+    ObservedCertificates,
     Situation,
     Trusted,
 )
@@ -45,7 +45,7 @@ def is_due(found: Situation, leaf: Description) -> bool:
     return not is_of_issuer or lifetimes.is_due(leaf, found.now) or not leaf.is_valid(found.now)
 
 
-def lacks_files(found: Situation, member: MemberTls) -> bool:
+def lacks_files(found: Situation, member: ObservedCertificates) -> bool:
     """Whether the Secret of a member has to be written."""
     if member.files is None or member.is_unwanted or is_due(found, member.files.leaf):
         return True
@@ -57,7 +57,7 @@ def lacks_leaf(found: Situation, client: ClientLeaf) -> bool:
     return client.leaf is None or is_due(found, client.leaf)
 
 
-def is_urgent(found: Situation, member: MemberTls) -> bool:
+def is_urgent(found: Situation, member: ObservedCertificates) -> bool:
     """Whether a member has nothing to lose by new files: the leaf that it has is refused anyhow, or soon.
 
     Where leafs are short, there is no time to prove each of many members before the next.
@@ -67,17 +67,17 @@ def is_urgent(found: Situation, member: MemberTls) -> bool:
     return lifetimes.is_late(member.files.leaf, found.now)
 
 
-def unproven(found: Situation) -> list[MemberTls]:
+def unproven(found: Situation) -> list[ObservedCertificates]:
     """The members that run and have not presented the leaf that their Secret has."""
     return [member for member in found.members if member.is_running and not member.has_loaded_files]
 
 
-def is_overdue(found: Situation, member: MemberTls) -> bool:
+def is_overdue(found: Situation, member: ObservedCertificates) -> bool:
     """Whether a leaf should have been presented by now."""
     return member.files is not None and found.now - (member.files.leaf.not_before + BACKDATING) > PATIENCE
 
 
-def cut_off(found: Situation) -> list[MemberTls]:
+def cut_off(found: Situation) -> list[ObservedCertificates]:
     """The members that run, and accept no leaf of the issuer."""
     return [
         member
@@ -88,12 +88,12 @@ def cut_off(found: Situation) -> list[MemberTls]:
     ]
 
 
-def outdated(found: Situation) -> list[MemberTls]:
+def outdated(found: Situation) -> list[ObservedCertificates]:
     """The members that run, and are not known to have been started with exactly the recorded bundle."""
     wanted = prints(found.record.trusted)
     return [member for member in found.members if member.is_running and prints(member.loaded) != wanted]
 
 
-def stopped(found: Situation) -> list[MemberTls]:
+def stopped(found: Situation) -> list[ObservedCertificates]:
     """The members that do not run."""
     return [member for member in found.members if not member.is_running]

@@ -82,11 +82,8 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberTls:
-    """What is observed of the certificates of one member, for one CA.
-
-    How a member is started is another class: `api.cluster_spec.MemberTls`.
-    """
+class ObservedCertificates:
+    """What is observed of the certificates of one member, for one CA."""
 
     name: str
     files: Files | None  # None: not written yet
@@ -118,7 +115,7 @@ class Situation:
     """All that the next step depends on."""
 
     record: Record
-    members: tuple[MemberTls, ...]
+    members: tuple[ObservedCertificates, ...]
     now: datetime
     obstacle: str = ""  # why no voter may be away, as upgrades find it; empty if one may
     clients: tuple[ClientLeaf, ...] = ()

@@ -5,7 +5,7 @@ from itertools import count
 
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     Files,
-    MemberTls,
+    ObservedCertificates,
     Record,
     Situation,
 )
@@ -65,10 +65,10 @@ def member(
     is_proven: bool = True,
     is_unwanted: bool = False,
     since: datetime = NOW,
-) -> MemberTls:
+) -> ObservedCertificates:
     files = Files(leaf=leaf(issuer, since=since), bundle=bundle)
     presented = files.leaf.serial if is_proven else "former"
-    return MemberTls(
+    return ObservedCertificates(
         name=name,
         files=files,
         is_running=is_running,
@@ -79,7 +79,7 @@ def member(
 
 
 def situation(
-    *members: MemberTls,
+    *members: ObservedCertificates,
     record: Record = STABLE,
     now: datetime = NOW,
     obstacle: str = "",

@@ -14,7 +14,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import acc
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     ClientLeaf,
     Files,
-    MemberTls,
+    ObservedCertificates,
     Phase,
     Record,
     Situation,
@@ -100,7 +100,7 @@ class World:
             if is_fresh:
                 member.presented = member.volume.leaf.serial if member.loaded is not None else ""
         members = [
-            MemberTls(
+            ObservedCertificates(
                 name=name,
                 files=member.files,
                 is_running=member.loaded is not None,

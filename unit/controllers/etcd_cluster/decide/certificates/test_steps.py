@@ -9,7 +9,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import C
 from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import PATIENCE
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     ClientLeaf,
-    MemberTls,
+    ObservedCertificates,
     Phase,
     Record,
     Situation,
@@ -63,8 +63,8 @@ def message(found: Situation) -> str:
     return step.message
 
 
-def without_files(name: str) -> MemberTls:
-    return MemberTls(name=name, files=None, is_running=False)
+def without_files(name: str) -> ObservedCertificates:
+    return ObservedCertificates(name=name, files=None, is_running=False)
 
 
 @pytest.mark.parametrize(
