@@ -3,7 +3,7 @@
 from etcd_operator.api.definitions.cel import Form, Validation
 from etcd_operator.formats import DURATION_HELP, DURATION_PATTERN
 
-OLDEST_MINOR = 5
+OLDEST_TLS_MINOR = 5
 """Of etcd, with separate certificates for dialing members."""
 
 EMPTY = "set peer, client or both; without TLS, remove spec.tls"
@@ -30,7 +30,7 @@ STATIC_UNCHANGED = (
     "another cluster"
 )
 NOT_DISABLED = "certificates of your own cannot be left unused: remove tls.client, or use auto: {}"
-VERSION = f"TLS requires etcd 3.{OLDEST_MINOR} or later: use a later version"
+VERSION = f"TLS requires etcd 3.{OLDEST_TLS_MINOR} or later: use a later version"
 NO_ADOPTION = "a cluster with spec.tls cannot adopt another one yet: remove spec.tls"
 NO_SELF_HOSTED = "a cluster with spec.tls cannot join another one yet: remove one of the two"
 UNCHANGED = (

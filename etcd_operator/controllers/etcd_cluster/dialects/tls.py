@@ -46,6 +46,6 @@ def auth_of(spec: SharedSpec) -> bool | None:
 def _problems(tls: Tls, spec: SharedSpec, version: str) -> Iterator[str]:
     if spec.adopt is not None:
         yield f"spec.adopt: {rules.NO_ADOPTION}"
-    if parse_version(version).minor < rules.OLDEST_MINOR:
+    if parse_version(version).minor < rules.OLDEST_TLS_MINOR:
         yield f"spec.tls: {rules.VERSION}"
     yield from (f"spec.{text}" for text in problems(tls))

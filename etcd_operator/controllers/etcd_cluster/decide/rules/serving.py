@@ -10,6 +10,7 @@ from dataclasses import replace
 import msgspec
 
 from etcd_operator.api.cluster_spec import ClientMode, MemberTls
+from etcd_operator.api.definitions.tls_validations import OLDEST_TLS_MINOR
 from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     Action,
@@ -27,9 +28,6 @@ from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import RESTARTING, unhealthy
 from etcd_operator.controllers.shared.decide.holds import TLS_REFUSED
-
-OLDEST = 5
-"""The minor version of etcd that all members run before TLS is added."""
 
 NONE = TlsRecord()
 
@@ -64,7 +62,7 @@ def change(state: ClusterState) -> Plan | None:
 def _add(state: ClusterState, recorded: TlsRecord, wanted: MemberTls) -> Plan | None:
     """Begin to add TLS for clients. The CAs are made first, and may be there from an earlier time."""
     running = state.lowest_version
-    if running is None or running.minor < OLDEST or state.tls.unkept is not None:
+    if running is None or running.minor < OLDEST_TLS_MINOR or state.tls.unkept is not None:
         return None
     if not state.tls.client_ca:
         return _planned(CreateAuthorities(), message="creating the CAs of the cluster")
