@@ -52,9 +52,8 @@ def change(state: ClusterState) -> Plan | None:
         record = msgspec.structs.replace(record, mode=wanted.mode)
     elif recorded.mode == "Disabled":
         record = msgspec.structs.replace(record, mode="Prefer")
-    elif (
-        _is_settled(state) and state.tls.unkept is None
-    ):  # clients find the CAs with which they verify members
+    elif _is_settled(state) and state.tls.unkept is None:
+        # Clients find the CAs with which they verify members: the bundle is published.
         record = msgspec.structs.replace(record, mode=wanted.mode, plain_clients=False)
     return _recorded(state, record) if record != recorded else None
 
