@@ -67,7 +67,7 @@ def test_only_one_of_two_acts_and_the_other_takes_over_when_it_loses_the_lease(
         until(made, lambda: serves(made))
         leader, other = sorted(operators, key=lambda operator: not operator.leads)
         assert [operator.leads for operator in (leader, other)] == [True, False]
-        assert other.page("/readyz")[0] == 200
+        until(made, lambda: other.page("/readyz")[0] == 200)
         epoch = leader.operator._wiring().epoch
         first = epoch()
         lost.append(leader.operator._identity)

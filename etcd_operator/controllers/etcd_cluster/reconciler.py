@@ -81,7 +81,7 @@ class ClusterReconciler(Generic[Cluster]):
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
-        is_unreadable = self.unreadables.exists(key)
+        is_unreadable, is_fresh = self.unreadables.exists(key), self.observer.is_fresh(key)
         cluster = self.caches.clusters.store.get(key)
         if cluster is None and is_unreadable:
             self.on_metrics(key, ClusterMetrics(is_available=None, held=UNREADABLE))
@@ -94,7 +94,7 @@ class ClusterReconciler(Generic[Cluster]):
             self.on_metrics(key, None)
             return Result(requeue_after=RETRY_HELD) if is_used else Result()
         report, now = self.backup_reports.of(cluster), timestamp(self.clock.now())
-        state = self.observer.observe(key, self.reported(cluster, now))
+        state = self.observer.observe(key, self.reported(cluster, now), is_fresh=is_fresh)
         if state is None:
             return Result(is_done=False)
         state = replace(state, network_problem=self.network.problem(key))

@@ -43,10 +43,10 @@ class Acts:
         reconciler: Any = group.controllers[0].reconcile
         self._of = reconciler.__self__
         made.operator.catch_up()
-        cluster = self._of.caches.clusters.store.get(KEY)
+        observer, cluster = self._of.observer, self._of.caches.clusters.store.get(KEY)
         state = None
         while state is None:
-            state = self._of.observer.observe(KEY, cluster)
+            state = observer.observe(KEY, cluster, is_fresh=observer.is_fresh(KEY))
             made.operator.catch_up()
         self.state: ClusterState = state
         self.reported: list[str] = []

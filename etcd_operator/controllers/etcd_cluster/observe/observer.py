@@ -90,8 +90,15 @@ class Observer(Generic[Cluster]):
     # what is known of a cluster's EtcdBackups
     backups_of: Callable[[Cluster, ClusterState], BackupFacts] = no_backups
 
-    def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
-        """The state of `cluster` now; None: members are being probed, and the key is queued after that."""
+    def is_fresh(self, key: Key) -> bool:
+        """Whether what is read of the caches from now on shows all that was written for this cluster."""
+        return self.expectations.are_met(key)
+
+    def observe(self, key: Key, cluster: Cluster, *, is_fresh: bool) -> ClusterState | None:
+        """The state of `cluster` now; None: members are being probed, and the key is queued after that.
+
+        is_fresh: as it was before `cluster` was read. A cache that catches up later has shown too little.
+        """
         desired = self.dialect.desired(cluster)
         claims = self.cached.claims(key, desired)
         objects = self.cached.members(key, desired, claims)
@@ -116,8 +123,7 @@ class Observer(Generic[Cluster]):
             external=_replies({at: at for at in external_answers.endpoints(desired)}, probe),
             name_at=lambda url: self.dialect.member_at(desired, host_of(url)),
         )
-        now, is_fresh = self.clock.now(), self.expectations.are_met(key)
-        since = desired.unavailable_since
+        now, since = self.clock.now(), desired.unavailable_since
         state = replace(
             found,
             members=tuple(self._with_node(desired, member) for member in found.members),
