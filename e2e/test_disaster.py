@@ -1,7 +1,5 @@
 """The documents' disaster recovery: most pods of a cluster with backups are deleted, then all of them."""
 
-import base64
-import os
 import subprocess
 
 import pytest
@@ -19,6 +17,7 @@ from e2e.support.volumes import claim_folder
 from e2e.support.waiting import LONG, wait_until
 from e2e.support.watching import watcher
 from e2e.test_backup_tool import wait_healthy
+from e2e.test_backups import KEY
 
 EXAMPLE = ROOT / "manifests" / "examples" / "example-etcd-cluster-with-backup.yaml"
 NAME = "etcd-cluster-with-backup"
@@ -125,8 +124,7 @@ def test_two_of_three_pods_deleted_as_the_document_does(space: Space) -> None:
 
 def test_a_new_cluster_begins_with_the_newest_encrypted_backup_of_a_deleted_one(space: Space) -> None:
     """First under another name from the claim; then under the same name, through its own tool."""
-    key = base64.b64encode(os.urandom(32)).decode()
-    space.kubectl("create", "secret", "generic", "backup-keys", f"--from-literal=key-1={key}")
+    space.kubectl("create", "secret", "generic", "backup-keys", f"--from-literal=key-1={KEY}")
     keys = {"encryption": {"secretName": "backup-keys"}}
     backup = {"backupIntervalInSecond": 2, "maxBackups": 3, "volumeSizeInMB": 50, **keys}
     old = space.created(ephemeral("old", size=1, backup=backup))

@@ -55,14 +55,10 @@ class Reporter:
             was_ready = report.was_ready(role.role.status.conditions, role.role.metadata.generation)
             self._event(Reference.to(resources.ROLES, role.role.metadata), changes, was_ready=was_ready)
         for user in users:
-            changes = of_users.get(user.name, [])
-            metadata = user.user.metadata
-            was_ready = report.was_ready(user.user.status.conditions, metadata.generation)
+            changes, about = of_users.get(user.name, []), Reference.to(resources.USERS, user.user.metadata)
             # A rotation is no drift: it makes another user.
             is_rotating = user.connection is not None and bool(user.connection.rotation.following)
-            self._event(
-                Reference.to(resources.USERS, metadata), changes, was_ready=was_ready and not is_rotating
-            )
+            self._event(about, changes, was_ready=user.was_ready and not is_rotating)
         self._on_cluster(cluster, plan, {role.name for role in roles})
 
     def forget(self, key: Key) -> None:

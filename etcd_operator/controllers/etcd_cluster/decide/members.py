@@ -243,6 +243,11 @@ class Member:
         return self.peer is not None and self.peer.is_terminating
 
     @property
+    def has_terminating_claim(self) -> bool:
+        """Whether its claim is being deleted: it is kept while a pod uses it, and goes with that pod."""
+        return self.claim is not None and self.claim.is_terminating
+
+    @property
     def is_running(self) -> bool:
         """Whether its process runs, as the kubelet reports it."""
         return self.pod is not None and self.pod.is_running

@@ -192,7 +192,7 @@ def _has_other_storage(member: Member) -> bool:
     """Whether it has the former storage, or is what is left of that."""
     if member.peer is not None:
         return member.peer.has_other_storage
-    return member.claim is not None and member.claim.is_terminating
+    return member.has_terminating_claim
 
 
 def _await_quorum(state: ClusterState, bootstrap: Bootstrap, poll: float) -> Plan:

@@ -23,6 +23,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     DropCertificates,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
+from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import serves_as_recorded
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -82,6 +83,7 @@ def refused(state: ClusterState) -> Plan | None:
     return Plan.hold(TLS_REFUSED, refusal) if refusal else None
 
 
+@fact
 def _refusal(state: ClusterState) -> str:
     """Why a change that is wanted is not begun; empty if none is wanted, or it may be made.
 

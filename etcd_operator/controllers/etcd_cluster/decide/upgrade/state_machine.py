@@ -37,7 +37,6 @@ from etcd_operator.controllers.etcd_cluster.decide.upgrade.skew import skew_refu
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import (
     RESTARTING,
     Step,
-    is_losing_data,
     planned,
     preflight,
     unhealthy,
@@ -74,7 +73,7 @@ def _go_on(state: ClusterState) -> Step | None:
     obstacle = unhealthy(state)
     if pending:
         # One whose data goes with its pod is the first, so that it is not needed while another is away.
-        member = max(pending, key=lambda voter: (is_losing_data(voter), voter.ordinal))
+        member = max(pending, key=lambda voter: (voter.has_terminating_claim, voter.ordinal))
         return preflight(state, member, obstacle) or _stop_next(state, member)
     return _finish(state, obstacle) if state.persisted.upgrade is not None else None
 

@@ -111,7 +111,7 @@ def preflight(state: ClusterState, member: Member, obstacle: str) -> Step | None
     obstacle: what `unhealthy` found.
     """
     if obstacle:
-        return _wait(state, obstacle)
+        return _wait(state, obstacle, is_held=not _passes(state))
     return _data_at_risk(state, member) or _pad(state)
 
 
@@ -144,17 +144,12 @@ def _health(member: Member) -> str:
     return found if problem is None else f"{found}; {problem.reason}: {problem.message}"
 
 
-def is_losing_data(member: Member) -> bool:
-    """Whether its data is deleted with its pod: a claim that is being deleted is kept while a pod uses it."""
-    return member.claim is not None and member.claim.is_terminating
-
-
 def would_lose_data(state: ClusterState, member: Member) -> bool:
     """Whether a member's data is deleted with its pod, and the others need it.
 
     Where the others have a quorum without the member, it may be stopped; its loss is noticed then.
     """
-    return is_losing_data(member) and len(state.voters) - 1 < state.quorum
+    return member.has_terminating_claim and len(state.voters) - 1 < state.quorum
 
 
 def _data_at_risk(state: ClusterState, member: Member) -> Step | None:
@@ -162,34 +157,31 @@ def _data_at_risk(state: ClusterState, member: Member) -> Step | None:
 
     If its pod ended then, and the member did not come up, there would be no quorum.
     """
-    voter = next((voter for voter in state.voters if is_losing_data(voter)), None)
+    voter = next((voter for voter in state.voters if voter.has_terminating_claim), None)
     if voter is None:
         return None
     name = f"{voter.name}, whose claim is being deleted"
     if would_lose_data(state, voter):
-        return _held(state, f"{name}: only more members can save its data")
+        return _wait(state, f"{name}: only more members can save its data", is_held=True)
     if voter is not member:
-        return _held(state, f"{name}: delete its pod, and another member replaces it")
+        return _wait(state, f"{name}: delete its pod, and another member replaces it", is_held=True)
     return None
 
 
-def _wait(state: ClusterState, obstacle: str) -> Step:
-    """Once members have been stopped an obstacle is expected to pass; before, it is worth a condition.
+def _passes(state: ClusterState) -> bool:
+    """Whether an obstacle is expected to pass by itself, as it is once members have been stopped.
 
-    So is one that a pod shows: an image that is missing, or a process that crashes, does not pass by itself.
+    One that a pod shows does not: an image that is missing, or a process that crashes.
     """
-    shows = any(member.problem is not None for member in state.members)
-    if state.persisted.upgrade is not None and not shows:
-        return Step(message=_waits(state, obstacle))
-    return _held(state, obstacle)
+    return state.persisted.upgrade is not None and all(member.problem is None for member in state.members)
 
 
-def _held(state: ClusterState, obstacle: str) -> Step:
-    return Step(reason="UpgradeWaiting", message=_waits(state, obstacle), is_held=True, pause=RECHECK)
-
-
-def _waits(state: ClusterState, obstacle: str) -> str:
-    return f"the upgrade to {state.desired.version} waits for {obstacle}"
+def _wait(state: ClusterState, obstacle: str, *, is_held: bool) -> Step:
+    """One that is held is worth a condition."""
+    message = f"the upgrade to {state.desired.version} waits for {obstacle}"
+    if not is_held:
+        return Step(message=message)
+    return Step(reason="UpgradeWaiting", message=message, is_held=True, pause=RECHECK)
 
 
 def _pad(state: ClusterState) -> Step | None:
