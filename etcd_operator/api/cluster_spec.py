@@ -30,6 +30,9 @@ MinVersion = Literal["TLS1.2", "TLS1.3"]
 
 ClientMode = Literal["Disabled", "Prefer", "Require"]
 
+PeerMode = Literal["Disabled", "Dial", "Require"]
+"""Dial: members have certificates with which they connect to each other, and listen without TLS."""
+
 
 class Auto(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Certificates that the operator issues, from a CA that only this cluster has."""
@@ -107,7 +110,10 @@ class UserSecret(Value, frozen=True, kw_only=True):
 class MemberTls(Value, frozen=True, kw_only=True):
     """How a member is started: the part of the TLS settings that its flags contain."""
 
-    peer: bool = False  #: Whether the members use TLS among themselves.
+    peer: bool = False  #: Whether the members have certificates with which they connect to each other.
+    #: Whether they listen without TLS for each other all the same, because another member may have no
+    #: certificate: TLS between the members is being added or removed.
+    plain_peers: bool = False
     client: bool = False  #: Whether clients use TLS.
     client_cert_auth: bool = False  #: Whether clients need a certificate.
     min_version: MinVersion | None = None  #: The lowest version of TLS for clients.
@@ -128,6 +134,18 @@ class MemberTls(Value, frozen=True, kw_only=True):
         return self.peer and self.peer_secret is None, self.client and self.client_secret is None
 
     @property
+    def peer_mode(self) -> PeerMode:
+        """How a member connects to the others, and they to it."""
+        if not self.peer:
+            return "Disabled"
+        return "Dial" if self.plain_peers else "Require"
+
+    @property
+    def has_secure_peers(self) -> bool:
+        """Whether the members listen for each other with TLS."""
+        return self.peer_mode == "Require"
+
+    @property
     def is_supplied(self) -> bool:
         """Whether a certificate of the members is the user's."""
         return self.peer_secret is not None or self.client_secret is not None
@@ -138,21 +156,26 @@ class MemberTls(Value, frozen=True, kw_only=True):
         return self.client and not self.plain_clients
 
     def becomes(self, other: "MemberTls") -> bool:
-        """Whether restarts change these settings to `other`: they differ only in how clients are served.
+        """Whether restarts change these settings to `other`.
 
-        TLS for clients is added and removed only where the operator issues the certificates. Which keys a
-        Secret has is found out when the cluster is created.
+        TLS is added and removed only where the operator issues the certificates. Which keys a Secret has is
+        found out when the cluster is created.
         """
+        if self.peer_secret != _same(self.peer_secret, other.peer_secret):
+            return False
+        if self.peer != other.peer and self.peer_secret is not None:
+            return False
         is_supplied = self.client_secret is not None or other.client_secret is not None
         if self.client != other.client and not is_supplied:
-            same = _same(self.peer_secret, other.peer_secret)
-            return (self.peer, self.peer_secret) == (other.peer, same)
+            return True
         return self == msgspec.structs.replace(
             other,
+            peer=self.peer,
+            plain_peers=self.plain_peers,
             mode=self.mode,
             min_version=self.min_version,
             plain_clients=self.plain_clients,
-            peer_secret=_same(self.peer_secret, other.peer_secret),
+            peer_secret=self.peer_secret,
             client_secret=_same(self.client_secret, other.client_secret),
             operator_secret=_same(self.operator_secret, other.operator_secret),
         )
@@ -203,8 +226,8 @@ class SharedSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: removed afterwards, unless the mode is Join or Leave. Cannot be set once the cluster is bootstrapped,
     #: except to continue an adoption.
     adopt: Adopt | None = None
-    #: TLS between the members and for clients. TLS between the members cannot be added or removed once the
-    #: cluster is created, and neither clientCertAuth nor caDuration can be changed.
+    #: TLS between the members and for clients. Once the cluster is created, neither clientCertAuth nor
+    #: caDuration can be changed, nor the source of certificates.
     tls: Tls | None = None
     #: Whether etcd requires users. Without this field, authentication remains as it is; if the operator has
     #: enabled authentication, removing the field disables it.

@@ -6,7 +6,7 @@ are written before the act that they describe.
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import ClientMode, MemberTls, MinVersion, UserSecret
+from etcd_operator.api.cluster_spec import ClientMode, MemberTls, MinVersion, PeerMode, UserSecret
 from etcd_operator.api.meta import Condition, ObjectMeta, Value
 from etcd_operator.api.recoveries import Recovery
 
@@ -59,6 +59,9 @@ class TlsRecord(Value, frozen=True, kw_only=True):
     #: The CA that signs the certificates of the client port and of clients; empty without TLS for clients, or
     #: with a Secret of the user.
     client_ca: str = msgspec.field(default="", name="clientCA")
+    #: Whether members listen for each other with TLS. Dial: they have certificates with which they connect to
+    #: each other, and listen without TLS. Disabled: their certificates are being removed.
+    peer_mode: PeerMode = "Require"
     client_cert_auth: bool = False  #: Whether clients need a certificate.
     min_version: MinVersion | None = None  #: The lowest version of TLS for clients.
     #: Whether clients have to use TLS. Disabled: TLS for clients is being removed.
@@ -76,12 +79,14 @@ class TlsRecord(Value, frozen=True, kw_only=True):
     @property
     def of_members(self) -> MemberTls:
         """How its members are started."""
-        has_peer = bool(self.peer_ca) or self.peer_secret is not None
+        has_peer = (bool(self.peer_ca) or self.peer_secret is not None) and self.peer_mode != "Disabled"
+        plain_peers = has_peer and self.peer_mode == "Dial"
         has_clients = (self.client_ca or self.client_secret is not None) and self.mode != "Disabled"
         if not has_clients:
-            return MemberTls(peer=has_peer, peer_secret=self.peer_secret)
+            return MemberTls(peer=has_peer, plain_peers=plain_peers, peer_secret=self.peer_secret)
         return MemberTls(
             peer=has_peer,
+            plain_peers=plain_peers,
             client=True,
             client_cert_auth=self.client_cert_auth,
             min_version=self.min_version,
@@ -95,6 +100,9 @@ class TlsRecord(Value, frozen=True, kw_only=True):
     def admits(self, member: MemberTls) -> bool:
         """Whether a member may have been started like this, as far as it decides how it is connected to."""
         now = self.of_members
+        has_peer = bool(self.peer_ca) or self.peer_secret is not None
+        if (member.peer and not has_peer) or {member.peer_mode, now.peer_mode} == {"Disabled", "Require"}:
+            return False  # they would not reach each other
         if self.plain_clients:
             return member.becomes(now) and not (member.client and member.mode == "Require")
         return member.becomes(now) and member.client == now.client

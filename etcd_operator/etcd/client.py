@@ -130,6 +130,11 @@ class EtcdClient:
             return False
         return True
 
+    def member_update(self, member_id: str, peer_urls: tuple[str, ...]) -> None:
+        """Tell all members where they reach this one. Raises `MemberNotFound`, `AlreadyExists`."""
+        request = pb.MemberUpdateRequest(ID=int(member_id, 16), peerURLs=peer_urls)
+        self._call(methods.MEMBER_UPDATE, request)
+
     def move_leader(self, target: str) -> None:
         """Transfer leadership to `target`; only the leader can (else `RetryableError`)."""
         self._call(methods.MOVE_LEADER, pb.MoveLeaderRequest(targetID=int(target, 16)))

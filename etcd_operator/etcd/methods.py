@@ -52,6 +52,9 @@ MEMBER_PROMOTE = Method(
 MEMBER_REMOVE = Method(
     "Cluster", "MemberRemove", pb.MemberRemoveRequest, pb.MemberRemoveResponse, is_write=True
 )
+MEMBER_UPDATE = Method(
+    "Cluster", "MemberUpdate", pb.MemberUpdateRequest, pb.MemberUpdateResponse, is_write=True
+)
 
 STATUS = Method("Maintenance", "Status", pb.StatusRequest, pb.StatusResponse)
 ALARM_LIST = Method("Maintenance", "Alarm", pb.AlarmRequest, pb.AlarmResponse)

@@ -289,6 +289,7 @@ def bench(clock: FakeClock | None = None, *, only: tuple[str, ...] = ()) -> Iter
             with relisting, patch.object(prober, "probe", made.probe):
                 yield made
             assert not made.etcds.unsafe
+            assert not [each for process in made.etcds.by_token.values() for each in process.etcd.strangers]
             asked = all_taken(exchange.request for exchange in api.log)
             assert asked <= granted(), f"manifests do not allow {sorted(asked - granted())}"
         finally:

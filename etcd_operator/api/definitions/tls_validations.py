@@ -34,9 +34,8 @@ VERSION = f"TLS requires etcd 3.{OLDEST_TLS_MINOR} or later: use a later version
 NO_ADOPTION = "a cluster with spec.tls cannot adopt another one yet: remove spec.tls"
 NO_SELF_HOSTED = "a cluster with spec.tls cannot join another one yet: remove one of the two"
 UNCHANGED = (
-    "TLS between the members of a running cluster cannot be added or removed yet, and clientCertAuth, "
-    "caDuration and certificates of your own cannot be changed: restore the earlier value, or create another "
-    "cluster"
+    "clientCertAuth, caDuration and certificates of your own cannot be changed once a cluster runs: restore "
+    "the earlier value, or create another cluster"
 )
 
 AUTH = "authentication needs tls.client with clientCertAuth and mode Require: set these, or enabled: false"
@@ -74,9 +73,7 @@ def _has_same(secret: str) -> str:
 _CERT_AUTH = " == ".join(
     f"(!has({at}.client.clientCertAuth) || {at}.client.clientCertAuth)" for at in (_NEW, _OLD)
 )
-(_HAS_PEER, _HAD_PEER), (_HAS_CLIENT, _HAD_CLIENT) = _has("peer"), _has("client")
 _SAME_PEER = " && ".join((_is_same("peer.caDuration"), _has_same("peer.secretRef")))
-_PEER = f"{_HAS_PEER} == {_HAD_PEER} && (!{_HAS_PEER} || ({_SAME_PEER}))"
 _SAME_CLIENT = " && ".join(
     (
         _is_same("client.caDuration"),
@@ -85,11 +82,18 @@ _SAME_CLIENT = " && ".join(
         _CERT_AUTH,
     )
 )
-# TLS for clients is added and removed only where the operator issues the certificates.
-_CLIENT = (
-    f"{_HAS_CLIENT} ? ({_HAD_CLIENT} ? ({_SAME_CLIENT}) : !has({_NEW}.client.secretRef)) : "
-    f"(!{_HAD_CLIENT} || !has({_OLD}.client.secretRef))"
-)
+
+
+def _changes(side: str, same: str) -> str:
+    """CEL: whether a side may change: it is added and removed only where the operator issues certificates."""
+    has, had = _has(side)
+    return (
+        f"{has} ? ({had} ? ({same}) : !has({_NEW}.{side}.secretRef)) : "
+        f"(!{had} || !has({_OLD}.{side}.secretRef))"
+    )
+
+
+_PEER, _CLIENT = _changes("peer", _SAME_PEER), _changes("client", _SAME_CLIENT)
 _UNCHANGED = f"({_PEER}) && ({_CLIENT})"
 
 

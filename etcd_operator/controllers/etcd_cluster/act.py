@@ -219,6 +219,8 @@ class Actor(Generic[Cluster]):
                 raise Conflict(f"{name} is no longer a member: not upgrading it")
             assert_still_there(scope, name, pod_of)
         try:
+            if self._membership(state).readdress(member, self._peer_url(scope, name)):
+                scope.report("MemberUpdated", f"changed the peer URL of {name}")
             self.members(scope).replace(action, self.certificates.loaded(state, name))
         finally:
             self.prober.invalidate(scope.desired.key)

@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from etcd_operator.controllers.etcd_cluster.decide.actions import MoveLeader
+from etcd_operator.controllers.etcd_cluster.decide.facts.peering import is_listed_as_recorded
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import client_endpoint
@@ -23,7 +25,7 @@ from etcd_operator.etcd.auth import AuthClient
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.errors import Corrupt, UnhealthyCluster
-from etcd_operator.etcd.values import Alarm, AlarmKind, MemberList
+from etcd_operator.etcd.values import Alarm, AlarmKind, EtcdMember, MemberList
 
 T = TypeVar("T")
 
@@ -49,7 +51,7 @@ class Membership:
     def add_learner(self, peer_url: str) -> bool:
         """Add a learner; false if it is listed already. Raises `UnhealthyCluster`, Conflict, others."""
         listed = self._listed()
-        if any(peer_url in member.peer_urls for member in listed.members):
+        if _at(peer_url, listed) is not None:
             return False
         self._assert_as_planned(listed)
         try:
@@ -154,7 +156,25 @@ class Membership:
 
     def lists(self, name: str, peer_url: str) -> bool:
         """Whether etcd lists a member at that address now, as the others report."""
-        return any(peer_url in member.peer_urls for member in self._listed(but=name).members)
+        return _at(peer_url, self._listed(but=name)) is not None
+
+    def readdress(self, member: Member, peer_url: str) -> bool:
+        """Tell all members that they reach one at this URL, before it listens so; false if they know it.
+
+        Until it does, its messages, and the replies to them, go through the connections that it opens itself.
+        Never both URLs: others would try the wrong one for seconds (measured with 3.5 and 3.6). Without a
+        quorum the list cannot be changed, and a member is not kept from its start.
+        """
+        if not self.state.has_quorum or is_listed_as_recorded(self.state, member):
+            return False
+        listed = self._listed()
+        found = _at(peer_url, listed)
+        if found is None or found.peer_urls == (peer_url,):
+            return False
+        self._assert_as_planned(listed)
+        self._assert_leads()
+        self._voter().member_update(found.id, (peer_url,))
+        return True
 
     def _assert_as_planned(self, listed: MemberList) -> None:
         """An earlier change may have taken effect, late, after the observation that the plan rests on."""
@@ -211,6 +231,14 @@ class Membership:
     def _client(self, member: Member, *, deadline: float = DEADLINE) -> EtcdClient:
         at = client_endpoint(member)
         return EtcdClient(self.channels, at, deadline=deadline, on_call=self.on_call)
+
+
+def _at(peer_url: str, listed: MemberList) -> EtcdMember | None:
+    """The member at this address, with TLS or without; None if there is none."""
+    host = urlsplit(peer_url).netloc
+    return next(
+        (each for each in listed.members if host in {urlsplit(at).netloc for at in each.peer_urls}), None
+    )
 
 
 def _require_some(members: Sequence[Member]) -> Sequence[Member]:

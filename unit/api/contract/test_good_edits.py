@@ -167,6 +167,18 @@ def _put(kubectl: Requests, body: Manifest, subresource: str = "") -> Result:
 
 NEITHER: Changes = {}
 PEER_TLS: Changes = {"peer": {"auto": {}}}
+CLIENT_TLS: Changes = {"client": {"auto": {}}}
+
+
+@pytest.mark.parametrize("base", [PERSISTENT, EPHEMERAL])
+def test_tls_between_members_of_a_running_cluster_is_added_and_removed(
+    kubectl: Requests, base: Manifest
+) -> None:
+    for client in NEITHER, CLIENT_TLS:
+        stored = kubectl.store(changed(base, {"spec/tls": client or ABSENT, "status/clusterID": "ada"}))
+        for tls in ({**client, **PEER_TLS}, client):
+            answer = kubectl.replace(changed(stored, {"spec/tls": tls or ABSENT}))
+            assert answer.code == 0, answer.err
 
 
 @pytest.mark.parametrize("base", [PERSISTENT, EPHEMERAL])

@@ -6,9 +6,8 @@ from unit.api.contract.case import ABSENT, EPHEMERAL, Case, Manifest, changed
 
 BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
 _UNCHANGED = (
-    "spec.tls: Invalid value: TLS between the members of a running cluster cannot be added or removed yet, "
-    "and clientCertAuth, caDuration and certificates of your own cannot be changed: restore the earlier "
-    "value, or create another cluster"
+    "spec.tls: Invalid value: clientCertAuth, caDuration and certificates of your own cannot be changed once "
+    "a cluster runs: restore the earlier value, or create another cluster"
 )
 SOURCE = "set one source of the certificates: auto: {}, or secretRef with the name of a Secret"
 ONLY_AUTO = (
@@ -106,9 +105,9 @@ def tls(base: Manifest) -> tuple[Case, ...]:
         ),
     )
     edits: tuple[tuple[str, Manifest, dict[str, Any]], ...] = (
-        ("tls.peer of a running cluster", plain, {"spec/tls": BOTH}),
-        ("no tls, after tls", secured, {"spec/tls": ABSENT}),
-        ("tls without peer, after both", secured, {"spec/tls": {"client": {"auto": {}}}}),
+        ("tls.peer.secretRef of a running cluster", plain, {"spec/tls": supplied["spec"]["tls"]}),
+        ("no tls, after tls.peer.secretRef", supplied, {"spec/tls": ABSENT}),
+        ("tls without peer, after tls.peer.secretRef", supplied, {"spec/tls": {"client": {"auto": {}}}}),
         ("clientCertAuth: false of a running cluster", secured, {"spec/tls/client/clientCertAuth": False}),
         (
             "tls.peer.secretRef, after auto",

@@ -29,6 +29,19 @@ def test_one_learner_at_a_time_is_added_and_no_peer_url_twice(subject: Subject) 
     assert learner in client.member_list(linearizable=True).members
 
 
+def test_a_peer_url_is_replaced_unless_another_member_has_it(subject: Subject) -> None:
+    grown(subject)
+    client, moved = subject.client("m0"), new_peer_url()
+    first, second = client.member_list(linearizable=True).members
+    with pytest.raises(AlreadyExists, match="already exist"):
+        insisting(lambda: client.member_update(second.id, first.peer_urls))
+    insisting(lambda: client.member_update(second.id, (moved,)))
+    found = {each.id: each for each in client.member_list(linearizable=True).members}
+    assert (found[second.id].peer_urls, found[second.id].is_learner) == ((moved,), True)
+    with pytest.raises(errors.MemberNotFound):
+        insisting(lambda: client.member_update("1", (new_peer_url(),)))
+
+
 def test_a_learner_that_was_never_started_is_not_promoted(subject: Subject) -> None:
     subject.bootstrap("m0")
     client = subject.client("m0")

@@ -23,6 +23,7 @@ refuses what goes through the log until there is another entry.
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
 
 import grpc
 
@@ -66,6 +67,7 @@ class FakeEtcdCluster:
         self.auth = FakeAuth()
         self.credentials: grpc.ServerCredentials | None = None
         self.writes: list[str] = []
+        self.strangers: list[str] = []
         self.snapshot_every = 1500
         self.has_old_entries, self.holds_version = False, False
         self.cluster_version = ""
@@ -94,16 +96,22 @@ class FakeEtcdCluster:
         version: str = "3.6.16",
         credentials: grpc.ServerCredentials | None = None,
         has_dual_port: bool = False,
+        member_id: int = 0,
+        listens_with_tls: bool | None = None,
+        has_peer_files: bool = False,
     ) -> FakeMember:
         """Start the process of a member at `address`; port 0 picks one (see its `endpoint`).
+
+        member_id: of the member whose data it has; without data, etcd finds it by its peer URL.
 
         Raises `StartRefused` if the cluster has no member with that peer URL, or it has lost its
         data while another member still has its own.
         """
         with self.changed:
-            member = next((m for m in self.members if peer_url in m.peer_urls), None)
+            member = next((m for m in self.members if m.id == member_id or peer_url in m.peer_urls), None)
             if member is None:
                 raise StartRefused("member count is unequal")
+            member.listens_with_tls, member.has_peer_files = listens_with_tls, has_peer_files
             if member.is_wiped:
                 self._forget(member)
             self._read_log(member, version)
@@ -114,8 +122,16 @@ class FakeEtcdCluster:
             member.started_at = self._now()
             member.is_running, member.is_frozen, member.is_in_sync = True, False, True
             member.has_led = False
+            self._note_strangers()
             self._settle()
             return member
+
+    def _note_strangers(self) -> None:
+        """Two members are in touch if one of them can dial the other: raft uses its connections both ways."""
+        running = [member for member in self.members if member.is_running]
+        for one, other in combinations(running, 2):
+            if not one.dials(other) and not other.dials(one):
+                self.strangers.append(f"{one.name} and {other.name} cannot dial each other")
 
     def _forget(self, member: FakeMember) -> None:
         """A member begins without data: alone it is refused, with all others the cluster begins again."""
@@ -234,6 +250,14 @@ class FakeEtcdCluster:
             )
             check(refused)
         self.members.remove(member)
+        self._settle()
+
+    def readdress(self, member_id: int, peer_urls: tuple[str, ...]) -> None:
+        member = self._by_id(member_id)
+        others = {url for other in self.members if other is not member for url in other.peer_urls}
+        check(URL_EXISTS if others & set(peer_urls) else "")
+        member.peer_urls = peer_urls
+        self._note_strangers()
         self._settle()
 
     def promote(self, member_id: int) -> None:

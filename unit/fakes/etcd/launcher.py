@@ -86,6 +86,9 @@ class Launcher:
             version=version,
             credentials=credentials,
             has_dual_port=has_dual_port,
+            member_id=cluster.data[directory],
+            listens_with_tls=options.get("listen-peer-urls", "").startswith("https://"),
+            has_peer_files="peer-cert-file" in options,
         )
         cluster.served.update(each.id for each in cluster.etcd.members if each.is_answering)
         return cluster, member
@@ -150,6 +153,10 @@ class Launcher:
 
     def _begin_empty(self, cluster: Bootstrapped, directory: str, options: Options) -> None:
         peer_url = options["initial-advertise-peer-urls"]
+        if options["initial-cluster-state"] != "new":
+            urls = {entry.split("=", 1)[1] for entry in options["initial-cluster"].split(",")}
+            if urls != {url for each in cluster.etcd.members for url in each.peer_urls}:
+                raise StartRefused("unmatched member while checking PeerURLs")
         member = next((member for member in cluster.etcd.members if peer_url in member.peer_urls), None)
         if member is None:
             raise StartRefused("member count is unequal")

@@ -17,6 +17,7 @@ class FakeMember:
     frozen_index: the raft index when it was frozen. snapshot_index: that of a raft snapshot which is all that
     it has got since, and which it counts as not applied.
     has_dual_port: it serves clients without TLS, too.
+    listens_with_tls: to its peers; None where a test does not tell. has_peer_files: it can dial such ones.
     lags: how many of the newest writes it lacks; it gets them with the next leader.
     """
 
@@ -41,10 +42,19 @@ class FakeMember:
     frozen_index: int = 0
     snapshot_index: int = 0
     lags: int = 0
+    listens_with_tls: bool | None = None
+    has_peer_files: bool = False
     server: grpc.Server | None = field(default=None, repr=False)
     credentials: grpc.ServerCredentials | None = field(default=None, repr=False)
     has_dual_port: bool = False
     dual_port: DualPort | None = field(default=None, repr=False)
+
+    def dials(self, other: "FakeMember") -> bool:
+        """Whether it can open a connection to another one, at the URL that etcd's list has."""
+        is_secure = other.peer_urls[0].startswith("https://")
+        if other.listens_with_tls is None:
+            return True
+        return is_secure == other.listens_with_tls and (self.has_peer_files or not is_secure)
 
     @property
     def is_alive(self) -> bool:

@@ -96,6 +96,10 @@ class Answers:
         self.cluster.promote(request.ID)
         return pb.MemberPromoteResponse(header=self.header(), members=self.members())
 
+    def member_update(self, request: pb.MemberUpdateRequest) -> pb.MemberUpdateResponse:
+        self.cluster.readdress(request.ID, tuple(request.peerURLs))
+        return pb.MemberUpdateResponse(header=self.header(), members=self.members())
+
     def move_leader(self, request: pb.MoveLeaderRequest) -> pb.MoveLeaderResponse:
         self.cluster.move_leader(self.member, request.targetID)
         return pb.MoveLeaderResponse(header=self.header())
@@ -171,6 +175,7 @@ _CALLS = (
     Call(methods.MEMBER_ADD, Answers.member_add),
     Call(methods.MEMBER_REMOVE, Answers.member_remove, needs_quorum=always),
     Call(methods.MEMBER_PROMOTE, Answers.member_promote, needs_quorum=always, is_forwarded=True),
+    Call(methods.MEMBER_UPDATE, Answers.member_update, needs_quorum=always),
     Call(methods.MOVE_LEADER, Answers.move_leader),
     Call(methods.ALARM_LIST, Answers.alarm, needs_quorum=always, is_logged=True, may_call=alarms),
     Call(methods.HASH_KV, Answers.hash_kv),

@@ -6,6 +6,8 @@ this value only.
 
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from etcd_operator.api.cluster_spec import (
     PLAIN,
     MemberTls,
@@ -159,7 +161,9 @@ class DesiredCluster:
         recorded = self.persisted.tls
         if self.persisted.has_begun or self.tls is None:
             return recorded.of_members if recorded is not None else PLAIN
-        return members_of(self.tls)
+        # Data on claims may have other URLs of peers, see `rules.secure`.
+        plain_peers = recorded is not None and recorded.of_members.plain_peers
+        return msgspec.structs.replace(members_of(self.tls), plain_peers=plain_peers)
 
     @property
     def has_client_certificates(self) -> bool:
@@ -168,6 +172,14 @@ class DesiredCluster:
         if self.persisted.has_begun or self.tls is None:
             return recorded is not None and bool(recorded.client_ca)
         return self.secured.issued[1]
+
+    @property
+    def has_peer_certificates(self) -> bool:
+        """Whether the operator issues certificates for peers; also while their TLS is being removed."""
+        recorded = self.persisted.tls
+        if self.persisted.has_begun or self.tls is None:
+            return recorded is not None and bool(recorded.peer_ca)
+        return self.secured.issued[0]
 
     @property
     def has_one_service(self) -> bool:

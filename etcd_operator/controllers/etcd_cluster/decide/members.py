@@ -7,7 +7,7 @@ not exist.
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.api.cluster_spec import ClientMode
+from etcd_operator.api.cluster_spec import ClientMode, PeerMode
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
 from etcd_operator.controllers.shared.decide.clusters import ordinal_of
@@ -104,6 +104,8 @@ class PodFacts:
     version: str = ""  # of etcd, the one in an ephemeral member's pod
     is_stopped: bool = False  # its etcd was ended, and its data is kept
     is_restarting: bool = False  # its etcd is ended, to be started again
+    # how its etcd connects to its peers; None where that is not known or cannot be changed
+    peers: PeerMode | None = None
     # how its etcd serves clients; None where that is not known or cannot be changed
     serving: Serving | None = None
     advertises_tls: bool = False  # also when it starts again without TLS for clients
@@ -150,6 +152,7 @@ class PeerFacts:
     is_terminating: bool = False
     version: str = ""
     has_other_storage: bool = False  # its claim would have another template now
+    peers: PeerMode = "Disabled"  # how its etcd connects to its peers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +218,13 @@ class Member:
         if self.has_replica_set or (self.claim is not None and self.claim.is_started):
             return True
         return self.pod is not None and self.pod.has_run and not self.never_led
+
+    @property
+    def peers(self) -> PeerMode | None:
+        """How it connects to its peers, as its objects say; None where that is not known."""
+        if self.peer is not None:
+            return self.peer.peers
+        return self.pod.peers if self.pod is not None else None
 
     @property
     def is_remade(self) -> bool:

@@ -23,6 +23,7 @@ from etcd_operator.controllers.etcd_cluster.decide.rules import (
     guard,
     learner,
     objects,
+    peering,
     replace,
     resume,
     scale,
@@ -87,6 +88,7 @@ RULES: tuple[Rule, ...] = (
     certificates.publish,  # clients wait for it, and no repair above
     # Planned changes of members and version, one at a time.
     serving.change,  # members that join from here on need no restart
+    peering.change,  # the same; right behind, so that the same restarts do for both
     scale.unlisted_objects,  # frees the names that new members take
     take_over.remains,  # a person frees the others
     upgrade.restart_crashed,  # costs nothing, and whatever is below may need it
@@ -110,6 +112,7 @@ RULES: tuple[Rule, ...] = (
     upgrade.refused,  # the cluster serves, at another version
     certificates.refused,  # the cluster serves, and has no such CA
     serving.refused,  # the cluster serves, without TLS for clients
+    peering.refused,  # the same, for peers
     recovery.refused,  # the cluster serves, and needs no recovery
     in_place.refused,  # the same, and is not restored
     adopt_again.refused,  # the same, and adopts nothing

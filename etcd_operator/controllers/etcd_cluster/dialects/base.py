@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from etcd_operator.api import cluster_spec
+from etcd_operator.api.cluster_spec import PeerMode
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, condition_of
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.shared_keys import (
@@ -202,6 +203,10 @@ def client_endpoint(member: Member) -> str:
     return found[member.name]
 
 
-def peer_url(dialect: Dialect[Any], desired: DesiredCluster, name: str) -> str:
-    """The URL under which the other members of a cluster reach a member; etcd's list has it."""
-    return url(dialect.member_host(desired, name), PEER_PORT, is_secure=desired.secured.peer)
+def peer_url(dialect: Dialect[Any], desired: DesiredCluster, name: str, mode: PeerMode | None = None) -> str:
+    """The URL under which the other members of a cluster are to reach a member.
+
+    mode: how its etcd was started; None for what is on record.
+    """
+    is_secure = (mode or desired.secured.peer_mode) == "Require"
+    return url(dialect.member_host(desired, name), PEER_PORT, is_secure=is_secure)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from etcd_operator.api.cluster_spec import PLAIN, ClientMode, MemberTls
+from etcd_operator.api.cluster_spec import PLAIN, ClientMode, MemberTls, PeerMode
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.controllers.etcd_cluster.decide.members import Serving
@@ -25,6 +25,11 @@ LISTEN, ADVERTISE, MIN_VERSION = "listen-client-urls", "advertise-client-urls", 
 SERVING_OPTIONS = (LISTEN, ADVERTISE, MIN_VERSION, *tls_pod.CLIENT_OPTIONS)
 """The options that decide how clients are served."""
 
+LISTEN_PEERS, ADVERTISE_PEERS = "listen-peer-urls", "initial-advertise-peer-urls"
+
+PEERING_OPTIONS = (LISTEN_PEERS, ADVERTISE_PEERS, *tls_pod.PEER_OPTIONS)
+"""The options that decide how members connect to each other."""
+
 
 def etcd_options(  # noqa: PLR0913 -- all that a start depends on
     *,
@@ -45,15 +50,18 @@ def etcd_options(  # noqa: PLR0913 -- all that a start depends on
     external: a name and a peer URL for each member of a cluster that is adopted (`starts.Joining`).
     secured: its TLS; the pod has the volume of `manifests.tls` then. version: of etcd.
     """
-    peer, serving = secured.peer, _serving(host, secured)
-    own = ((member, url(at, PEER_PORT, is_secure=peer)) for member, at in initial_cluster.items())
+    serving, peering = _serving(host, secured), _peering(host, secured)
+    own = (
+        (member, url(at, PEER_PORT, is_secure=secured.has_secure_peers))
+        for member, at in initial_cluster.items()
+    )
     return {
         "name": name,
         "data-dir": data_dir,
-        "listen-peer-urls": url(ALL_ADDRESSES, PEER_PORT, is_secure=peer),
+        LISTEN_PEERS: peering[LISTEN_PEERS],
         LISTEN: serving[LISTEN],
         "listen-metrics-urls": url(ALL_ADDRESSES, METRICS_PORT),
-        "initial-advertise-peer-urls": url(host, PEER_PORT, is_secure=peer),
+        ADVERTISE_PEERS: peering[ADVERTISE_PEERS],
         ADVERTISE: serving[ADVERTISE],
         "initial-cluster": ",".join(f"{member}={at}" for member, at in (*own, *external)),
         "initial-cluster-state": state,
@@ -68,6 +76,15 @@ def _serving(host: str, secured: MemberTls) -> Options:
         LISTEN: listen_client_urls(secured),
         ADVERTISE: url(host, CLIENT_PORT, is_secure=secured.client),
         **tls_pod.client_options(secured),
+    }
+
+
+def _peering(host: str, secured: MemberTls) -> Options:
+    is_secure = secured.has_secure_peers
+    return {
+        LISTEN_PEERS: url(ALL_ADDRESSES, PEER_PORT, is_secure=is_secure),
+        ADVERTISE_PEERS: url(host, PEER_PORT, is_secure=is_secure),
+        **tls_pod.peer_options(secured),
     }
 
 
@@ -92,6 +109,7 @@ def restart_annotations(host: str, secured: MemberTls, version: str, keys: PodKe
     named = tls_pod.name_options(secured, version)
     return {
         **serving_annotations(host, secured, keys),
+        **as_annotations(_peering(host, secured), keys, PEERING_OPTIONS),
         **{keys.of(name): value for name, value in named.items()},
     }
 
@@ -112,6 +130,16 @@ def advertises_tls(annotations: Mapping[str, str], keys: PodKeys) -> bool:
     return keys.of(LISTEN) in annotations and keys.of(ADVERTISE) not in annotations
 
 
+def peers_of(annotations: Mapping[str, str], keys: PodKeys | None) -> PeerMode | None:
+    """How a member connects to the others, as such annotations say; None without them."""
+    urls = annotations.get(keys.of(LISTEN_PEERS)) if keys is not None else None
+    if keys is None or urls is None:
+        return None
+    if urls.startswith("https://"):
+        return "Require"
+    return "Dial" if annotations.get(keys.of("peer-cert-file")) else "Disabled"
+
+
 def fixed(options: Options, names: Iterable[str]) -> Options:
     """The options with other names: they never change in a pod."""
     return {name: value for name, value in options.items() if name not in names}
@@ -130,6 +158,7 @@ def in_place(options: Options) -> tuple[str, ...]:
     return (
         *DOWNWARD_API_OPTIONS,
         *SERVING_OPTIONS,
+        *PEERING_OPTIONS,
         *(name for name in tls_pod.NAME_OPTIONS if name in options),
     )
 

@@ -106,7 +106,7 @@ def claim(peer: EtcdPeer, *, is_root_owned: bool = False, is_restored: bool = Fa
         annotations[improbable.STARTED_ANNOTATION] = "false"
     if peer.spec.bootstrap.survivor or is_restored:
         annotations[improbable.RESTORED_ANNOTATION] = "true"
-    if peer.spec.tls is not None and peer.spec.tls.peer:
+    if peer.spec.tls is not None and peer.spec.tls.has_secure_peers:
         annotations[improbable.PEER_TLS_ANNOTATION] = "true"
     if not is_root_owned and peer.spec.pod_template.security_context is None:
         annotations[improbable.NON_ROOT_ANNOTATION] = "true"

@@ -51,7 +51,7 @@ def job(
     if backup is None:
         raise TypeError(f"recovery {recovery.generation} restores no EtcdBackup")
     host = member_host(cluster.name, cluster.namespace, seed, recovery.token)
-    peers = {seed: url_of(host, PEER_PORT, is_secure=cluster.secured.peer)}
+    peers = {seed: url_of(host, PEER_PORT, is_secure=cluster.secured.has_secure_peers)}
     member = RestoredMember(name=seed, ordinal=ordinal_of(seed), peer_urls=peers, token=recovery.token)
     flags = [*keys_flag(access), *flags_of(member, backup.sha256), f"--bump-revision={recovery.bump}"]
     size = backup.size or None

@@ -56,7 +56,9 @@ def add_steps(  # noqa: PLR0913 -- all that the steps depend on
     where it does not copy from a survivor. bump: how much revisions increase. secured: of the members.
     """
     (main,) = spec["containers"]
-    restoring = _restoring(name, url(host, PEER_PORT, is_secure=secured.peer), data_dir, token, bump)
+    restoring = _restoring(
+        name, url(host, PEER_PORT, is_secure=secured.has_secure_peers), data_dir, token, bump
+    )
     source = url(survivor, CLIENT_PORT, is_secure=secured.is_dialed)
     flags = [f"--endpoints={source}", *tls_pod.client_flags(secured)]
     spec["initContainers"] = [

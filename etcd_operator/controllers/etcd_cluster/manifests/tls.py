@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from etcd_operator.api.cluster_spec import ClientTls, Tls
+from etcd_operator.api.cluster_spec import ClientTls, PeerTls, Tls
 from etcd_operator.api.meta import RawObject
 from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import lacks_files
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
@@ -117,8 +117,8 @@ def leafs(cluster: DesiredCluster, made: Authorities, member: str, names: Names)
     is_seed = recovery is not None and recovery.seed == member and recovery.is_copied
     if is_seed and cluster.has_client_certificates:
         wanted.append(("seed", "client", client_leaf(USER), SEED_LASTS))
-    if tls.peer is not None and tls.peer.secret_ref is None:
-        lasts = leaf_duration(tls.peer)
+    if cluster.has_peer_certificates:
+        lasts = leaf_duration(tls.peer or PeerTls())
         wanted += [
             ("peer", "peer", peer_server(names), lasts),
             ("peer-dial", "peer", PEER_DIALING, lasts),

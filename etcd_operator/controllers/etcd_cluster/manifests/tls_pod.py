@@ -80,9 +80,21 @@ CLIENT_OPTIONS = (
 """The options of etcd for clients that depend on TLS only."""
 
 
+PEER_OPTIONS = (
+    "peer-cert-file",
+    "peer-key-file",
+    "peer-client-cert-file",
+    "peer-client-key-file",
+    "peer-trusted-ca-file",
+    "peer-client-cert-auth",
+    "peer-cert-allowed-cn",
+)
+"""The options of etcd for peers that depend on TLS only."""
+
+
 def options(tls: MemberTls) -> dict[str, str]:
     """The options of etcd for it, by flag name."""
-    return {**client_options(tls), **_peer_options(tls)}
+    return {**client_options(tls), **peer_options(tls)}
 
 
 def client_options(tls: MemberTls) -> dict[str, str]:
@@ -101,7 +113,8 @@ def client_options(tls: MemberTls) -> dict[str, str]:
     return found
 
 
-def _peer_options(tls: MemberTls) -> dict[str, str]:
+def peer_options(tls: MemberTls) -> dict[str, str]:
+    """Those for peers: where members listen without TLS, etcd only dials with them."""
     if not tls.peer:
         return {}
     found = _files("peer-", "peer")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from etcd_operator.api import improbable
+from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION, INITIAL_MEMBERS_ANNOTATION, TOKEN_ANNOTATION
@@ -82,5 +83,6 @@ def peer_facts(peer: EtcdPeer, claim_template: RawObject) -> PeerFacts:
         is_for_cleanup=improbable.CLEANUP_FINALIZER in peer.metadata.finalizers,
         is_terminating=peer.metadata.is_deleting,
         version=peer.spec.version,
+        peers=(peer.spec.tls or PLAIN).peer_mode,
         has_other_storage=peer.spec.storage.volume_claim_template != claim_template,
     )

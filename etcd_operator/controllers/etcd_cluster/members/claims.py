@@ -54,9 +54,15 @@ def _identity(scope: Scope, action: SetExistingOnly | AnnotateVoters, claim: Cla
     }
 
 
-def write_version(scope: Scope, claim: ClaimFacts, version: str) -> None:
-    """The version of etcd that its data is meant for from now on."""
-    _annotate(scope, claim, {improbable.VERSION_ANNOTATION: version})
+def write_restart(scope: Scope, claim: ClaimFacts, version: str) -> None:
+    """The version of etcd that its data is meant for from now on, and the scheme of its peer URL in it."""
+    annotations: Annotations = {}
+    if claim.version != version:
+        annotations[improbable.VERSION_ANNOTATION] = version
+    if claim.has_peer_tls != scope.desired.secured.has_secure_peers:
+        annotations[improbable.PEER_TLS_ANNOTATION] = None if claim.has_peer_tls else "true"
+    if annotations:
+        _annotate(scope, claim, annotations)
 
 
 def write_missing(scope: Scope, claim: ClaimFacts, pod: str | None) -> None:

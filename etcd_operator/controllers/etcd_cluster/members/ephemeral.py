@@ -25,6 +25,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.options import restart_ann
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnAction, Scope
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
 from etcd_operator.controllers.shared.manifests.security import security
+from etcd_operator.controllers.shared.manifests.urls import PEER_PORT, url
 from etcd_operator.errors import Conflict, TerminalError
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
@@ -85,8 +86,10 @@ class EphemeralMembers:
         if pod.serving is None:
             return gone
         host = member_host(self.scope.desired, pod.name)
+        at = url(host, PEER_PORT, is_secure=secured.has_secure_peers)
+        alone = coreos.POD_KEYS.existing_only(pod.name, at) if pod.is_existing_only else {}
         wanted = restart_annotations(host, secured, version, coreos.POD_KEYS)
-        return {**{key: value for key, value in wanted.items() if key in present}, **gone}
+        return {**{key: value for key, value in wanted.items() if key in present}, **alone, **gone}
 
     def remove(self, name: str, whose: str = "") -> None:
         """Pod and Service."""

@@ -99,8 +99,8 @@ class PersistentMembers:
         peer, claim = member.peer, member.claim
         if peer is None or peer.is_terminating or peer.is_for_cleanup:
             raise Conflict(f"the EtcdPeer {action.name} is being deleted: not upgrading it")
-        if claim is not None and claim.version != action.version:
-            claims.write_version(self.scope, claim, action.version)
+        if claim is not None:
+            claims.write_restart(self.scope, claim, action.version)
         self.scope.objects.remove(resources.PEERS, peer, propagation="Foreground")
 
     def remove(self, name: str, whose: str = "") -> None:

@@ -14,7 +14,7 @@ from etcd_operator.controllers.etcd_cluster.decide.members import (
     PodProblem,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
-from etcd_operator.controllers.etcd_cluster.manifests.options import advertises_tls, serving_of
+from etcd_operator.controllers.etcd_cluster.manifests.options import advertises_tls, peers_of, serving_of
 from etcd_operator.controllers.etcd_cluster.manifests.steps import FETCH, SKIP_STEPS
 from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import READER
 from etcd_operator.controllers.etcd_cluster.members.etcd_log import (
@@ -146,6 +146,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         version=pod.metadata.annotations.get(coreos.VERSION_ANNOTATION, ""),
         is_stopped=STOPPED_ANNOTATION in pod.metadata.annotations,
         is_restarting=RESTARTING_ANNOTATION in pod.metadata.annotations,
+        peers=peers_of(pod.metadata.annotations, keys),
         # Without annotations a pod has no TLS, and an ephemeral one cannot have any.
         serving=serving_of(pod.metadata.annotations, keys)
         or (WITHOUT_TLS if keys != coreos.POD_KEYS else None),

@@ -80,6 +80,6 @@ class ReadinessWriter(Generic[Cluster]):
         }
         metadata: RawObject = {}
         if update.sets_existing_only:
-            own_url = peer_url(self.dialect, state.desired, update.name)
+            own_url = peer_url(self.dialect, state.desired, update.name, state.by_name[update.name].peers)
             metadata["annotations"] = names.existing_only(update.name, own_url)
         return {"metadata": metadata, "status": {"conditions": [condition]}}

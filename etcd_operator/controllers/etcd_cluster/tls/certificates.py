@@ -15,7 +15,7 @@ from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities, requested
 from etcd_operator.controllers.etcd_cluster.observe.slots import Access
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
-from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes, asked_side
+from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes, asked_side, shows_peers
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
 from etcd_operator.controllers.etcd_cluster.tls.secured import UNSECURED, Secured, facts
 from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
@@ -78,8 +78,7 @@ class Certificates:
 
     def _unused(self, desired: DesiredCluster) -> Secured:
         """For a cluster without TLS, to which it may be added: its CAs may be there from an earlier time."""
-        _, issues_clients = members_of(desired.tls).issued
-        if not issues_clients:
+        if not any(members_of(desired.tls).issued):
             return UNSECURED
         try:
             return Secured(facts=facts(self.authorities.get_live(desired)))
@@ -144,7 +143,7 @@ class Certificates:
         held = self.holdings.of(desired, made, member.name, objects, is_starting=not member.is_running)
         side = asked_side(desired, member)
         if side is None:
-            return Seen(member, held, side)
+            return Seen(member, held, side, shows_peers=False)
         expected, found = held[side].files, self.handshakes.last(desired, member)
         is_proven = (
             expected is not None and found.leaf is not None and found.leaf.serial == expected.leaf.serial
@@ -153,7 +152,8 @@ class Certificates:
         if credentials is not None:
             host = self.dialect.member_host(desired, member.name)
             self.handshakes.ask(desired, member, host, credentials, is_known=is_proven)
-        return Seen(member, held, side, found, is_proven=is_proven)
+        is_shown = shows_peers(desired, member)
+        return Seen(member, held, side, shows_peers=is_shown, last=found, is_proven=is_proven)
 
     def _situation(
         self,

@@ -39,7 +39,13 @@ def asked_side(cluster: DesiredCluster, member: Member) -> Side | None:
     serves = serving.mode != "Disabled" if serving is not None else cluster.secured.client
     if serves and cluster.has_client_certificates:
         return "client"
-    return "peer" if cluster.secured.issued[0] else None
+    return "peer" if shows_peers(cluster, member) else None
+
+
+def shows_peers(cluster: DesiredCluster, member: Member) -> bool:
+    """Whether a member presents a certificate that the operator issued to its peers."""
+    mode = member.peers or cluster.secured.peer_mode
+    return mode == "Require" and cluster.has_peer_certificates
 
 
 class Handshakes:

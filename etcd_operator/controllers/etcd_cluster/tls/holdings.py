@@ -134,7 +134,7 @@ def sides_of(desired: DesiredCluster) -> tuple[Side, ...]:
     """Those for which the operator issues the certificates."""
     found: tuple[tuple[Side, bool], ...] = (
         ("client", desired.has_client_certificates),
-        ("peer", desired.secured.issued[0]),
+        ("peer", desired.has_peer_certificates),
     )
     return tuple(side for side, is_used in found if is_used)
 

@@ -18,13 +18,15 @@ class Seen:
     member: Member
     held: Mapping[Side, Held]
     asked_side: Side | None  # see `handshakes.asked_side`
+    shows_peers: bool  # whether it presents a certificate to its peers, too
     last: Handshake = NOTHING
     is_proven: bool = False
 
     def of(self, side: Side) -> ObservedCertificates:
-        """What matters of one side."""
+        """What matters of one side. A member without TLS there counts as one that does not run."""
         held, pod = self.held[side], self.member.pod
-        if side == "client" and self.asked_side != "client":
+        is_presented = self.asked_side == "client" if side == "client" else self.shows_peers
+        if not is_presented:
             return ObservedCertificates(
                 name=self.member.name, files=held.files, is_running=False, is_unwanted=held.is_unwanted
             )

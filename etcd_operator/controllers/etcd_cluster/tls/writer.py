@@ -152,9 +152,9 @@ class CertificateWriter:
         """The annotation with the CAs that a member's etcd is about to load when it starts again in its pod.
 
         Of a side that the member uses, only if a handshake has shown that the pod has the files. Clients whom
-        it serves without TLS see none: it cannot have other CAs for them, because none is changed while
-        nothing uses it. Nothing shows what a pod has of Secrets of the user. Raises as
-        `AuthorityStore.recorded`.
+        it serves without TLS, and peers for whom it listens without TLS, see none: it cannot have other CAs
+        for them, because none is changed while nothing presents its certificates. Nothing shows what a pod
+        has of Secrets of the user. Raises as `AuthorityStore.recorded`.
         """
         if state.desired.secured == PLAIN:
             return {}
@@ -163,6 +163,8 @@ class CertificateWriter:
         known = set(SIDES) if name in state.tls.proven else set()
         if pod is not None and pod.serving == WITHOUT_TLS:
             known.add("client")
+        if member is not None and member.peers in {"Disabled", "Dial"}:
+            known.add("peer")
         loads = {side: cas for side, cas in self._issued(state.desired).items() if side in known}
         if not loads:
             return {}

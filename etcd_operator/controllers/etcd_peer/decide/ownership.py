@@ -15,6 +15,7 @@ from etcd_operator.api.recoveries import is_recovery_token
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import reserved_names
 from etcd_operator.controllers.etcd_cluster.manifests import persistent_services
 from etcd_operator.controllers.shared.decide.clusters import is_member_name
+from etcd_operator.controllers.shared.manifests.urls import host_of
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.versions import parse_version
 
@@ -50,7 +51,8 @@ def _differences(peer: EtcdPeer, cluster: EtcdCluster) -> Iterator[str]:
     for member in bootstrap.static.initial_cluster:
         if not member.name or _member_at(cluster, member.host) != member.name:
             yield f"spec.bootstrap.static.initialCluster: {member.name!r} at {member.host!r} is not a member"
-    for url in {member.url for member in bootstrap.external} - _adopted_urls(cluster):
+    external = {member.url for member in bootstrap.external} - _adopted_urls(cluster)
+    for url in {url for url in external if not _member_at(cluster, host_of(url))}:
         yield f"spec.bootstrap.external: {url!r} is not a peer URL of the cluster that is adopted"
     survivor = bootstrap.survivor
     if survivor and not _member_at(cluster, survivor):

@@ -48,6 +48,7 @@ from unit.controllers.etcd_cluster.decide.builders import (
 )
 from unit.controllers.etcd_cluster.decide.certificates import certs
 from unit.controllers.etcd_cluster.decide.initial_members import BOTH
+from unit.controllers.etcd_cluster.decide.peering_states import peering
 from unit.controllers.etcd_cluster.decide.tls_states import RECORD, at_rest, secured, with_one
 from unit.controllers.etcd_cluster.decide.upgrade.upgrade_states import led_by
 
@@ -332,8 +333,8 @@ def test_members_with_other_cas_than_the_secret_of_the_user_are_reported(
     record = TlsRecord(peer_secret=UserSecret(name="p"), client_secret=UserSecret(name="s"))
     client = ClientTls(secret_ref=SecretRef(name="s"), client_cert_auth=False)
     wanted = Tls(peer=PeerTls(secret_ref=SecretRef(name="p")), client=client)
-    state = with_record(bootstrapped(replace(persistent(), tls=wanted)), tls=record)
-    made = plan(replace(state, tls=TlsFacts(unloaded=unloaded)))
+    state = peering(bootstrapped(replace(persistent(), tls=wanted)), *("Require",) * 3)
+    made = plan(replace(with_record(state, tls=record), tls=TlsFacts(unloaded=unloaded)))
     assert made.message.startswith(named)
     assert (made.reason == "TLSInvalid") is bool(named)
 

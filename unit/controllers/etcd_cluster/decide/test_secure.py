@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from etcd_operator.api.cluster_spec import (
@@ -9,6 +10,7 @@ from etcd_operator.api.cluster_spec import (
     Auto,
     ClientTls,
     MemberTls,
+    PeerMode,
     PeerTls,
     SecretKeys,
     SecretRef,
@@ -127,10 +129,33 @@ def test_members_that_were_not_created_with_these_cas_are_left_alone(cluster: De
 
 @pytest.mark.parametrize("wants", [False, True])
 def test_data_with_other_peer_urls_is_not_resumed(wants: bool) -> None:
-    state = new(persistent(), BOTH_SIDES if wants else None)
+    """Where the operator does not issue the certificates that all members need to find each other."""
+    state = new(persistent(), OWN if wants else None)
     members = (Member(name="db-0", claim=claim("db-0", has_peer_tls=not wants)),)
     made = plan(replace(state, members=members))
     assert (made.reason, made.stage, made.actions) == ("TLSRefused", Stage.HELD, ())
+
+
+@pytest.mark.parametrize(
+    ("stored", "mode"),
+    [
+        ((False, False, False), "Dial"),
+        ((True, False, False), "Dial"),
+        ((True, False), "Dial"),
+        ((True, True, False), "Require"),
+        ((True, True, True), "Require"),
+    ],
+)
+def test_members_listen_as_in_the_data_of_most(stored: tuple[bool, ...], mode: PeerMode) -> None:
+    """All have certificates then, so that they find the others; the change is finished once they serve."""
+    names = (f"db-{number}" for number in range(len(stored)))
+    claims = (claim(name, has_peer_tls=each) for name, each in zip(names, stored, strict=True))
+    state = replace(new(persistent()), members=tuple(Member(name=each.name, claim=each) for each in claims))
+    record = msgspec.structs.replace(RECORD, peer_mode=mode)
+    assert plan(state).actions == (Remember(persisted=PersistedState(tls=record)),)
+    recorded = with_record(state, tls=record)
+    assert recorded.desired.secured.peer_mode == mode
+    assert plan(recorded).reason != "TLSRefused"
 
 
 def test_data_with_the_same_peer_urls_is_resumed() -> None:
@@ -184,13 +209,14 @@ def test_users_are_let_in_again_although_a_quorum_is_lost(cluster: DesiredCluste
 
 
 @BOTH
-def test_tls_between_plain_members_that_run_is_refused_and_what_they_have_is_recorded(
+def test_certificates_of_a_user_are_not_added_and_what_members_have_is_recorded(
     cluster: DesiredCluster,
 ) -> None:
-    state = replace(bootstrapped(cluster), desired=replace(bootstrapped(cluster).desired, tls=BOTH_SIDES))
+    state = replace(bootstrapped(cluster), desired=replace(bootstrapped(cluster).desired, tls=OWN))
     made = plan(state)
     assert (made.reason, made.stage, made.actions) == ("InvalidSpec", Stage.HELD, ())
-    assert "TLS between the members of a running cluster" in made.message
+    assert "certificates of your own cannot be changed" in made.message
+    state = replace(state, desired=replace(state.desired, tls=BOTH_SIDES))
     unseen = Unseen(reason="TLSInvalid", message="no record", is_asked=False)
     made = plan(replace(state, unseen=unseen, tls=replace(MADE, is_unrecorded=True)))
     assert made.actions == (Remember(persisted=replace(state.persisted, tls=RECORD)),)

@@ -3,13 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
-from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls
+from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerMode, PeerTls, Tls
 from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts
 from unit.controllers.etcd_cluster.decide.builders import bootstrapped, with_record
 from unit.controllers.etcd_cluster.decide.certificates import certs
+from unit.controllers.etcd_cluster.decide.peering_states import peering
 
 PEER, CLIENT = PeerTls(auto=Auto()), ClientTls(auto=Auto())
 BOTH_SIDES = Tls(peer=PEER, client=CLIENT)
@@ -25,6 +26,8 @@ def new(cluster: DesiredCluster, tls: Tls | None = BOTH_SIDES, facts: TlsFacts =
 def secured(cluster: DesiredCluster, *situations: Situation, **facts: Any) -> ClusterState:
     """A cluster that serves, of which one side, or both, are as given."""
     state = bootstrapped(replace(cluster, tls=BOTH_SIDES))
+    requires: tuple[PeerMode, ...] = tuple("Require" for _ in state.members)
+    state = peering(state, *requires)
     sides: tuple[Side, ...] = ("client", "peer")
     tls = replace(MADE, sides=tuple(zip(sides, situations, strict=False)), version="7", **facts)
     return with_record(replace(state, tls=tls), tls=RECORD)

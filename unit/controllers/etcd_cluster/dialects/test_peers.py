@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import MemberTls
+from etcd_operator.api.cluster_spec import MemberTls, PeerMode
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
 from etcd_operator.api.persisted import AdoptedMember, Adoption, Bootstrap, TlsRecord
 from etcd_operator.api.recoveries import Recovery, Survivor
@@ -65,6 +65,7 @@ def stored(body: dict[str, Any]) -> EtcdPeer:
         Resuming(token=TOKEN),
         Seeding(source=Survivor(name="db-0"), token=RECOVERY.token),
         Joining(members=("db-1",), token=TOKEN, external=(("c0de", "http://old:2380"),)),
+        Joining(members=("db-1",), token=TOKEN, external=(("a", "https://db-0.db-peer.ns.svc:2380"),)),
         pytest.param(Resuming(token="uid-1-1"), id="a recovery that a later one has replaced"),
     ],
 )
@@ -201,3 +202,28 @@ def test_a_peer_that_was_made_before_clients_were_to_be_served_otherwise_is_acte
     for tls, is_refused in ((served, False), ({**served, "peer": True}, True), ({"client": True}, True)):
         problem = content_problem(stored(with_spec(tls=msgspec.to_builtins(MemberTls(**tls)))), asks)
         assert ("spec.tls" in problem) is is_refused
+
+
+@pytest.mark.parametrize(
+    ("recorded", "admitted"),
+    [
+        (None, {"Disabled"}),
+        ("Dial", {"Disabled", "Dial", "Require"}),
+        ("Disabled", {"Disabled", "Dial"}),
+        ("Require", {"Dial", "Require"}),
+    ],
+)
+def test_a_member_may_be_one_step_behind_the_record_of_its_peers(
+    recorded: PeerMode | None, admitted: set[str]
+) -> None:
+    record = TlsRecord(peer_ca="p", peer_mode=recorded) if recorded is not None else None
+    status = msgspec.structs.replace(CLUSTER.status, tls=record)
+    asks = improbable_cluster({**CLUSTER.spec, "tls": {"peer": {"auto": {}}}}, status=status)
+    members = (MemberTls(), MemberTls(peer=True, plain_peers=True), MemberTls(peer=True))
+    found = {
+        member.peer_mode
+        for member in members
+        if "spec.tls" not in content_problem(stored(with_spec(tls=msgspec.to_builtins(member))), asks)
+    }
+    # Without a record of TLS the status of the cluster says why.
+    assert found == admitted - ({"Disabled"} if recorded is None else set())

@@ -126,11 +126,15 @@ def test_whether_users_are_required_may_be_left_open() -> None:
     ("tls", "record", "is_refused"),
     [
         (BOTH, RECORD, False),
-        (None, RECORD, True),
+        (None, RECORD, False),
         (None, None, False),
         (None, ONLY_CLIENT, False),
         ({"peer": {"auto": {}}}, RECORD, False),
-        ({"peer": {"auto": {}}}, ONLY_CLIENT, True),
+        ({"peer": {"auto": {}}}, ONLY_CLIENT, False),
+        ({**BOTH, "peer": {"secretRef": {"name": "own"}}}, ONLY_CLIENT, True),
+        (None, OWN_PEERS, True),
+        ({"client": {"auto": {}}}, OWN_PEERS, True),
+        ({"client": {"auto": {}, "clientCertAuth": False}}, RECORD, True),
         (BOTH, TlsRecord(peer_ca="p"), False),
         ({**BOTH, "client": {"auto": {}, "clientCertAuth": False, "mode": "Disabled"}}, RECORD, False),
         ({**BOTH, "peer": {"secretRef": {"name": "own"}}}, RECORD, True),
@@ -147,7 +151,7 @@ def test_whether_users_are_required_may_be_left_open() -> None:
     ],
 )
 def test_what_runs_keeps_its_tls(tls: Any, record: TlsRecord | None, is_refused: bool) -> None:
-    assert problem(tls, record, "id").startswith("spec.tls: TLS between the members") is is_refused
+    assert problem(tls, record, "id").startswith("spec.tls: clientCertAuth, caDuration and") is is_refused
     assert problem(tls, record) == ""
 
 

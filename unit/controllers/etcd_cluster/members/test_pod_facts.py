@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api import coreos, improbable
+from etcd_operator.api.cluster_spec import PeerMode
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS, PodFacts, PodProblem, Serving
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import NOT_ITS_OWN, pod_facts
@@ -65,18 +66,39 @@ def test_a_running_pod() -> None:
     ],
 )
 def test_how_clients_are_served(keys: PodKeys | None, urls: str | None, serving: Serving | None) -> None:
-    annotations = {keys.of("listen-client-urls"): urls} if keys is not None and urls is not None else {}
+    options = {"listen-client-urls": urls} if urls is not None else {}
+    found = pod_facts(with_options(keys, options), now=NOW)
+    assert found.serving == serving
+    assert found.advertises_tls is (keys == coreos.POD_KEYS and urls is not None)
+    if keys is not None:
+        advertises = with_options(keys, {**options, "advertise-client-urls": "https://a:1"})
+        assert not pod_facts(advertises, now=NOW).advertises_tls
+
+
+def with_options(keys: PodKeys | None, options: dict[str, str]) -> Pod:
+    """A pod of a group, with options of etcd as annotations."""
+    annotations = {keys.of(name): value for name, value in options.items()} if keys is not None else {}
     gates = ({"conditionType": keys.serves},) if keys is not None else ()
     made = pod(RUNNING)
     metadata = msgspec.structs.replace(made.metadata, annotations=annotations)
     spec = msgspec.structs.replace(made.spec, readiness_gates=gates)
-    made = msgspec.structs.replace(made, metadata=metadata, spec=spec)
-    found = pod_facts(made, now=NOW)
-    assert found.serving == serving
-    assert found.advertises_tls is (keys == coreos.POD_KEYS and urls is not None)
-    if keys is not None:
-        annotations[keys.of("advertise-client-urls")] = "https://a:1"
-        assert not pod_facts(made, now=NOW).advertises_tls
+    return msgspec.structs.replace(made, metadata=metadata, spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("keys", "options", "peers"),
+    [
+        (None, {}, None),
+        (coreos.POD_KEYS, {}, None),
+        (coreos.POD_KEYS, {"listen-peer-urls": "http://a:1", "peer-cert-file": ""}, "Disabled"),
+        (coreos.POD_KEYS, {"listen-peer-urls": "http://a:1", "peer-cert-file": "/x"}, "Dial"),
+        (coreos.POD_KEYS, {"listen-peer-urls": "https://a:1", "peer-cert-file": "/x"}, "Require"),
+    ],
+)
+def test_how_members_connect_to_each_other(
+    keys: PodKeys | None, options: dict[str, str], peers: PeerMode | None
+) -> None:
+    assert pod_facts(with_options(keys, options), now=NOW).peers == peers
 
 
 @pytest.mark.parametrize(

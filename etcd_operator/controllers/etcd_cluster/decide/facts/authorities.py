@@ -7,6 +7,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates import facts
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import Restart, Step, next_step
 from etcd_operator.controllers.etcd_cluster.decide.fact import fact
+from etcd_operator.controllers.etcd_cluster.decide.facts.peering import is_peering_as_recorded
 from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS, Member, Serving
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import unhealthy
@@ -48,11 +49,13 @@ def restarts(state: ClusterState) -> frozenset[str]:
 
 
 def _serving_otherwise(state: ClusterState) -> frozenset[str]:
-    """The members that serve clients in another way than is on record."""
+    """The members that serve clients, or connect to each other, in another way than is on record."""
     if state.persisted.tls is None:
         return frozenset()
     known = (member for member in state.members if member.pod is not None and member.pod.serving is not None)
-    return frozenset(member.name for member in known if not serves_as_recorded(state, member))
+    clients = {member.name for member in known if not serves_as_recorded(state, member)}
+    started = (member for member in state.members if member.peers is not None)
+    return frozenset(clients | {m.name for m in started if not is_peering_as_recorded(state, m)})
 
 
 def serves_as_recorded(state: ClusterState, member: Member) -> bool:
@@ -88,5 +91,5 @@ def rotating(state: ClusterState) -> tuple[bool, str, str]:
 def _is_restarting(state: ClusterState) -> bool:
     """Whether members are restarted for their TLS, or about to be: they serve otherwise than is on record."""
     upgrade, recorded = state.persisted.upgrade, state.persisted.tls
-    is_under_way = recorded is not None and recorded.plain_clients
+    is_under_way = recorded is not None and (recorded.plain_clients or recorded.peer_mode != "Require")
     return is_under_way or bool(_serving_otherwise(state)) or (upgrade is not None and upgrade.restart)

@@ -16,6 +16,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import CreateAuthorities
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Use
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
+from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts
 from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD, TLS_REFUSED
@@ -36,7 +37,7 @@ def begin(state: ClusterState) -> Plan | None:
             return held
     if any(members_of(state.desired.tls).issued) and not state.tls.peer_ca:
         return _create()
-    record = _recorded(state, state.desired.tls)
+    record = _as_stored(state, _recorded(state, state.desired.tls))
     return _record(state, record) if state.persisted.tls != record else None
 
 
@@ -47,14 +48,16 @@ def recall(state: ClusterState) -> Plan | None:
         return None
     if state.tls.is_unrecorded:
         return _record(state, _as_served(state, _recorded(state, wanted)))
-    members = members_of(wanted)
-    if state.unseen is not None or not (members.peer or members.is_supplied):
+    if state.unseen is not None or not members_of(wanted).is_supplied:
         return None
     return Plan.hold("InvalidSpec", f"spec.tls: {UNCHANGED}")
 
 
 def _as_served(state: ClusterState, record: TlsRecord) -> TlsRecord:
-    """With what the pods serve: the record may have been lost between TLS for clients and none."""
+    """As the members were started: the record may have been lost between TLS and none."""
+    peers = {member.peers for member in state.members} - {None, "Disabled"}
+    if record.peer_secret is None and peers and (peers != {"Require"} or not record.peer_ca):
+        record = msgspec.structs.replace(record, peer_ca=state.tls.peer_ca, peer_mode="Dial")
     modes = {member.pod.serving.mode for member in state.members if member.pod and member.pod.serving}
     if record.client_ca and modes & {"Disabled", "Prefer"}:
         return msgspec.structs.replace(record, mode="Prefer", plain_clients="Disabled" in modes)
@@ -116,17 +119,32 @@ def _record(state: ClusterState, record: TlsRecord | None) -> Plan:
     )
 
 
+def _as_stored(state: ClusterState, record: TlsRecord) -> TlsRecord:
+    """With the scheme of the peer URLs in the data of most members: once these serve, it is changed."""
+    stored = [claim.has_peer_tls for claim in _claims(state)]
+    if not record.peer_ca or not stored or sum(stored) * 2 > len(stored):
+        return record
+    return msgspec.structs.replace(record, peer_mode="Dial")
+
+
+def _claims(state: ClusterState) -> list[ClaimFacts]:
+    """Those with data of a cluster."""
+    claims = (member.claim for member in state.members)
+    return [claim for claim in claims if claim is not None and claim.token]
+
+
 def _of_another_scheme(state: ClusterState) -> Plan | None:
-    """Hold a cluster whose claims have peer URLs with the other scheme: members would not find each other."""
-    wanted = state.desired.secured.peer
-    others = [
-        member.claim.name
-        for member in state.members
-        if member.claim is not None and member.claim.token and member.claim.has_peer_tls != wanted
-    ]
+    """Hold a cluster whose claims have peer URLs with the other scheme: members would not find each other.
+
+    Certificates that the operator issues make up for it: all members get them.
+    """
+    secured = state.desired.secured
+    if secured.issued[0]:
+        return None
+    others = [claim.name for claim in _claims(state) if claim.has_peer_tls != secured.peer]
     if not others:
         return None
-    was, do = ("without", "remove it") if wanted else ("with", "set it")
+    was, do = ("without", "remove it, or use auto: {}") if secured.peer else ("with", "set it")
     return Plan.hold(
         TLS_REFUSED,
         f"the claims {', '.join(others)} are of a cluster {was} spec.tls.peer: {do}, or delete the claims to "

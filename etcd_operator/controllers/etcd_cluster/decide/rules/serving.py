@@ -129,7 +129,9 @@ def _remove(state: ClusterState, recorded: TlsRecord) -> Plan | None:
         return None
     if recorded.mode == "Prefer":
         return _recorded(state, _without(recorded), ConfirmNoAuthentication())
-    record = TlsRecord(peer_ca=recorded.peer_ca, peer_secret=recorded.peer_secret)
+    record = TlsRecord(
+        peer_ca=recorded.peer_ca, peer_mode=recorded.peer_mode, peer_secret=recorded.peer_secret
+    )
     # A pod that is there mounts its Secret again whenever its container starts, and cannot be changed.
     is_mounted = bool(recorded.peer_ca) or state.kind.restarts_in_place
     members = () if is_mounted else tuple(member.name for member in state.members)

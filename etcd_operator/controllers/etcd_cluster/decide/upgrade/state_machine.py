@@ -30,6 +30,7 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import awaited_restarts, restarts
+from etcd_operator.controllers.etcd_cluster.decide.facts.peering import is_out_of_reach
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.member import await_upgrading, is_blocked, restart
@@ -72,8 +73,9 @@ def _go_on(state: ClusterState) -> Step | None:
         return None
     obstacle = unhealthy(state)
     if pending:
-        # One whose data goes with its pod is the first, so that it is not needed while another is away.
-        member = max(pending, key=lambda voter: (voter.has_terminating_claim, voter.ordinal))
+        # One that others cannot connect to is the first, before another one is made such. Then one whose data
+        # goes with its pod, so that it is not needed while another is away.
+        member = max(pending, key=lambda v: (is_out_of_reach(v), v.has_terminating_claim, v.ordinal))
         return preflight(state, member, obstacle) or _stop_next(state, member)
     return _finish(state, obstacle) if state.persisted.upgrade is not None else None
 
