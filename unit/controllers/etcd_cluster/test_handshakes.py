@@ -7,16 +7,31 @@ from unittest.mock import Mock
 
 import pytest
 
-from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls
+from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerMode, PeerTls, Tls
 from etcd_operator.api.shared_keys import LOADED_ANNOTATION
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
+    SIDES,
+    Files,
+    ObservedCertificates,
+    Side,
+    Situation,
+)
 from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS, Member
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import new_authorities
 from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of, loaded_text
+from etcd_operator.controllers.etcd_cluster.manifests.tls import Held
 from etcd_operator.controllers.etcd_cluster.tls import handshakes
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
-from etcd_operator.controllers.etcd_cluster.tls.handshakes import NOTHING, RARELY, SILENT, SOON, Handshakes
+from etcd_operator.controllers.etcd_cluster.tls.handshakes import (
+    NOTHING,
+    RARELY,
+    SILENT,
+    SOON,
+    Handshakes,
+    uses_peers,
+)
+from etcd_operator.controllers.etcd_cluster.tls.seen import Seen
 from etcd_operator.controllers.etcd_cluster.tls.writer import CertificateWriter
 from etcd_operator.controllers.shared.inquiries import Inquiries, PodServer
 from etcd_operator.errors import Unavailable
@@ -144,6 +159,67 @@ def test_a_pod_without_tls_loads_what_is_on_record_and_one_that_is_to_have_none_
         state = ClusterState(desired=ephemeral(tls=tls), members=(plain,))
         text = made.loaded(state, MEMBER.name).get(LOADED_ANNOTATION, "")
         assert sorted(side for side in SIDES if loaded_of(text, side)) == sides
+
+
+@pytest.mark.parametrize(
+    ("peers", "former", "hours", "is_known"),
+    [
+        ("Disabled", False, 0, True),
+        ("Dial", False, 0, False),
+        ("Dial", True, 0, True),
+        ("Dial", False, 1, True),
+        ("Require", True, 1, False),
+    ],
+)
+def test_a_pod_is_said_to_load_a_bundle_that_was_just_written_only_if_it_had_it(
+    peers: PeerMode, former: bool, hours: int, is_known: bool
+) -> None:
+    """The CA may have been renewed while the member listens without TLS, and its volume may be late."""
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    store = Mock(spec=AuthorityStore)
+    store.recorded.return_value = made = new_authorities(CLUSTER, begun, "z")
+    store.supplied = Mock(of=lambda *_: {})
+    writer = CertificateWriter(authorities=store, dialect=Mock(), clock=FakeClock(), holdings=Mock())
+    trusted = made.peer.record.trusted
+    files = Files(leaf=trusted[0], bundle=trusted)
+    seen = ObservedCertificates(
+        name=MEMBER.name, files=files, is_running=True, loaded=trusted if former else None
+    )
+    found = Situation(record=made.peer.record, members=(seen,), now=begun + timedelta(hours=hours))
+    assert MEMBER.pod is not None
+    member = replace(MEMBER, pod=replace(MEMBER.pod, peers=peers))
+    state = ClusterState(
+        desired=ephemeral(tls=Tls(peer=PEER)), members=(member,), tls=TlsFacts(sides=(("peer", found),))
+    )
+    text = writer.loaded(state, MEMBER.name).get(LOADED_ANNOTATION, "")
+    assert (loaded_of(text, "peer") is not None) is is_known
+    for members in ((), (replace(seen, files=None),)):
+        unseen = replace(state, tls=TlsFacts(sides=(("peer", replace(found, members=members)),)))
+        assert bool(writer.loaded(unseen, MEMBER.name)) is (peers == "Disabled")
+
+
+@pytest.mark.parametrize(
+    ("peers", "asked", "is_proven", "is_running", "is_followed"),
+    [
+        ("Disabled", None, False, False, False),
+        ("Dial", None, False, True, True),
+        ("Dial", "client", False, True, False),
+        ("Dial", "client", True, True, True),
+        ("Require", "peer", False, True, False),
+    ],
+)
+def test_a_member_that_only_dials_with_certificates_counts_as_running(
+    peers: PeerMode, asked: Side | None, is_proven: bool, is_running: bool, is_followed: bool
+) -> None:
+    """It trusts CAs, which may expire, and presents no certificate that could be asked for."""
+    assert MEMBER.pod is not None
+    member = replace(MEMBER, pod=replace(MEMBER.pod, peers=peers))
+    made = new_authorities(CLUSTER, datetime(2026, 1, 1, tzinfo=UTC), "z")
+    trusted = made.peer.record.trusted
+    held = Held(files=Files(leaf=trusted[0], bundle=trusted))
+    seen = Seen(member, {"peer": held}, asked, uses_peers=uses_peers(CLUSTER, member), is_proven=is_proven)
+    found = seen.of("peer")
+    assert (found.is_running, found.has_loaded_files) == (is_running, is_followed)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "x", '{"client": [{}]}', '{"client": 1}'])

@@ -15,7 +15,7 @@ from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities, requested
 from etcd_operator.controllers.etcd_cluster.observe.slots import Access
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
-from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes, asked_side, shows_peers
+from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes, asked_side, uses_peers
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
 from etcd_operator.controllers.etcd_cluster.tls.secured import UNSECURED, Secured, facts
 from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
@@ -142,8 +142,9 @@ class Certificates:
     def _seen(self, desired: DesiredCluster, made: Authorities, member: Member, objects: Objects) -> Seen:
         held = self.holdings.of(desired, made, member.name, objects, is_starting=not member.is_running)
         side = asked_side(desired, member)
+        is_used = uses_peers(desired, member)
         if side is None:
-            return Seen(member, held, side, shows_peers=False)
+            return Seen(member, held, side, uses_peers=is_used)
         expected, found = held[side].files, self.handshakes.last(desired, member)
         is_proven = (
             expected is not None and found.leaf is not None and found.leaf.serial == expected.leaf.serial
@@ -152,8 +153,7 @@ class Certificates:
         if credentials is not None:
             host = self.dialect.member_host(desired, member.name)
             self.handshakes.ask(desired, member, host, credentials, is_known=is_proven)
-        is_shown = shows_peers(desired, member)
-        return Seen(member, held, side, shows_peers=is_shown, last=found, is_proven=is_proven)
+        return Seen(member, held, side, uses_peers=is_used, last=found, is_proven=is_proven)
 
     def _situation(
         self,
@@ -167,7 +167,10 @@ class Certificates:
             record=made.of(side).record,
             members=tuple(each.of(side) for each in seen),
             now=self.clock.now(),
-            request=requested(desired, side),
+            # No rotation begins while a member may listen for its peers without TLS, and presents no leaf.
+            request=""
+            if side == "peer" and not desired.secured.has_secure_peers
+            else requested(desired, side),
             unwritten=frozenset(self.writer.failures(desired)),
             offset=self.authorities.client.clock_offset(),
         )

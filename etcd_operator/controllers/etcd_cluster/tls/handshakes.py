@@ -7,6 +7,7 @@ in one step. They are made on threads of their own; at rest, rarely.
 from collections.abc import Callable
 from dataclasses import replace
 
+from etcd_operator.api.cluster_spec import PeerMode
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
@@ -39,13 +40,16 @@ def asked_side(cluster: DesiredCluster, member: Member) -> Side | None:
     serves = serving.mode != "Disabled" if serving is not None else cluster.secured.client
     if serves and cluster.has_client_certificates:
         return "client"
-    return "peer" if shows_peers(cluster, member) else None
+    return "peer" if cluster.has_peer_certificates and _mode(cluster, member) == "Require" else None
 
 
-def shows_peers(cluster: DesiredCluster, member: Member) -> bool:
-    """Whether a member presents a certificate that the operator issued to its peers."""
-    mode = member.peers or cluster.secured.peer_mode
-    return mode == "Require" and cluster.has_peer_certificates
+def uses_peers(cluster: DesiredCluster, member: Member) -> bool:
+    """Whether a member has loaded certificates for peers that the operator issued; it may present none."""
+    return cluster.has_peer_certificates and _mode(cluster, member) != "Disabled"
+
+
+def _mode(cluster: DesiredCluster, member: Member) -> PeerMode:
+    return member.peers or cluster.secured.peer_mode
 
 
 class Handshakes:

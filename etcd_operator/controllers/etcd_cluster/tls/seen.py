@@ -18,19 +18,22 @@ class Seen:
     member: Member
     held: Mapping[Side, Held]
     asked_side: Side | None  # see `handshakes.asked_side`
-    shows_peers: bool  # whether it presents a certificate to its peers, too
+    uses_peers: bool  # see `handshakes.uses_peers`
     last: Handshake = NOTHING
     is_proven: bool = False
 
     def of(self, side: Side) -> ObservedCertificates:
-        """What matters of one side. A member without TLS there counts as one that does not run."""
+        """What matters of one side. A member without certificates there counts as one that does not run.
+
+        One that only dials with them presents none, and is not asked for any.
+        """
         held, pod = self.held[side], self.member.pod
-        is_presented = self.asked_side == "client" if side == "client" else self.shows_peers
-        if not is_presented:
+        is_used = self.asked_side == "client" if side == "client" else self.uses_peers
+        if not is_used:
             return ObservedCertificates(
                 name=self.member.name, files=held.files, is_running=False, is_unwanted=held.is_unwanted
             )
-        own = held.files if self.is_proven else None
+        own = held.files if self.is_proven or self.asked_side is None else None
         return ObservedCertificates(
             name=self.member.name,
             files=held.files,

@@ -16,6 +16,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     PublishAuthority,
     TlsAction,
 )
+from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import reads_bundle
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Side, Use
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS
@@ -152,9 +153,10 @@ class CertificateWriter:
         """The annotation with the CAs that a member's etcd is about to load when it starts again in its pod.
 
         Of a side that the member uses, only if a handshake has shown that the pod has the files. Clients whom
-        it serves without TLS, and peers for whom it listens without TLS, see none: it cannot have other CAs
-        for them, because none is changed while nothing presents its certificates. Nothing shows what a pod
-        has of Secrets of the user. Raises as `AuthorityStore.recorded`.
+        it serves without TLS see none, and peers to which it has no certificate: it cannot have other CAs for
+        them, because none is changed while nothing uses it. Peers for whom it only listens without TLS see
+        none either, see `reads_bundle`. Nothing shows what a pod has of Secrets of the user. Raises as
+        `AuthorityStore.recorded`.
         """
         if state.desired.secured == PLAIN:
             return {}
@@ -163,7 +165,9 @@ class CertificateWriter:
         known = set(SIDES) if name in state.tls.proven else set()
         if pod is not None and pod.serving == WITHOUT_TLS:
             known.add("client")
-        if member is not None and member.peers in {"Disabled", "Dial"}:
+        dialing = dict(state.tls.sides).get("peer") if member is not None and member.peers == "Dial" else None
+        is_read = dialing is not None and reads_bundle(dialing, name)
+        if is_read or (member is not None and member.peers == "Disabled"):
             known.add("peer")
         loads = {side: cas for side, cas in self._issued(state.desired).items() if side in known}
         if not loads:

@@ -77,6 +77,20 @@ def is_overdue(found: Situation, member: ObservedCertificates) -> bool:
     return member.files is not None and found.now - (member.files.leaf.not_before + BACKDATING) > PATIENCE
 
 
+def reads_bundle(found: Situation, name: str) -> bool:
+    """Whether a member that presents no leaf reads the recorded bundle if it starts again now.
+
+    It has loaded that before, or its volume has had the time to follow its Secret.
+    """
+    member = next((each for each in found.members if each.name == name), None)
+    if member is None or member.files is None:
+        return False
+    if prints(member.loaded) == prints(found.record.trusted):
+        return True
+    newest = max(each.not_before for each in (*found.record.trusted, member.files.leaf))
+    return found.now - (newest + BACKDATING) > PATIENCE
+
+
 def cut_off(found: Situation) -> list[ObservedCertificates]:
     """The members that run, and accept no leaf of the issuer."""
     return [

@@ -1,12 +1,12 @@
 """The next step for the certificates of a cluster, one rule after the other."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change, changed, makes_ca
-from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import PATIENCE
+from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import PATIENCE, reads_bundle
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     ClientLeaf,
     ObservedCertificates,
@@ -396,3 +396,23 @@ def test_before_the_bundle_is_published_only_members_with_nothing_to_lose_get_fi
     step = first_aid(situation(*away, record=record))
     assert step is not None
     assert step.action == Deliver(members=("m0",))
+
+
+@pytest.mark.parametrize(
+    ("loaded", "since", "is_read"),
+    [
+        ((A, B), NOW, True),
+        ((A,), NOW, False),
+        (None, NOW, False),
+        (None, NOW - DAY, False),
+    ],
+)
+def test_a_member_reads_a_bundle_that_it_had_or_that_was_written_long_ago(
+    loaded: tuple[Description, ...] | None, since: datetime, is_read: bool
+) -> None:
+    """However old its leaf is: a CA that is renewed keeps the leafs."""
+    found = situation(member("m0", loaded=loaded, since=since))
+    assert reads_bundle(found, "m0") is is_read
+    assert reads_bundle(replace(found, now=NOW + PATIENCE + HOUR), "m0")
+    assert not reads_bundle(replace(found, members=(replace(found.members[0], files=None),)), "m0")
+    assert not reads_bundle(found, "m1")
