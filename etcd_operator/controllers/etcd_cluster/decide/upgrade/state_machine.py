@@ -61,9 +61,27 @@ def next_step(state: ClusterState) -> Step | None:
     stopped = [member for member in state.members if member is not upgrading and is_blocked(state, member)]
     if stopped:
         return restart(state, max(stopped, key=lambda member: member.ordinal))
+    unreached = _lead_within_reach(state, upgrade) if upgrade is not None else None
+    if unreached is not None:
+        return unreached
     if upgrade is not None and upgrading is not None:
         return await_upgrading(state, upgrade, upgrading)
     return _go_on(state) if state.has_quorum and state.voters else None
+
+
+def _lead_within_reach(state: ClusterState, upgrade: Upgrade) -> Step | None:
+    """Move leadership away from a member that others cannot connect to: what they forward to it gets lost.
+
+    That are the keep-alives of leases, among other things (measured with 3.6: no reply within 7 s).
+    """
+    leader = state.leader
+    if not state.has_quorum or leader is None or not leader.is_healthy or not is_out_of_reach(leader):
+        return None
+    transferee = _transferee(state, leader)
+    if transferee is None or is_out_of_reach(transferee):
+        return None
+    action = MoveLeader(name=transferee.name, member_id=transferee.id)
+    return Step(action=action, message=waiting_for(upgrade.member, state.desired.version), pause=0.0)
 
 
 def _go_on(state: ClusterState) -> Step | None:
@@ -125,15 +143,16 @@ def _is_too_soon(state: ClusterState, upgrade: Upgrade, transferee: Member | Non
 
 
 def _transferee(state: ClusterState, member: Member) -> Member | None:
-    """The next leader: preferably a member that is done, then one in step, then the one kept running longest.
+    """The next leader: preferably one that others can connect to, that is done, in step, and kept longest.
 
     Of those that are done that is the first, because its connections are the oldest; of the others it
     is the one whose turn comes last.
     """
 
-    def rank(voter: Member) -> tuple[bool, bool, int]:
+    def rank(voter: Member) -> tuple[bool, bool, bool, int]:
         is_done = _is_done(state, voter)
-        return not is_done, state.must_catch_up(voter), -voter.ordinal if is_done else voter.ordinal
+        order = -voter.ordinal if is_done else voter.ordinal
+        return is_out_of_reach(voter), not is_done, state.must_catch_up(voter), order
 
     return min((voter for voter in state.healthy_voters if voter is not member), key=rank, default=None)
 
