@@ -37,10 +37,11 @@ from etcd_operator.controllers.etcd_cluster.decide.actions import (
     TakeBack,
 )
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import TlsAction
+from etcd_operator.controllers.etcd_cluster.decide.facts.peering import started
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.orphans import Orphan
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import RecoveryAction, TrySeedExistingOnly
-from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping
+from etcd_operator.controllers.etcd_cluster.decide.starts import Bootstrapping, Joining, Resuming
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect, client_endpoints, peer_url
 from etcd_operator.controllers.etcd_cluster.live_checks import (
@@ -151,7 +152,9 @@ class Actor(Generic[Cluster]):
             assert_bootstraps(scope, self.caches.resource)
         start = located(scope, action.start)
         annotations = self.certificates.keep(scope, action.name)  # its pod does not start without them
-        body = self.dialect.member(scope.desired.at(action.version), action.name, start)
+        is_resuming = isinstance(start, Resuming | Joining)
+        desired = started(scope.state, action.name) if is_resuming else scope.desired
+        body = self.dialect.member(desired.at(action.version), action.name, start)
         if annotations:
             annotations = {**body["metadata"].get("annotations", {}), **annotations}
             body = {**body, "metadata": {**body["metadata"], "annotations": annotations}}
@@ -212,18 +215,28 @@ class Actor(Generic[Cluster]):
     def _replace(self, scope: Scope, action: ReplaceMember) -> None:
         """Stop a member for a restart, after a live read: the others run, and list it."""
         state, name = scope.state, action.name
-        member = state.by_name[name]
+        member, membership = state.by_name[name], self._membership(state)
         may_serve = member.is_healthy or (state.has_quorum and member.is_running)
         if len(state.voters) > 1 and may_serve:
-            if not self._membership(state).lists(name, self._peer_url(scope, name)):
+            if not membership.still_lists(member):
                 raise Conflict(f"{name} is no longer a member: not upgrading it")
             assert_still_there(scope, name, pod_of)
         try:
-            if self._membership(state).readdress(member, self._peer_url(scope, name)):
+            former = membership.readdress(member, self._peer_url(scope, name))
+            if former:
                 scope.report("MemberUpdated", f"changed the peer URL of {name}")
-            self.members(scope).replace(action, self.certificates.loaded(state, name))
+            else:
+                scope = replace(scope, state=replace(state, desired=started(state, name)))
+            self._stop(scope, action, lambda: membership.put_back(member, former) if former else None)
         finally:
             self.prober.invalidate(scope.desired.key)
+
+    def _stop(self, scope: Scope, action: ReplaceMember, undo: Callable[[], None]) -> None:
+        try:
+            self.members(scope).replace(action, self.certificates.loaded(scope.state, action.name))
+        except OperatorError:
+            undo()
+            raise
 
     def _delete(self, scope: Scope, name: str) -> None:
         """Remove the objects of a member after making sure, live, that etcd does not list it."""

@@ -20,7 +20,7 @@ from etcd_operator.controllers.etcd_cluster.decide.facts.peering import is_liste
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.dialects.base import client_endpoint
-from etcd_operator.errors import AlreadyExists, AuthEnabled, Conflict, Forbidden, Unavailable
+from etcd_operator.errors import AlreadyExists, AuthEnabled, Conflict, Forbidden, OperatorError, Unavailable
 from etcd_operator.etcd.auth import AuthClient
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
@@ -49,9 +49,15 @@ class Membership:
     leads_for: Callable[[float], bool]
 
     def add_learner(self, peer_url: str) -> bool:
-        """Add a learner; false if it is listed already. Raises `UnhealthyCluster`, Conflict, others."""
+        """Add a learner; false if it is listed already. Raises `UnhealthyCluster`, Conflict, others.
+
+        One that is listed with the other scheme, by an earlier addition that took effect late, is started so.
+        """
         listed = self._listed()
-        if _at(peer_url, listed) is not None:
+        found = _at(peer_url, listed)
+        if found is not None and found.peer_urls != (peer_url,):
+            raise Conflict(f"{' '.join(found.peer_urls)} was added meanwhile: trying again")
+        if found is not None:
             return False
         self._assert_as_planned(listed)
         try:
@@ -158,23 +164,36 @@ class Membership:
         """Whether etcd lists a member at that address now, as the others report."""
         return _at(peer_url, self._listed(but=name)) is not None
 
-    def readdress(self, member: Member, peer_url: str) -> bool:
-        """Tell all members that they reach one at this URL, before it listens so; false if they know it.
+    def still_lists(self, member: Member) -> bool:
+        """Whether etcd lists a member now, wherever it has its URL, as the others report."""
+        return member.id in {each.id for each in self._listed(but=member.name).members}
+
+    def readdress(self, member: Member, peer_url: str) -> tuple[str, ...]:
+        """Tell all members that they reach one at this URL, before it listens so; the URLs that it had.
+
+        None if nothing was changed: it is listed as is on record, or there is no quorum to change the list.
+        Then it listens as it is listed (`facts.peering.started`).
 
         Until it does, its messages, and the replies to them, go through the connections that it opens itself.
-        Never both URLs: others would try the wrong one for seconds (measured with 3.5 and 3.6). Without a
-        quorum the list cannot be changed, and a member is not kept from its start.
+        Never both URLs: others would try the wrong one for seconds (measured with 3.5 and 3.6). Raises
+        Conflict if the list has changed since it was observed.
         """
         if not self.state.has_quorum or is_listed_as_recorded(self.state, member):
-            return False
+            return ()
         listed = self._listed()
-        found = _at(peer_url, listed)
-        if found is None or found.peer_urls == (peer_url,):
-            return False
         self._assert_as_planned(listed)
+        (former,) = (each.peer_urls for each in listed.members if each.id == member.id)
+        if former == (peer_url,):
+            raise Conflict(f"the peer URL of {member.name} has changed since it was observed: trying again")
         self._assert_leads()
-        self._voter().member_update(found.id, (peer_url,))
-        return True
+        self._voter().member_update(member.id, (peer_url,))
+        return former
+
+    def put_back(self, member: Member, peer_urls: tuple[str, ...]) -> None:
+        """Undo `readdress` of a member that could not be stopped, if possible: it listens as before."""
+        with suppress(OperatorError):
+            self._assert_leads()
+            self._voter().member_update(member.id, peer_urls)
 
     def _assert_as_planned(self, listed: MemberList) -> None:
         """An earlier change may have taken effect, late, after the observation that the plan rests on."""

@@ -146,8 +146,7 @@ class Launcher:
         for token, cluster in self.by_token.items():
             listed = {url for member in cluster.etcd.members for url in member.peer_urls}
             if options["initial-advertise-peer-urls"] in listed:
-                if listed != urls:
-                    raise StartRefused("member count is unequal")
+                _assert_same(urls, listed)
                 return token
         raise StartRefused("cannot fetch cluster info from peer urls")
 
@@ -155,8 +154,7 @@ class Launcher:
         peer_url = options["initial-advertise-peer-urls"]
         if options["initial-cluster-state"] != "new":
             urls = {entry.split("=", 1)[1] for entry in options["initial-cluster"].split(",")}
-            if urls != {url for each in cluster.etcd.members for url in each.peer_urls}:
-                raise StartRefused("unmatched member while checking PeerURLs")
+            _assert_same(urls, {url for each in cluster.etcd.members for url in each.peer_urls})
         member = next((member for member in cluster.etcd.members if peer_url in member.peer_urls), None)
         if member is None:
             raise StartRefused("member count is unequal")
@@ -177,3 +175,11 @@ class Launcher:
         etcd = FakeEtcdCluster(cluster_id=cluster_id, clock=self._clock, hangs=self._hangs)
         etcd.credentials = self.credentials
         return etcd
+
+
+def _assert_same(urls: set[str], listed: set[str]) -> None:
+    """The URLs in the flags are those in etcd's list, whatever the names are."""
+    if len(urls) != len(listed):
+        raise StartRefused("member count is unequal")
+    if urls != listed:
+        raise StartRefused("unmatched member while checking PeerURLs")

@@ -13,6 +13,7 @@ from etcd_operator.api.cluster_spec import (
     MemberTls,
     Mode,
     NetworkAccess,
+    PeerMode,
     PodTemplate,
     S3Target,
     SecretRef,
@@ -202,6 +203,14 @@ class DesiredCluster:
     def initial_member_names(self) -> tuple[str, ...]:
         """The names of the initial members, by number."""
         return tuple(self.member_name(ordinal) for ordinal in range(self.size))
+
+    def listening(self, mode: PeerMode) -> "DesiredCluster":
+        """This cluster with members that connect to each other in another way than is on record."""
+        recorded = self.persisted.tls
+        if recorded is None:
+            return self
+        tls = msgspec.structs.replace(recorded, peer_mode=mode)
+        return replace(self, persisted=replace(self.persisted, tls=tls))
 
     def at(self, version: str) -> "DesiredCluster":
         """This cluster with another version of etcd; unchanged for an empty one."""

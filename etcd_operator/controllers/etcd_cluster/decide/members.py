@@ -168,6 +168,7 @@ class Member:
     claim: ClaimFacts | None = None
     pod: PodFacts | None = None
     entry: EtcdMember | None = None
+    is_listed_elsewhere: bool = False  # all its peer URLs in etcd's list have other hosts than its own
     answer: Answer | None = None
     refusal: Refused | None = None
     never_led: bool = False  # its only process so far is alive and has never seen a leader

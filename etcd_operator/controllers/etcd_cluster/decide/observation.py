@@ -57,7 +57,11 @@ def observed(
     names = sorted({*objects, *entries}, key=ordinal_of)
     members = tuple(
         _joined(
-            objects.get(name) or Member(name=name), entries.get(name), answers.get(name), replies.get(name)
+            objects.get(name) or Member(name=name),
+            entries.get(name),
+            answers.get(name),
+            replies.get(name),
+            name_at=name_at,
         )
         for name in names
     )
@@ -132,10 +136,19 @@ def _name_there(entry: EtcdMember, name_at: NameAt) -> str:
     return next(map(name_at, entry.peer_urls), "")
 
 
-def _joined(member: Member, entry: EtcdMember | None, answer: Answer | None, reply: Reply | None) -> Member:
+def _joined(
+    member: Member,
+    entry: EtcdMember | None,
+    answer: Answer | None,
+    reply: Reply | None,
+    *,
+    name_at: NameAt,
+) -> Member:
+    urls = entry.peer_urls if entry is not None else ()
     return replace(
         member,
         entry=entry,
+        is_listed_elsewhere=bool(urls) and member.name not in map(name_at, urls),
         answer=answer,
         refusal=reply if isinstance(reply, Refused) else None,
         silent_for=reply.seconds if isinstance(reply, Silence) else 0.0,

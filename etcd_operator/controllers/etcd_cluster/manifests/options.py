@@ -104,12 +104,17 @@ def serving_annotations(host: str, secured: MemberTls, keys: PodKeys) -> dict[st
     return as_annotations(_serving(host, secured), keys, SERVING_OPTIONS)
 
 
+def peering_annotations(host: str, secured: MemberTls, keys: PodKeys) -> dict[str, str]:
+    """Those that say how a member connects to the others."""
+    return as_annotations(_peering(host, secured), keys, PEERING_OPTIONS)
+
+
 def restart_annotations(host: str, secured: MemberTls, version: str, keys: PodKeys) -> dict[str, str]:
     """The annotations with which the container of a pod starts again, at this version of etcd."""
     named = tls_pod.name_options(secured, version)
     return {
         **serving_annotations(host, secured, keys),
-        **as_annotations(_peering(host, secured), keys, PEERING_OPTIONS),
+        **peering_annotations(host, secured, keys),
         **{keys.of(name): value for name, value in named.items()},
     }
 

@@ -21,7 +21,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.ephemeral import (
     member_host,
     member_service,
 )
-from etcd_operator.controllers.etcd_cluster.manifests.options import restart_annotations
+from etcd_operator.controllers.etcd_cluster.manifests.options import peering_annotations, restart_annotations
 from etcd_operator.controllers.etcd_cluster.members.protocol import OwnAction, Scope
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
 from etcd_operator.controllers.shared.manifests.security import security
@@ -68,7 +68,12 @@ class EphemeralMembers:
             raise Conflict(f"the pod of {action.name} has changed since it was observed: not upgrading it")
         version = found.metadata.resource_version
         if action.version == pod.version and not pod.is_restarting:
-            self._run(pod, self.image(), {"annotations": {RESTARTING_ANNOTATION: "true"}}, version=version)
+            # How it is listed now: once a single member is stopped, nobody reports that. As the pod does not
+            # show any more how it was started, what it loads is written, too.
+            host = member_host(self.scope.desired, pod.name)
+            listed = peering_annotations(host, self.scope.desired.secured, coreos.POD_KEYS)
+            stopped = {RESTARTING_ANNOTATION: "true", **_present(listed, found.metadata.annotations), **loads}
+            self._run(pod, self.image(), {"annotations": stopped}, version=version)
             return
         image = self.scope.desired.at(action.version).image
         annotations = {
@@ -89,7 +94,7 @@ class EphemeralMembers:
         at = url(host, PEER_PORT, is_secure=secured.has_secure_peers)
         alone = coreos.POD_KEYS.existing_only(pod.name, at) if pod.is_existing_only else {}
         wanted = restart_annotations(host, secured, version, coreos.POD_KEYS)
-        return {**{key: value for key, value in wanted.items() if key in present}, **alone, **gone}
+        return {**_present({**wanted, **alone}, present), **gone}
 
     def remove(self, name: str, whose: str = "") -> None:
         """Pod and Service."""
@@ -170,6 +175,11 @@ class EphemeralMembers:
                     self.scope.report("PodRemoved", f"removed Pod {action.name}, which had failed")
             case _:
                 raise TypeError(f"{action}: an ephemeral member has no claim")
+
+
+def _present(wanted: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
+    """Those that a pod was created with: nothing else of it depends on annotations."""
+    return {key: value for key, value in wanted.items() if key in present}
 
 
 def owns_pod(desired: DesiredCluster, pod: Pod) -> bool:

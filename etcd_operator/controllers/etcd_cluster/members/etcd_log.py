@@ -24,8 +24,12 @@ Only messages that nothing but the bytes on the disk can cause. Other damage is 
 trace may fill all that the kubelet keeps of the log.
 """
 
-NEVER_LET_IN = ("member count is unequal", "data-dir used by this member must be removed")
-"""etcd that was started with an outdated list of members, or on the data of a removed member."""
+NEVER_LET_IN = (
+    "member count is unequal",
+    "data-dir used by this member must be removed",
+    "unmatched member while checking PeerURLs",
+)
+"""etcd that was started with an outdated list of members, on a removed member's data, or with other URLs."""
 
 NO_RIGHTS = "permission denied"
 """The end of etcd's log where its data belongs to another user (3.5 to 3.7, at each start; measured)."""

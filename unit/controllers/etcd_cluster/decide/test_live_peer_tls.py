@@ -23,6 +23,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Pha
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import rotating
 from etcd_operator.controllers.etcd_cluster.decide.facts.joining import joining
+from etcd_operator.controllers.etcd_cluster.decide.facts.peering import started
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.rules import peering as rules
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, ClusterState, Unseen
@@ -338,6 +339,93 @@ def _dials(one: tuple[PeerMode, str], other: tuple[PeerMode, str]) -> bool:
     mode, scheme = other
     is_secure = scheme == "https"
     return (mode == "Require") == is_secure and (one[0] != "Disabled" or not is_secure)
+
+
+@pytest.mark.parametrize(
+    ("record", "scheme", "wanted"),
+    [
+        (SECURED, "http", "Dial"),
+        (SECURED, "https", "Require"),
+        (DIALING, "https", "Require"),
+        (DIALING, "http", "Dial"),
+        (LEAVING, "http", "Disabled"),
+        (None, "http", "Disabled"),
+        (TlsRecord(peer_secret=UserSecret(name="own")), "http", "Require"),
+    ],
+)
+def test_a_member_is_started_as_it_is_listed(record: TlsRecord | None, scheme: str, wanted: PeerMode) -> None:
+    """Also where only its claim, or its pod, shows how."""
+    for cluster in (ephemeral(), persistent()):
+        found = "Require" if scheme == "https" else "Dial"
+        state = switched(cluster, record, *((found, scheme),) * 3, wants=True)  # type: ignore[arg-type]
+        name = cluster.member_name(1)
+        assert started(state, name).secured.peer_mode == wanted
+        member = state.by_name[name]
+        claim = None
+        if member.claim is not None:
+            claim = replace(member.claim, has_peer_tls=scheme == "https")
+        unlisted = changed(state, name, entry=None, answer=None, claim=claim, peer=None)
+        assert started(unlisted, name).secured.peer_mode == wanted
+        fresh = changed(unlisted, name, claim=None, pod=None)
+        assert started(fresh, name).secured == state.desired.secured
+        assert started(state, cluster.member_name(9)).secured == state.desired.secured
+    assert state.desired.listening("Dial").persisted.tls == (
+        msgspec.structs.replace(record, peer_mode="Dial") if record is not None else None
+    )
+
+
+@BOTH
+def test_a_learner_that_is_listed_with_the_other_scheme_knows_the_urls_of_all(
+    cluster: DesiredCluster,
+) -> None:
+    """It was added late, after a revert."""
+    state = switched(cluster, DIALING, "Dial", "Require", ("Dial", "https"), wants=False)
+    name = cluster.member_name(2)
+    start = joining(state, name, TOKEN)
+    first, second, _ = cluster.initial_member_names
+    assert start.members == (second, name)
+    assert start.external == ((f"id-{first}", f"http://{first}:2380"),)
+
+
+@BOTH
+def test_leadership_is_moved_away_from_a_member_that_others_cannot_connect_to(
+    cluster: DesiredCluster,
+) -> None:
+    """Also while another member is awaited; never to such a one."""
+    names = cluster.initial_member_names
+    found: tuple[Found, ...] = (("Dial", "https"), "Dial", ("Dial", "https"))
+    state = replace(restarting(switched(cluster, SECURED, *found, wants=True), 1), budget=3)
+    led = answering(state, *names, leader=f"id-{names[0]}")
+    moved = MoveLeader(name=names[1], member_id=f"id-{names[1]}")
+    assert plan(led).actions == (moved,)
+    away = down(answering(state, *names, leader=f"id-{names[0]}"), names[1])
+    assert not any(isinstance(action, MoveLeader) for action in plan(away).actions)
+    lost = replace(led, has_quorum=False)
+    assert not any(isinstance(action, MoveLeader) for action in plan(lost).actions)
+    dialing = restarting(switched(cluster, SECURED, *DIAL, wants=True), 1)
+    assert plan(answering(dialing, *names, leader=f"id-{names[0]}")).actions != (moved,)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("wants", "record", "found"),
+    [(True, None, PLAIN), (False, SECURED, SECURE), (True, SECURED, DIAL), (True, DIALING, DIAL)],
+)
+def test_members_at_hosts_that_a_person_has_chosen_are_not_restarted(
+    cluster: DesiredCluster, wants: bool, record: TlsRecord | None, found: tuple[Found, ...]
+) -> None:
+    name = cluster.member_name(1)
+    state = changed(switched(cluster, record, *found, wants=wants), name, is_listed_elsewhere=True)
+    made = plan(state)
+    assert (made.reason, made.actions) == ("TLSRefused", ())
+    assert name in made.message
+    assert plan(changed(state, name, is_listed_elsewhere=False)).actions
+
+
+@BOTH
+def test_members_at_other_hosts_are_left_alone_where_nothing_is_to_change(cluster: DesiredCluster) -> None:
+    state = switched(cluster, None, *PLAIN, wants=False)
+    assert plan(changed(state, cluster.member_name(1), is_listed_elsewhere=True)).actions == ()
 
 
 def test_a_settled_cluster_is_left_alone() -> None:

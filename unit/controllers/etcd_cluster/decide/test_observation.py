@@ -103,6 +103,22 @@ def test_an_entry_that_has_not_started_is_matched_by_its_peer_url() -> None:
 
 
 @pytest.mark.parametrize(
+    ("urls", "is_elsewhere"),
+    [
+        (("http://db-1:2380",), False),
+        (("http://10.0.0.1:2380",), True),
+        (("http://10.0.0.1:2380", "http://db-1:2380"), False),
+        ((), False),
+    ],
+)
+def test_a_member_that_a_person_has_moved_to_another_host_is_known(
+    urls: tuple[str, ...], is_elsewhere: bool
+) -> None:
+    found = join(replied((THREE[0], replace(THREE[1], peer_urls=urls), THREE[2])))
+    assert [member.is_listed_elsewhere for member in found.members] == [False, is_elsewhere, False]
+
+
+@pytest.mark.parametrize(
     "unknown",
     [
         FOREIGN,

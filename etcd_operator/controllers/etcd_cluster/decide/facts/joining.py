@@ -20,7 +20,7 @@ from etcd_operator.controllers.etcd_cluster.decide.adoption.adopt_record import 
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.fact import fact
-from etcd_operator.controllers.etcd_cluster.decide.facts.peering import is_listed_as_recorded
+from etcd_operator.controllers.etcd_cluster.decide.facts.peering import is_listed_only, started
 from etcd_operator.controllers.etcd_cluster.decide.facts.voters import is_losing_data, may_change
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Numbers
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, quorum
@@ -35,12 +35,14 @@ from etcd_operator.controllers.shared.decide.holds import RETRY_HELD
 def joining(state: ClusterState, name: str, token: str) -> Joining:
     """How a new member starts: with all that etcd lists, and itself.
 
-    etcd compares URLs, and members may have theirs with TLS or without while that is being changed.
+    etcd compares URLs, and members may have theirs with TLS or without while that is being changed. Those
+    that have theirs otherwise than this one are named with their URLs.
     """
     listed = [m for m in state.members if m.entry is not None and m.name != name]
-    others = (m.name for m in listed if is_listed_as_recorded(state, m))
-    changing = (m for m in listed if not is_listed_as_recorded(state, m))
-    entries = (member.entry for member in (*state.external, *changing) if member.entry is not None)
+    is_secure = started(state, name).secured.has_secure_peers
+    others = (m.name for m in listed if is_listed_only(m, with_tls=is_secure))
+    differing = (m for m in listed if not is_listed_only(m, with_tls=is_secure))
+    entries = (member.entry for member in (*state.external, *differing) if member.entry is not None)
     external = tuple((entry.id, url) for entry in entries for url in entry.peer_urls)
     return Joining(members=(*others, name), token=token, external=external)
 

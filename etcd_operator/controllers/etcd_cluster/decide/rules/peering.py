@@ -34,7 +34,11 @@ NONE = TlsRecord()
 def change(state: ClusterState) -> Plan | None:
     """Record how members are to connect to each other. `upgrade.roll` restarts those that do so otherwise."""
     recorded, wanted = state.persisted.tls or NONE, members_of(state.desired.tls)
-    if recorded.peer_secret is not None or wanted.peer_secret is not None or not _may_change(state):
+    if recorded.peer_secret is not None or wanted.peer_secret is not None:
+        return None
+    if _is_to_change(state, recorded, is_wanted=wanted.peer) and _elsewhere(state):
+        return _elsewhere(state)
+    if not _may_change(state):
         return None
     if not recorded.peer_ca:
         return _add(state, recorded) if wanted.peer else None
@@ -43,6 +47,26 @@ def change(state: ClusterState) -> Plan | None:
         return _recorded(state, msgspec.structs.replace(recorded, peer_mode=mode))
     is_ended = not wanted.peer and recorded.peer_mode == "Disabled" and _is_settled(state)
     return _forget(state, recorded) if is_ended else None
+
+
+def _is_to_change(state: ClusterState, recorded: TlsRecord, *, is_wanted: bool) -> bool:
+    if bool(recorded.peer_ca) != is_wanted or recorded.peer_mode != "Require":
+        return True
+    known = (member for member in state.members if member.peers is not None)
+    return not all(is_peering_as_recorded(state, member) for member in known)
+
+
+def _elsewhere(state: ClusterState) -> Plan | None:
+    """Hold where a person has changed the peer URL of a member to another host: it would be changed back."""
+    found = [member for member in state.members if member.is_listed_elsewhere and member.entry is not None]
+    if not found:
+        return None
+    urls = ", ".join(f"{m.name} at {' '.join(m.entry.peer_urls)}" for m in found if m.entry is not None)
+    return Plan.hold(
+        TLS_REFUSED,
+        f"etcd lists {urls}: these are not the hosts of these members, and TLS for peers cannot be changed; "
+        "restore their former URLs with `etcdctl member update`",
+    )
 
 
 def _may_change(state: ClusterState) -> bool:
