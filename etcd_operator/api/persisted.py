@@ -97,6 +97,10 @@ class TlsRecord(Value, frozen=True, kw_only=True):
             operator_secret=self.operator_secret,
         )
 
+    def serving_as(self, wanted: MemberTls) -> "TlsRecord":
+        """With the settings of the client port that restarts change; the mode is changed in steps."""
+        return msgspec.structs.replace(self, min_version=wanted.min_version)
+
     def admits(self, member: MemberTls) -> bool:
         """Whether a member may have been started like this, as far as it decides how it is connected to."""
         now = self.of_members

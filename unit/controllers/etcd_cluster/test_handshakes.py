@@ -16,7 +16,8 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     Side,
     Situation,
 )
-from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS, Member
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import new_authorities
 from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of, loaded_text

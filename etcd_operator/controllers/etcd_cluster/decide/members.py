@@ -7,9 +7,10 @@ not exist.
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.api.cluster_spec import ClientMode, PeerMode
+from etcd_operator.api.cluster_spec import PeerMode
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
+from etcd_operator.controllers.etcd_cluster.decide.serving import Serving
 from etcd_operator.controllers.shared.decide.clusters import ordinal_of
 from etcd_operator.etcd.values import EtcdMember, Refused
 
@@ -54,17 +55,6 @@ class FetchedBackup:
     revision: int
     sha256: str
     age: int  # seconds that it was old when it was fetched
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
-    """How a member serves clients: what can be changed by a restart."""
-
-    mode: ClientMode  # Disabled: without TLS only
-    min_version: str  # of TLS; empty for the default of etcd
-
-
-WITHOUT_TLS = Serving(mode="Disabled", min_version="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,9 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import Value, condition_of
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.shared_keys import LOADED_ANNOTATION, RESTARTING_ANNOTATION, STOPPED_ANNOTATION
-from etcd_operator.controllers.etcd_cluster.decide.members import (
-    WITHOUT_TLS,
-    FetchedBackup,
-    PodFacts,
-    PodProblem,
-)
+from etcd_operator.controllers.etcd_cluster.decide.members import FetchedBackup, PodFacts, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
+from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS
 from etcd_operator.controllers.etcd_cluster.manifests.options import advertises_tls, peers_of, serving_of
 from etcd_operator.controllers.etcd_cluster.manifests.steps import FETCH, SKIP_STEPS
 from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import READER

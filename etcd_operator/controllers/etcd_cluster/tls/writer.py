@@ -19,7 +19,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
 from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import reads_bundle
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Side, Use
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS
+from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests import tls

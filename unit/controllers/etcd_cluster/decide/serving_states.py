@@ -7,7 +7,7 @@ import msgspec
 from etcd_operator.api.cluster_spec import Auto, ClientMode, ClientTls, MinVersion, Tls
 from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
-from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS, Serving
+from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS, Serving
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, ClusterState, TlsFacts
 from unit.controllers.etcd_cluster.decide.builders import (
     bootstrapped,

@@ -19,8 +19,8 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import rotating
-from etcd_operator.controllers.etcd_cluster.decide.members import Serving
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
+from etcd_operator.controllers.etcd_cluster.decide.serving import Serving
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, ClusterState, Unseen
 from unit.controllers.etcd_cluster.decide.builders import (
     VERSION,

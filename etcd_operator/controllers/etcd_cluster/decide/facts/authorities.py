@@ -8,7 +8,8 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Pha
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import Restart, Step, next_step
 from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.facts.peering import is_peering_as_recorded
-from etcd_operator.controllers.etcd_cluster.decide.members import WITHOUT_TLS, Member, Serving
+from etcd_operator.controllers.etcd_cluster.decide.members import Member
+from etcd_operator.controllers.etcd_cluster.decide.serving import Serving
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import unhealthy
 
@@ -61,10 +62,7 @@ def _serving_otherwise(state: ClusterState) -> frozenset[str]:
 def serves_as_recorded(state: ClusterState, member: Member) -> bool:
     """Whether the pod of a member serves clients as is on record."""
     secured = state.persisted.tls.of_members if state.persisted.tls is not None else PLAIN
-    wanted = WITHOUT_TLS
-    if secured.client:
-        wanted = Serving(mode=secured.mode, min_version=secured.min_version or "")
-    return member.pod is not None and member.pod.serving == wanted
+    return member.pod is not None and member.pod.serving == Serving.of(secured)
 
 
 @fact

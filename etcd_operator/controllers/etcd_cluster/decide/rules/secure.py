@@ -67,16 +67,16 @@ def _as_served(state: ClusterState, record: TlsRecord) -> TlsRecord:
 def _recorded(state: ClusterState, tls: Tls) -> TlsRecord:
     wanted = members_of(tls)
     issues_peers, issues_clients = wanted.issued
-    return TlsRecord(
+    record = TlsRecord(
         peer_ca=state.tls.peer_ca if issues_peers else "",
         client_ca=state.tls.client_ca if issues_clients else "",
         peer_secret=_keyed(state, "peer", wanted.peer_secret),
         client_secret=_keyed(state, "client", wanted.client_secret),
         operator_secret=_keyed(state, "operator", wanted.operator_secret),
         client_cert_auth=wanted.client_cert_auth,
-        min_version=wanted.min_version,
         mode=wanted.mode,
     )
+    return record.serving_as(wanted)
 
 
 def _keyed(state: ClusterState, use: Use, secret: UserSecret | None) -> UserSecret | None:

@@ -26,6 +26,7 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
 from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import serves_as_recorded
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
+from etcd_operator.controllers.etcd_cluster.decide.serving import Serving
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import RESTARTING, unhealthy
 from etcd_operator.controllers.shared.decide.holds import TLS_REFUSED
@@ -48,7 +49,7 @@ def change(state: ClusterState) -> Plan | None:
         return _add(state, recorded, wanted) if wanted.client else None
     if _is_removed(recorded, wanted):
         return _remove(state, recorded)
-    record = msgspec.structs.replace(recorded, min_version=wanted.min_version)
+    record = recorded.serving_as(wanted)
     if not recorded.plain_clients:
         record = msgspec.structs.replace(record, mode=wanted.mode)
     elif recorded.mode == "Disabled":
@@ -70,11 +71,10 @@ def _add(state: ClusterState, recorded: TlsRecord, wanted: MemberTls) -> Plan | 
         recorded,
         client_ca=state.tls.client_ca,
         client_cert_auth=wanted.client_cert_auth,
-        min_version=wanted.min_version,
         mode="Prefer",
         plain_clients=True,
     )
-    return _recorded(state, record)
+    return _recorded(state, record.serving_as(wanted))
 
 
 def refused(state: ClusterState) -> Plan | None:
@@ -99,7 +99,7 @@ def _refusal(state: ClusterState) -> str:
     elif _is_removed(recorded, wanted):
         what = "serve clients without TLS"
         names = [pod.name for pod in pods if pod.serving is None or pod.advertises_tls]
-    elif (wanted.mode, wanted.min_version) != (recorded.mode, recorded.min_version):
+    elif Serving.of(wanted) != Serving.of(recorded.of_members):
         what = "serve clients in another way"
     if not what or not names:
         return ""
