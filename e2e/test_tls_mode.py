@@ -6,6 +6,7 @@ from e2e.support.clusters import each_kind
 from e2e.support.load import Load
 from e2e.support.space import Space
 from e2e.test_tls import CLIENT, etcdctl, settled, start_client
+from etcd_operator.kube import resources
 
 
 @each_kind()
@@ -35,4 +36,26 @@ def test_clients_without_tls_write_while_it_is_preferred_and_are_refused_afterwa
     assert "value" not in space.kubectl(*plain, "get", "key", check=False)
     change(mode="Prefer")
     assert space.kubectl(*plain, "get", "key").split() == ["key", "value"]
+    load.judge(space.testbed, space.addresses(document), load.newest)
+
+
+@each_kind()
+def test_clients_with_a_certificate_write_while_members_begin_and_cease_to_ask_for_one(
+    space: Space, kind: Any
+) -> None:
+    document = space.create(kind(tls={"client": {"auto": {}, "mode": "Prefer"}}))
+    settled(space, document)
+    start_client(space, document)
+    endpoint = f"--endpoints=https://{document['metadata']['name']}:2379"
+    bare = ("exec", CLIENT, "--", "etcdctl", endpoint, "--cacert=/tls/ca.crt", "get", "key")
+    with Load(lambda: space.addresses(document)) as load:
+        for asks in (False, True):
+            load.go_on()
+            document["spec"]["tls"]["client"] |= {"clientCertAuth": asks}
+            space.kubectl.apply(document)
+            settled(space, document)
+            etcdctl(space, document, "put", "key", "value")
+            assert ("value" in space.kubectl(*bare, check=False)) is not asks
+            secrets = set(space.names(resources.SECRETS))
+            assert (f"{document['metadata']['name']}-client-tls" in secrets) is asks
     load.judge(space.testbed, space.addresses(document), load.newest)

@@ -67,8 +67,8 @@ class ClientTls(PeerTls, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: Require (the default): clients have to use TLS. Prefer: the same port also serves clients without TLS,
     #: which need no certificate. Disabled: no client uses TLS, as without the field client.
     mode: ClientMode = "Require"
-    #: While true (the default), clients that use TLS need a certificate of the cluster's client CA. Cannot be
-    #: changed later.
+    #: While true (the default), clients that use TLS need a certificate of the cluster's client CA. With a
+    #: Secret of your own, it cannot be changed later.
     client_cert_auth: bool = True
     #: The lowest version of TLS that members accept from clients. Default: TLS1.2.
     min_version: MinVersion | None = None
@@ -156,35 +156,17 @@ class MemberTls(Value, frozen=True, kw_only=True):
         return self.client and not self.plain_clients
 
     def becomes(self, other: "MemberTls") -> bool:
-        """Whether restarts change these settings to `other`.
+        """Whether restarts change these settings to `other`: all but the Secrets of the user.
 
-        TLS is added and removed only where the operator issues the certificates. Which keys a Secret has is
-        found out when the cluster is created.
+        Which keys a Secret has is found out when the cluster is created.
         """
-        if self.peer_secret != _same(self.peer_secret, other.peer_secret):
-            return False
-        if self.peer != other.peer and self.peer_secret is not None:
-            return False
-        is_supplied = self.client_secret is not None or other.client_secret is not None
-        if self.client != other.client and not is_supplied:
-            return True
-        return self == msgspec.structs.replace(
-            other,
-            peer=self.peer,
-            plain_peers=self.plain_peers,
-            mode=self.mode,
-            min_version=self.min_version,
-            plain_clients=self.plain_clients,
-            peer_secret=self.peer_secret,
-            client_secret=_same(self.client_secret, other.client_secret),
-            operator_secret=_same(self.operator_secret, other.operator_secret),
-        )
+        return self.secret_names == other.secret_names
 
-
-def _same(found: UserSecret | None, other: UserSecret | None) -> UserSecret | None:
-    """`found` if `other` has the same name, else `other`."""
-    is_same = found is not None and other is not None and found.name == other.name
-    return found if is_same else other
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """The names of the Secrets of the user, for peers, clients and the operator; empty for none."""
+        found = (self.peer_secret, self.client_secret, self.operator_secret)
+        return tuple(secret.name if secret is not None else "" for secret in found)
 
 
 PLAIN = MemberTls()
@@ -226,8 +208,8 @@ class SharedSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: removed afterwards, unless the mode is Join or Leave. Cannot be set once the cluster is bootstrapped,
     #: except to continue an adoption.
     adopt: Adopt | None = None
-    #: TLS between the members and for clients. Once the cluster is created, neither clientCertAuth nor
-    #: caDuration can be changed, nor the source of certificates.
+    #: TLS between the members and for clients. Once the cluster is created, neither caDuration nor the source
+    #: of certificates can be changed.
     tls: Tls | None = None
     #: Whether etcd requires users. Without this field, authentication remains as it is; if the operator has
     #: enabled authentication, removing the field disables it.

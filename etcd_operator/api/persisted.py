@@ -99,7 +99,9 @@ class TlsRecord(Value, frozen=True, kw_only=True):
 
     def serving_as(self, wanted: MemberTls) -> "TlsRecord":
         """With the settings of the client port that restarts change; the mode is changed in steps."""
-        return msgspec.structs.replace(self, min_version=wanted.min_version)
+        return msgspec.structs.replace(
+            self, client_cert_auth=wanted.client_cert_auth, min_version=wanted.min_version
+        )
 
     def admits(self, member: MemberTls) -> bool:
         """Whether a member may have been started like this, as far as it decides how it is connected to."""

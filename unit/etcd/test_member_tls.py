@@ -4,9 +4,11 @@ import base64
 import ssl
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -105,11 +107,13 @@ def test_only_the_cluster_of_the_credentials_is_called(made: Authorities, served
 class Members:
     """Real members with the flags and files of one Secret."""
 
-    def __init__(self, binaries: Path, folder: Path, made: Authorities) -> None:
+    def __init__(
+        self, binaries: Path, folder: Path, made: Authorities, cluster: DesiredCluster = CLUSTER
+    ) -> None:
         self._made, self._files = made, folder / "tls"
         self._files.mkdir()
         self.write()
-        flags = tls_pod.options(CLUSTER.secured)
+        flags = tls_pod.options(cluster.secured)
         flags = {name: value.replace(tls_pod.FOLDER, str(self._files)) for name, value in flags.items()}
         self.etcd = RealEtcdCluster(binaries, folder, tls=tuple(f"--{n}={v}" for n, v in flags.items()))
         self.channels = Channels(credentials(made))
@@ -242,6 +246,22 @@ def test_who_has_no_certificate_of_the_cluster_gets_nothing(members: Members, ma
         with pytest.raises(Unavailable):
             EtcdClient(channels, members.etcd.endpoint("a"), deadline=3.0).status()
         channels.close()
+
+
+def settings(**client: Any) -> DesiredCluster:
+    """A cluster with such settings for clients."""
+    return ephemeral(tls=Tls(peer=PeerTls(auto=Auto()), client=ClientTls(auto=Auto(), **client)))
+
+
+def test_members_that_ask_for_no_certificate_serve_who_has_one_and_who_has_none(
+    binaries: Path, tmp_path: Path, made: Authorities
+) -> None:
+    with closing(Members(binaries, tmp_path, made, settings(client_cert_auth=False))) as members:
+        members.start("a")
+        status = members.client("a").status()
+        with closing(Channels(replace(credentials(made), certificate=None, key=None))) as channels:
+            channels.identify({members.etcd.endpoint("a"): "db-0"})
+            assert EtcdClient(channels, members.etcd.endpoint("a")).status().member_id == status.member_id
 
 
 def test_who_has_the_ca_gets_in_although_all_certificates_are_lost(

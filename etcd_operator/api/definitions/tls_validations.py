@@ -34,8 +34,8 @@ VERSION = f"TLS requires etcd 3.{OLDEST_TLS_MINOR} or later: use a later version
 NO_ADOPTION = "a cluster with spec.tls cannot adopt another one yet: remove spec.tls"
 NO_SELF_HOSTED = "a cluster with spec.tls cannot join another one yet: remove one of the two"
 UNCHANGED = (
-    "clientCertAuth, caDuration and certificates of your own cannot be changed once a cluster runs: restore "
-    "the earlier value, or create another cluster"
+    "caDuration and certificates of your own cannot be changed once a cluster runs: restore the earlier "
+    "value, or create another cluster"
 )
 
 AUTH = "authentication needs tls.client with clientCertAuth and mode Require: set these, or enabled: false"
@@ -70,16 +70,12 @@ def _has_same(secret: str) -> str:
     return f"(has({new}) == has({old}) && (!has({new}) || {new}.name == {old}.name))"
 
 
-_CERT_AUTH = " == ".join(
-    f"(!has({at}.client.clientCertAuth) || {at}.client.clientCertAuth)" for at in (_NEW, _OLD)
-)
 _SAME_PEER = " && ".join((_is_same("peer.caDuration"), _has_same("peer.secretRef")))
 _SAME_CLIENT = " && ".join(
     (
         _is_same("client.caDuration"),
         _has_same("client.secretRef"),
         _has_same("client.operatorSecretRef"),
-        _CERT_AUTH,
     )
 )
 

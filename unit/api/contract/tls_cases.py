@@ -6,8 +6,8 @@ from unit.api.contract.case import ABSENT, EPHEMERAL, Case, Manifest, changed
 
 BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
 _UNCHANGED = (
-    "spec.tls: Invalid value: clientCertAuth, caDuration and certificates of your own cannot be changed once "
-    "a cluster runs: restore the earlier value, or create another cluster"
+    "spec.tls: Invalid value: caDuration and certificates of your own cannot be changed once a cluster runs: "
+    "restore the earlier value, or create another cluster"
 )
 SOURCE = "set one source of the certificates: auto: {}, or secretRef with the name of a Secret"
 ONLY_AUTO = (
@@ -108,7 +108,11 @@ def tls(base: Manifest) -> tuple[Case, ...]:
         ("tls.peer.secretRef of a running cluster", plain, {"spec/tls": supplied["spec"]["tls"]}),
         ("no tls, after tls.peer.secretRef", supplied, {"spec/tls": ABSENT}),
         ("tls without peer, after tls.peer.secretRef", supplied, {"spec/tls": {"client": {"auto": {}}}}),
-        ("clientCertAuth: false of a running cluster", secured, {"spec/tls/client/clientCertAuth": False}),
+        (
+            "clientCertAuth: false, with tls.client.secretRef of a running cluster",
+            own,
+            {"spec/tls/client": {"secretRef": {"name": "own"}, "clientCertAuth": False}},
+        ),
         (
             "tls.peer.secretRef, after auto",
             secured,

@@ -19,8 +19,11 @@ PEER: Json = {"peer": {"auto": {}}}
 NONE: Json = {"client": None}
 
 
-def client(mode: str) -> Json:
-    return {"client": {"auto": {}, "mode": mode}}
+def client(mode: str, **settings: Any) -> Json:
+    return {"client": {"auto": {}, "mode": mode, **settings}}
+
+
+OPEN, CLOSED = (client("Require", clientCertAuth=asks) for asks in (False, True))
 
 
 @contextmanager
@@ -53,6 +56,12 @@ def with_secrets(made: Bench) -> set[str]:
     return {name.removesuffix("-tls") for name in secrets(made)}
 
 
+def asking(made: Bench, kind: Kind) -> set[bool]:
+    """Whether members ask clients for a certificate."""
+    annotations = (made.get(PODS, name)["metadata"]["annotations"] for name in made.names(PODS))
+    return {found[f"{kind.group}/client-cert-auth"] == "true" for found in annotations}
+
+
 def mounted(made: Bench, kind: Kind) -> set[str]:
     """The members without TLS whose pods have a Secret all the same: their containers start again with it."""
     return member_names(made) if kind is COREOS else set()
@@ -81,6 +90,33 @@ def test_it_is_added_and_removed_again(make: Callable[..., Any], end: Json | Non
         assert "tls" not in made.status(kind)
         assert with_secrets(made) == mounted(made, kind)
         made.rest()
+
+
+@MAKERS
+def test_clients_are_asked_for_certificates_or_not_while_the_cluster_runs(make: Callable[..., Any]) -> None:
+    """The certificate for clients is there as long as any member asks for one."""
+    kind, body = make(tls=CLOSED)
+    with running(kind, body) as made:
+        for number, (tls, asks) in enumerate(((OPEN, False), (CLOSED, True)), start=1):
+            ask(made, kind, tls)
+            made.run_until(lambda: len(asking(made, kind)) == 2)
+            assert "c-client" in with_secrets(made)
+            made.settle()
+            assert asking(made, kind) == {asks}
+            assert with_secrets(made) == {*(["c-client"] if asks else []), *member_names(made)}
+            assert restarts(made) == 3 * number
+            made.rest()
+
+
+def test_the_certificate_for_clients_is_there_while_the_cluster_is_paused() -> None:
+    """So clients can be changed before members ask for it."""
+    kind, body = ephemeral(size=1, tls=OPEN)
+    with running(kind, body) as made:
+        made.edit(kind, "c", {"spec": {"paused": True, "tls": CLOSED}})
+        made.run_until(lambda: "c-client" in with_secrets(made))
+        made.edit(kind, "c", {"spec": {"paused": False}})
+        made.settle()
+        assert asking(made, kind) == {True}
 
 
 def test_a_secret_that_a_pod_needs_goes_with_the_member() -> None:
@@ -174,10 +210,15 @@ def test_a_pod_of_the_first_builds_with_tls_keeps_it_until_it_is_replaced() -> N
     kind, body = ephemeral(tls=client("Require"))
     with running(kind, body) as made:
         first, of_flag = min(made.names(PODS)), f"{kind.group}/advertise-client-urls"
+        asks = f"{kind.group}/client-cert-auth"
         (container,) = made.get(PODS, first)["spec"]["containers"]
         container["command"].append(f"--advertise-client-urls=https://{first}:2379")
-        container["env"] = [each for each in container["env"] if of_flag not in str(each)]
-        change = {"metadata": {"annotations": {of_flag: None}}, "spec": {"containers": [container]}}
+        container["command"].append("--client-cert-auth=true")
+        container["env"] = [
+            each for each in container["env"] if of_flag not in str(each) and asks not in str(each)
+        ]
+        annotations = {of_flag: None, asks: None}
+        change = {"metadata": {"annotations": annotations}, "spec": {"containers": [container]}}
         made.edit(PODS, first, change)
         ask(made, kind, client("Prefer"))
         made.settle()
@@ -206,25 +247,37 @@ def test_it_is_not_removed_while_requests_need_a_user() -> None:
 
 @pytest.mark.exhaustive
 @MAKERS
-@pytest.mark.parametrize(("begin", "end"), [(None, "Require"), ("Require", None)])
-def test_the_operator_dies_at_any_write(make: Callable[..., Any], begin: str | None, end: str | None) -> None:
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        (None, client("Require")),
+        (client("Require"), None),
+        (CLOSED, OPEN),
+        (OPEN, CLOSED),
+    ],
+)
+def test_the_operator_dies_at_any_write(
+    make: Callable[..., Any], begin: Json | None, end: Json | None
+) -> None:
     """And the change is reverted after that."""
     writes = EachWrite()
     for write in writes:
-        kind, body = make(size=1, **({"tls": client(begin)} if begin else {}))
+        kind, body = make(size=1, **({"tls": begin} if begin else {}))
         with running(kind, body) as made:
             made.kill()
-            ask(made, kind, client(end) if end else None)
+            ask(made, kind, end)
             made.start(dies_at=write)
             writes.goes_on = not run_or_die(made, made.settle)
             wanted = end
             if writes.goes_on:
-                ask(made, kind, client(begin) if begin else None)
+                ask(made, kind, begin)
                 made.start()
                 made.settle()
                 wanted = begin
             assert schemes(made, kind) == {"https" if wanted else "http"}
-            if wanted:
-                assert with_secrets(made) == {"c-client", *member_names(made)}
+            if wanted is not None:
+                assert asking(made, kind) == {wanted != OPEN}
+                of_clients = {"c-client"} if wanted != OPEN else set()
+                assert with_secrets(made) == {*of_clients, *member_names(made)}
             else:
                 assert with_secrets(made) <= mounted(made, kind)

@@ -98,7 +98,6 @@ class PodFacts:
     peers: PeerMode | None = None
     # how its etcd serves clients; None where that is not known or cannot be changed
     serving: Serving | None = None
-    advertises_tls: bool = False  # also when it starts again without TLS for clients
     loaded: str = ""  # the CAs that its etcd has loaded, as text; empty if that is not known
     reader: ReaderFacts | None = None  # the last one that was added to it
 

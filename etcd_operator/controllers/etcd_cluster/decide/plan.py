@@ -102,6 +102,7 @@ RULES: tuple[Rule, ...] = (
     scale.down,  # a member that is to be removed is not upgraded first
     recovery.offer_beside_upgrade,  # the next one reports an upgrade, and not what else can be done
     upgrade.roll,  # decides itself where missing members come first (`grows_first`)
+    serving.drop_unused,  # after the last restart for it
     scale.up,  # needs every voter healthy, and no other change
     certificates.rotate,  # waits until every member is as desired
     # Reports: nothing above could act.

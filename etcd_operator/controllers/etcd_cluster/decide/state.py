@@ -58,6 +58,7 @@ class TlsFacts:
     supplied: tuple[tuple[Use, SuppliedFacts], ...] = ()
     # by side, the members that were started with other CAs than the Secret of the user has now
     unloaded: tuple[tuple[Side, str], ...] = ()
+    has_unused: bool = False  # there is a Secret for clients, and these need no certificate
 
 
 NO_TLS = TlsFacts()

@@ -127,12 +127,12 @@ def serving_of(annotations: Mapping[str, str], keys: PodKeys | None) -> Serving 
     mode: ClientMode = "Prefer" if "," in urls else "Require"
     if "https://" not in urls:
         mode = "Disabled"
-    return Serving(mode=mode, min_version=annotations.get(keys.of(MIN_VERSION), ""))
-
-
-def advertises_tls(annotations: Mapping[str, str], keys: PodKeys) -> bool:
-    """Whether a flag says which URL the member advertises, as in pods of the first builds with TLS."""
-    return keys.of(LISTEN) in annotations and keys.of(ADVERTISE) not in annotations
+    cert_auth = annotations.get(keys.of(tls_pod.CERT_AUTH))
+    return Serving(
+        mode=mode,
+        min_version=annotations.get(keys.of(MIN_VERSION), ""),
+        client_cert_auth=None if cert_auth is None else cert_auth == "true",
+    )
 
 
 def peers_of(annotations: Mapping[str, str], keys: PodKeys | None) -> PeerMode | None:

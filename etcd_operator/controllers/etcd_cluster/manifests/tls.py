@@ -19,7 +19,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     Side,
     Situation,
 )
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, members_of
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     DAY,
     Authorities,
@@ -91,20 +91,21 @@ def secret_name(holder: str) -> str:
 def clients_of(cluster: DesiredCluster) -> str:
     """The holder of the Secret for clients, beside the members; empty where there is no such Secret.
 
-    There is none where clients need no certificate, and where they need the certificate of a user.
+    There is none where clients need no certificate, nor are about to, and where they need that of a user.
     """
     auth = cluster.persisted.auth
     needs_user = auth is not None and auth.enabled
-    is_issued = cluster.secured.client_cert_auth and cluster.secured.client_secret is None
-    return _holder(cluster.name) if is_issued and not needs_user else ""
+    is_needed = cluster.secured.client_cert_auth or members_of(cluster.tls).client_cert_auth
+    return holder(cluster.name) if cluster.secured.issued[1] and is_needed and not needs_user else ""
 
 
 def shared_secret(cluster: str) -> str:
     """The name of the Secret for clients."""
-    return secret_name(_holder(cluster))
+    return secret_name(holder(cluster))
 
 
-def _holder(cluster: str) -> str:
+def holder(cluster: str) -> str:
+    """Of the Secret for clients."""
     return f"{cluster}-client"
 
 

@@ -65,15 +65,19 @@ def client_flags(secured: MemberTls) -> list[str]:
     """How etcdctl in the pod of a seed reaches another member."""
     if not secured.is_dialed:
         return []
-    own = [f"--cert={FOLDER}/seed.crt", f"--key={FOLDER}/seed.key"] if secured.client_cert_auth else []
+    # One that the operator issues is there, and a member may still ask for one.
+    has_own = secured.client_secret is None or secured.client_cert_auth
+    own = [f"--cert={FOLDER}/seed.crt", f"--key={FOLDER}/seed.key"] if has_own else []
     return [SERVER_FLAG, *own]
 
+
+CERT_AUTH = "client-cert-auth"
 
 CLIENT_OPTIONS = (
     "cert-file",
     "key-file",
     "trusted-ca-file",
-    "client-cert-auth",
+    CERT_AUTH,
     "bcrypt-cost",
     "enable-grpc-gateway",
 )
@@ -103,7 +107,7 @@ def client_options(tls: MemberTls) -> dict[str, str]:
         return {}
     found = _files("", "server")
     if tls.client_cert_auth:
-        found |= {"trusted-ca-file": f"{FOLDER}/client-ca.crt", "client-cert-auth": "true"}
+        found |= {"trusted-ca-file": f"{FOLDER}/client-ca.crt", CERT_AUTH: "true"}
         # Users may be required. Clients ask for tokens again all at once when a member restarts.
         found["bcrypt-cost"] = BCRYPT_COST
     # The gateway would dial etcd itself, with the leaf of the server.

@@ -1,6 +1,7 @@
 """The pods of members turned into the facts that rules read. Pure."""
 
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from etcd_operator.api import coreos, improbable
@@ -9,8 +10,8 @@ from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.shared_keys import LOADED_ANNOTATION, RESTARTING_ANNOTATION, STOPPED_ANNOTATION
 from etcd_operator.controllers.etcd_cluster.decide.members import FetchedBackup, PodFacts, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts
-from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS
-from etcd_operator.controllers.etcd_cluster.manifests.options import advertises_tls, peers_of, serving_of
+from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS, Serving
+from etcd_operator.controllers.etcd_cluster.manifests.options import peers_of, serving_of
 from etcd_operator.controllers.etcd_cluster.manifests.steps import FETCH, SKIP_STEPS
 from etcd_operator.controllers.etcd_cluster.manifests.survivor_reader import READER
 from etcd_operator.controllers.etcd_cluster.members.etcd_log import (
@@ -143,10 +144,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         is_stopped=STOPPED_ANNOTATION in pod.metadata.annotations,
         is_restarting=RESTARTING_ANNOTATION in pod.metadata.annotations,
         peers=peers_of(pod.metadata.annotations, keys),
-        # Without annotations a pod has no TLS, and an ephemeral one cannot have any.
-        serving=serving_of(pod.metadata.annotations, keys)
-        or (WITHOUT_TLS if keys != coreos.POD_KEYS else None),
-        advertises_tls=keys == coreos.POD_KEYS and advertises_tls(pod.metadata.annotations, keys),
+        serving=_serving(pod, keys),
         loaded=pod.metadata.annotations.get(LOADED_ANNOTATION, ""),
         reader=reader_of(pod),
     )
@@ -180,6 +178,17 @@ def _found_leader(pod: Pod, ended: StateReason) -> bool:
     running = status.state.running if status is not None else None
     is_restarted = running is not None and instant(running.started_at) >= instant(ended.finished_at)
     return ended.exit_code == FOLLOWED_A_LEADER and not is_restarted
+
+
+def _serving(pod: Pod, keys: PodKeys | None) -> Serving | None:
+    """Without annotations a pod has no TLS, and an ephemeral one cannot have any."""
+    found = serving_of(pod.metadata.annotations, keys)
+    if keys == coreos.POD_KEYS:
+        return found
+    if found is None:
+        return WITHOUT_TLS
+    # One of an earlier build asks for certificates, unless its user has chosen otherwise: that is restarted.
+    return replace(found, client_cert_auth=True) if found.has_fixed_tls else found
 
 
 def _keys_of(pod: Pod) -> PodKeys | None:

@@ -136,6 +136,7 @@ class Certificates:
             sides=tuple(sides),
             unkept=next(iter(self.writer.failures(desired).values()), self.writer.unpublished(desired)),
             proven=frozenset(each.member.name for each in seen if each.is_proven),
+            has_unused=self.holdings.has_unused(desired, objects),
             refusals=tuple((each.member.name, each.refusal) for each in seen if each.refusal),
         )
 

@@ -45,6 +45,8 @@ class Holdings:
     _current: dict[Key, dict[str, _Current]] = field(default_factory=dict)
     # of each cluster, the bundle in its ConfigMap, and until when it is believed (monotonic)
     _bundles: dict[Key, tuple[tuple[Description, ...], float]] = field(default_factory=dict)
+    # of each cluster, whether there is a Secret for clients, and until when that is believed (monotonic)
+    _shared: dict[Key, tuple[bool, float]] = field(default_factory=dict)
 
     def of(
         self, desired: DesiredCluster, made: Authorities, holder: str, objects: Objects, *, is_starting: bool
@@ -105,6 +107,18 @@ class Holdings:
         self._bundles[desired.key] = bundle, now + KEPT_SECONDS
         return bundle
 
+    def has_unused(self, desired: DesiredCluster, objects: Objects) -> bool:
+        """Whether there is a Secret for clients, although none needs a certificate. Raises as `found`."""
+        if desired.secured.client_cert_auth or not desired.secured.issued[1] or tls.clients_of(desired):
+            return False
+        known, now = self._shared.get(desired.key), self.clock.monotonic()
+        if known is not None and now < known[1]:
+            return known[0]
+        found = self.found(tls.holder(desired.name), objects)
+        is_there = found is not None and found.metadata.controller_uid == desired.uid
+        self._shared[desired.key] = is_there, now + KEPT_SECONDS
+        return is_there
+
     def leafs(self, desired: DesiredCluster, made: Authorities, member: str) -> tuple[Named, ...]:
         """What the Secret of a member is to have, or that of clients."""
         if member == tls.clients_of(desired):
@@ -114,6 +128,7 @@ class Holdings:
 
     def outdate(self, key: Key, holder: str = "") -> None:
         """The Secret of a holder is written, or the ConfigMap: it is read again."""
+        self._shared.pop(key, None)
         known = self._current.get(key, {}).get(holder)
         if known is not None:
             self._current[key][holder] = replace(known, until=self.clock.monotonic())
@@ -127,6 +142,7 @@ class Holdings:
     def forget(self, key: Key) -> tuple[str, ...]:
         """The cluster is deleted; the holders of its Secrets."""
         self._bundles.pop(key, None)
+        self._shared.pop(key, None)
         return tuple(self._current.pop(key, ()))
 
 

@@ -1,10 +1,11 @@
 """Clusters whose members serve clients in different ways, with TLS or without."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import Auto, ClientMode, ClientTls, MinVersion, Tls
+from etcd_operator.api.cluster_spec import Auto, ClientMode, ClientTls, Tls
 from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS, Serving
@@ -16,10 +17,13 @@ from unit.controllers.etcd_cluster.decide.builders import (
 )
 
 RECORD = TlsRecord(client_ca="c", client_cert_auth=True)
-REQUIRED, PREFERRED = Serving(mode="Require", min_version=""), Serving(mode="Prefer", min_version="")
+REQUIRED = Serving(mode="Require", client_cert_auth=True)
+PREFERRED = replace(REQUIRED, mode="Prefer")
 
 MODES: tuple[ClientMode, ...] = ("Disabled", "Prefer", "Require")
 ADDING = msgspec.structs.replace(RECORD, mode="Prefer", plain_clients=True)
+OPEN = msgspec.structs.replace(RECORD, client_cert_auth=False)
+OPENED = replace(REQUIRED, client_cert_auth=False)
 PREFER = msgspec.structs.replace(RECORD, mode="Prefer")
 REMOVING = msgspec.structs.replace(RECORD, mode="Disabled", plain_clients=True)
 
@@ -35,8 +39,8 @@ def asked(
     return with_record(state, tls=RECORD)
 
 
-def client(mode: ClientMode = "Require", min_version: MinVersion | None = None) -> ClientTls:
-    return ClientTls(auto=Auto(), mode=mode, min_version=min_version)
+def client(mode: ClientMode = "Require", **settings: Any) -> ClientTls:
+    return ClientTls(auto=Auto(), mode=mode, **settings)
 
 
 PLAIN = WITHOUT_TLS

@@ -194,27 +194,21 @@ def test_a_pod_of_an_earlier_build_in_which_clients_cannot_be_served_otherwise_i
     assert plan(switched(persistent(), mode, record, *pods)).reason != "TLSRefused"
 
 
-def test_tls_is_not_removed_from_a_pod_that_would_advertise_it_for_ever() -> None:
-    """Its mode may be changed."""
+def test_only_the_mode_is_changed_in_a_pod_of_the_first_builds_with_tls() -> None:
+    """It would advertise TLS for ever, and ask clients for certificates."""
     name = ephemeral().member_name(1)
 
-    def with_flag(mode: ClientMode) -> ClusterState:
-        state = switched(ephemeral(), mode, RECORD, *(REQUIRED,) * 3)
+    def with_flag(mode: ClientMode, *, cert_auth: bool = True) -> ClusterState:
+        state = switched(ephemeral(), mode, RECORD, *(REQUIRED,) * 3, cert_auth=cert_auth)
         found = state.by_name[name].pod
         assert found is not None
-        return changed(state, name, pod=replace(found, advertises_tls=True))
+        return changed(state, name, pod=replace(found, serving=replace(REQUIRED, client_cert_auth=None)))
 
-    made = plan(with_flag("Disabled"))
-    assert (made.reason, made.actions) == ("TLSRefused", ())
-    assert f"the pods {name} were" in made.message
+    for state in with_flag("Disabled"), with_flag("Prefer", cert_auth=False):
+        made = plan(state)
+        assert (made.reason, made.actions) == ("TLSRefused", ())
+        assert f"the pods {name} were" in made.message
     assert recorded(with_flag("Prefer")) == PREFER
-
-
-@BOTH
-def test_another_client_cert_auth_is_another_tls(cluster: DesiredCluster) -> None:
-    """As when TLS is added again, in another way, before it is removed."""
-    state = switched(cluster, "Prefer", ADDING, *(PREFERRED,) * 3, cert_auth=False)
-    assert recorded(state) == REMOVING
 
 
 @BOTH
@@ -224,6 +218,7 @@ def test_users_are_required_once_all_members_know_the_operator_by_its_certificat
     for record, members, is_recorded in (
         (ADDING, (PLAIN,) * 3, False),
         (PREFER, (PREFERRED,) * 3, False),
+        (RECORD, (REQUIRED, REQUIRED, replace(REQUIRED, client_cert_auth=False)), False),
         (RECORD, (REQUIRED,) * 3, True),
     ):
         state = switched(cluster, "Require", record, *members)

@@ -2,11 +2,12 @@
 
 from collections import deque
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import ClientMode, ClientTls
+from etcd_operator.api.cluster_spec import PLAIN, ClientMode, ClientTls
 from etcd_operator.api.persisted import TlsRecord, Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     ConfirmNoAuthentication,
@@ -29,6 +30,8 @@ from unit.controllers.etcd_cluster.decide.builders import (
 from unit.controllers.etcd_cluster.decide.initial_members import BOTH
 from unit.controllers.etcd_cluster.decide.serving_states import (
     MODES,
+    OPEN,
+    OPENED,
     PREFER,
     PREFERRED,
     RECORD,
@@ -46,15 +49,35 @@ from unit.controllers.etcd_cluster.decide.upgrade.upgrade_states import led_by
     [
         (client("Prefer"), msgspec.structs.replace(RECORD, mode="Prefer")),
         (client(min_version="TLS1.3"), msgspec.structs.replace(RECORD, min_version="TLS1.3")),
+        (client(client_cert_auth=False), OPEN),
     ],
 )
 def test_what_is_asked_for_is_recorded_before_a_member_is_restarted(
     cluster: DesiredCluster, wanted: ClientTls, record: TlsRecord
 ) -> None:
+    """The operator is root only where it is known by its certificate."""
     state = asked(cluster, wanted)
     made = plan(state)
-    assert made.actions == (Remember(persisted=replace(state.persisted, tls=record)),)
+    confirmed = () if record.client_cert_auth else (ConfirmNoAuthentication(),)
+    assert made.actions == (*confirmed, Remember(persisted=replace(state.persisted, tls=record)))
     assert made.reason == "TLSRotating"
+
+
+@BOTH
+def test_certificates_of_clients_are_asked_for_again(cluster: DesiredCluster) -> None:
+    state = with_record(asked(cluster, client(), *(OPENED,) * 3), tls=OPEN)
+    assert plan(state).actions == (Remember(persisted=replace(state.persisted, tls=RECORD)),)
+
+
+@BOTH
+@pytest.mark.parametrize(("last", "is_dropped"), [(REQUIRED, False), (OPENED, True)])
+def test_the_certificate_for_clients_is_deleted_once_no_member_asks_for_it(
+    cluster: DesiredCluster, last: Serving, is_dropped: bool
+) -> None:
+    state = with_record(asked(cluster, client(client_cert_auth=False), OPENED, OPENED, last), tls=OPEN)
+    for has_unused in (False, True):
+        made = plan(replace(state, tls=replace(state.tls, has_unused=has_unused)))
+        assert (DropCertificates(members=()) in made.actions) is (has_unused and is_dropped)
 
 
 def test_nothing_is_recorded_while_the_spec_is_invalid() -> None:
@@ -83,11 +106,14 @@ def test_members_of_which_nothing_is_known_are_left_alone(cluster: DesiredCluste
     assert plan(state).actions == ()
 
 
+OPEN_MODE: Literal["Open"] = "Open"
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """A cluster of three: what is asked for and recorded, how members serve, and which one is away."""
 
-    wanted: ClientMode
+    wanted: ClientMode | Literal["Open"]  # Open: as Require, without certificates of clients
     recorded: TlsRecord | None
     upgrade: Upgrade | None
     members: tuple[Serving, ...]
@@ -97,7 +123,9 @@ class World:
     leader: int = 0
 
     def state(self, cluster: DesiredCluster) -> ClusterState:
-        state = switched(cluster, self.wanted, self.recorded, *self.members)
+        is_open = self.wanted == "Open"
+        mode: ClientMode = "Require" if self.wanted == "Open" else self.wanted
+        state = switched(cluster, mode, self.recorded, *self.members, cert_auth=not is_open)
         state = replace(with_record(state, upgrade=self.upgrade), budget=self.budget)
         state = led_by(state, cluster.member_name(self.leader))
         if self.away is None:
@@ -113,12 +141,11 @@ def events(world: World, cluster: DesiredCluster) -> list[World]:
     """Each thing that may happen next: an edit, the start of a member, or a prefix of what is planned."""
     found: list[World] = []
     if world.edits:
-        others = (mode for mode in MODES if mode != world.wanted)
+        others = (mode for mode in (*MODES, OPEN_MODE) if mode != world.wanted)
         found += [replace(world, wanted=other, edits=world.edits - 1) for other in others]
     if world.away is not None:
         members = list(world.members)
-        mode = world.recorded.mode if world.recorded is not None else "Disabled"
-        members[world.away] = Serving(mode=mode, min_version="")
+        members[world.away] = Serving.of(world.recorded.of_members if world.recorded else PLAIN)
         found.append(replace(world, members=tuple(members), away=None))
     after, names = world, cluster.initial_member_names
     for action in plan(world.state(cluster)).actions:
@@ -137,7 +164,7 @@ def events(world: World, cluster: DesiredCluster) -> list[World]:
             assert action.version == VERSION
             after = replace(after, away=number)
         elif isinstance(action, DropCertificates):
-            assert set(after.members) == {WITHOUT_TLS}
+            assert not any(serving.client_cert_auth for serving in after.members)
         else:
             assert isinstance(action, ConfirmNoAuthentication)
         found.append(after)
@@ -164,6 +191,7 @@ def test_in_every_order_of_edits_and_restarts_all_members_serve_as_asked_in_the_
         waiting += new
     assert {(end.wanted, end.recorded, end.members, end.away, end.upgrade) for end in ends} == {
         ("Require", RECORD, (REQUIRED,) * 3, None, None),
+        ("Open", OPEN, (OPENED,) * 3, None, None),
         ("Prefer", PREFER, (PREFERRED,) * 3, None, None),
         ("Disabled", None, (WITHOUT_TLS,) * 3, None, None),
     }

@@ -199,7 +199,7 @@ def test_a_peer_that_was_made_before_clients_were_to_be_served_otherwise_is_acte
     status = msgspec.structs.replace(CLUSTER.status, tls=recorded)
     asks = improbable_cluster({**CLUSTER.spec, "tls": {"client": {"auto": {}}}}, status=status)
     served: dict[str, Any] = {"client": True, "client_cert_auth": True}
-    for tls, is_refused in ((served, False), ({**served, "peer": True}, True), ({"client": True}, True)):
+    for tls, is_refused in ((served, False), ({**served, "peer": True}, True), ({"client": True}, False)):
         problem = content_problem(stored(with_spec(tls=msgspec.to_builtins(MemberTls(**tls)))), asks)
         assert ("spec.tls" in problem) is is_refused
 

@@ -134,7 +134,7 @@ def test_whether_users_are_required_may_be_left_open() -> None:
         ({**BOTH, "peer": {"secretRef": {"name": "own"}}}, ONLY_CLIENT, True),
         (None, OWN_PEERS, True),
         ({"client": {"auto": {}}}, OWN_PEERS, True),
-        ({"client": {"auto": {}, "clientCertAuth": False}}, RECORD, True),
+        ({"client": {"auto": {}, "clientCertAuth": False}}, RECORD, False),
         (BOTH, TlsRecord(peer_ca="p"), False),
         ({**BOTH, "client": {"auto": {}, "clientCertAuth": False, "mode": "Disabled"}}, RECORD, False),
         ({**BOTH, "peer": {"secretRef": {"name": "own"}}}, RECORD, True),
@@ -145,13 +145,13 @@ def test_whether_users_are_required_may_be_left_open() -> None:
         (BOTH, OWN_PEERS, True),
         ({**BOTH, "client": OWN_CLIENT}, TlsRecord(peer_ca="p"), True),
         ({"peer": {"auto": {}}}, OWN_CLIENTS, True),
-        ({**BOTH, "client": {"auto": {}, "clientCertAuth": False}}, RECORD, True),
+        ({"client": {"secretRef": {"name": "s"}, "clientCertAuth": False}}, OWN_CLIENTS, True),
         ({**BOTH, "client": {"auto": {}, "minVersion": "TLS1.3", "mode": "Prefer"}}, RECORD, False),
         ({**BOTH, "client": {"auto": {}, "leafDuration": "30d", "extraDNSNames": ["a.b"]}}, RECORD, False),
     ],
 )
 def test_what_runs_keeps_its_tls(tls: Any, record: TlsRecord | None, is_refused: bool) -> None:
-    assert problem(tls, record, "id").startswith("spec.tls: clientCertAuth, caDuration and") is is_refused
+    assert problem(tls, record, "id").startswith("spec.tls: caDuration and") is is_refused
     assert problem(tls, record) == ""
 
 

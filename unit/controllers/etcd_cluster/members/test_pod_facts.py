@@ -1,6 +1,7 @@
 """Kubernetes objects and etcd's answers as facts."""
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -60,20 +61,20 @@ def test_a_running_pod() -> None:
     [
         (None, None, WITHOUT_TLS),
         (improbable.POD_KEYS, None, WITHOUT_TLS),
-        (improbable.POD_KEYS, "https://a:1", Serving(mode="Require", min_version="")),
+        (improbable.POD_KEYS, "https://a:1", Serving(mode="Require", client_cert_auth=True)),
         (coreos.POD_KEYS, None, None),
-        (coreos.POD_KEYS, "http://a:1", WITHOUT_TLS),
-        (coreos.POD_KEYS, "http://a:1,https://a:1", Serving(mode="Prefer", min_version="")),
+        (coreos.POD_KEYS, "http://a:1", replace(WITHOUT_TLS, client_cert_auth=None)),
+        (coreos.POD_KEYS, "http://a:1,https://a:1", Serving(mode="Prefer", client_cert_auth=None)),
     ],
 )
 def test_how_clients_are_served(keys: PodKeys | None, urls: str | None, serving: Serving | None) -> None:
     options = {"listen-client-urls": urls} if urls is not None else {}
     found = pod_facts(with_options(keys, options), now=NOW)
     assert found.serving == serving
-    assert found.advertises_tls is (keys == coreos.POD_KEYS and urls is not None)
-    if keys is not None:
-        advertises = with_options(keys, {**options, "advertise-client-urls": "https://a:1"})
-        assert not pod_facts(advertises, now=NOW).advertises_tls
+    for value in ("true", "") if keys is not None and serving not in (None, WITHOUT_TLS) else ():
+        found = pod_facts(with_options(keys, {**options, "client-cert-auth": value}), now=NOW)
+        assert found.serving is not None
+        assert found.serving.client_cert_auth is (value == "true")
 
 
 def with_options(keys: PodKeys | None, options: dict[str, str]) -> Pod:

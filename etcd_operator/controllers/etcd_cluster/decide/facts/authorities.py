@@ -62,7 +62,8 @@ def _serving_otherwise(state: ClusterState) -> frozenset[str]:
 def serves_as_recorded(state: ClusterState, member: Member) -> bool:
     """Whether the pod of a member serves clients as is on record."""
     secured = state.persisted.tls.of_members if state.persisted.tls is not None else PLAIN
-    return member.pod is not None and member.pod.serving == Serving.of(secured)
+    serving = member.pod.serving if member.pod is not None else None
+    return serving is not None and serving.is_as(Serving.of(secured))
 
 
 @fact

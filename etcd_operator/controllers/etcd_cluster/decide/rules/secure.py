@@ -73,7 +73,6 @@ def _recorded(state: ClusterState, tls: Tls) -> TlsRecord:
         peer_secret=_keyed(state, "peer", wanted.peer_secret),
         client_secret=_keyed(state, "client", wanted.client_secret),
         operator_secret=_keyed(state, "operator", wanted.operator_secret),
-        client_cert_auth=wanted.client_cert_auth,
         mode=wanted.mode,
     )
     return record.serving_as(wanted)
@@ -170,6 +169,12 @@ def authentication(state: ClusterState) -> Plan | None:
 
 
 def _needs_certificate(state: ClusterState) -> bool:
-    """Whether each member asks clients for a certificate, or is about to: the operator is root by its own."""
+    """Whether each member asks clients for a certificate: the operator is root by its own.
+
+    One that serves clients without TLS, too, is about to cease.
+    """
     secured = state.desired.secured
+    found = (member.pod.serving for member in state.members if member.pod is not None)
+    if any(serving is not None and serving.client_cert_auth is False for serving in found):
+        return False
     return secured.client_cert_auth and secured.is_dialed and secured.mode == "Require"

@@ -47,7 +47,7 @@ def change(state: ClusterState) -> Plan | None:
         return None
     if not _has_tls(recorded):
         return _add(state, recorded, wanted) if wanted.client else None
-    if _is_removed(recorded, wanted):
+    if not wanted.client:
         return _remove(state, recorded)
     record = recorded.serving_as(wanted)
     if not recorded.plain_clients:
@@ -57,7 +57,11 @@ def change(state: ClusterState) -> Plan | None:
     elif _is_settled(state) and state.tls.unkept is None:
         # Clients find the CAs with which they verify members: the bundle is published.
         record = msgspec.structs.replace(record, mode=wanted.mode, plain_clients=False)
-    return _recorded(state, record) if record != recorded else None
+    if record == recorded:
+        return None
+    # Without its certificate the operator is not root, and cannot disable authentication.
+    is_known = recorded.client_cert_auth and not record.client_cert_auth
+    return _recorded(state, record, *((ConfirmNoAuthentication(),) if is_known else ()))
 
 
 def _add(state: ClusterState, recorded: TlsRecord, wanted: MemberTls) -> Plan | None:
@@ -70,11 +74,17 @@ def _add(state: ClusterState, recorded: TlsRecord, wanted: MemberTls) -> Plan | 
     record = msgspec.structs.replace(
         recorded,
         client_ca=state.tls.client_ca,
-        client_cert_auth=wanted.client_cert_auth,
         mode="Prefer",
         plain_clients=True,
     )
     return _recorded(state, record.serving_as(wanted))
+
+
+def drop_unused(state: ClusterState) -> Plan | None:
+    """The certificate for clients is deleted once no member asks for one."""
+    if not state.tls.has_unused or not _is_settled(state):
+        return None
+    return _planned(DropCertificates(members=()), message="deleting the certificate for clients")
 
 
 def refused(state: ClusterState) -> Plan | None:
@@ -93,14 +103,15 @@ def _refusal(state: ClusterState) -> str:
     if not state.kind.restarts_in_place or recorded.plain_clients:
         return ""
     pods, what = [member.pod for member in state.members if member.pod is not None], ""
-    names = [pod.name for pod in pods if pod.serving is None]
+    is_fixed = False  # what a restart does not change in pods of the first builds with TLS
     if not _has_tls(recorded):
         what = "be given TLS for clients" if wanted.client else ""
-    elif _is_removed(recorded, wanted):
-        what = "serve clients without TLS"
-        names = [pod.name for pod in pods if pod.serving is None or pod.advertises_tls]
+    elif not wanted.client:
+        what, is_fixed = "serve clients without TLS", True
     elif Serving.of(wanted) != Serving.of(recorded.of_members):
         what = "serve clients in another way"
+        is_fixed = wanted.client_cert_auth != recorded.client_cert_auth
+    names = [pod.name for pod in pods if pod.serving is None or (is_fixed and pod.serving.has_fixed_tls)]
     if not what or not names:
         return ""
     return (
@@ -112,11 +123,6 @@ def _refusal(state: ClusterState) -> str:
 def _has_tls(recorded: TlsRecord) -> bool:
     """Whether members serve clients with TLS, or are about to, or are about to cease."""
     return bool(recorded.client_ca) or recorded.client_secret is not None
-
-
-def _is_removed(recorded: TlsRecord, wanted: MemberTls) -> bool:
-    """Whether TLS for clients, as it is on record, is not wanted any more."""
-    return not wanted.client or wanted.client_cert_auth != recorded.client_cert_auth
 
 
 def _remove(state: ClusterState, recorded: TlsRecord) -> Plan | None:
@@ -155,7 +161,8 @@ def _recorded(state: ClusterState, record: TlsRecord, *before: Action) -> Plan:
     action = Remember(persisted=replace(state.persisted, tls=kept))
     message = f"recording how clients are served: tls.client.mode {mode}"
     if mode != "Disabled":
-        message += f", minVersion {record.min_version or 'TLS1.2'}"
+        asks = "true" if record.client_cert_auth else "false"
+        message += f", minVersion {record.min_version or 'TLS1.2'}, clientCertAuth {asks}"
     return _planned(*before, action, message=message)
 
 
