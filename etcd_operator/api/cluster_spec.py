@@ -56,8 +56,9 @@ class PeerTls(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: How long certificates of members, and the one in the Secret for clients, are valid, like 90d; at least
     #: 10m. They are renewed after two thirds of that time, without a restart. Default: 90d. Only with auto.
     leaf_duration: str = ""
-    #: How long the certificate of the CA is valid, like 3650d; at least three times leafDuration. Default:
-    #: 3650d. Cannot be changed later. Only with auto.
+    #: How long the certificate of a CA is valid, like 3650d; at least three times leafDuration. Default:
+    #: 3650d. A change counts from the next renewal or rotation of the CA on; a shorter time makes the renewal
+    #: due earlier. Only with auto.
     ca_duration: str = msgspec.field(default="", name="caDuration")
 
 
@@ -208,8 +209,8 @@ class SharedSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     #: removed afterwards, unless the mode is Join or Leave. Cannot be set once the cluster is bootstrapped,
     #: except to continue an adoption.
     adopt: Adopt | None = None
-    #: TLS between the members and for clients. Once the cluster is created, neither caDuration nor the source
-    #: of certificates can be changed.
+    #: TLS between the members and for clients. Once the cluster is created, the source of certificates cannot
+    #: be changed.
     tls: Tls | None = None
     #: Whether etcd requires users. Without this field, authentication remains as it is; if the operator has
     #: enabled authentication, removing the field disables it.

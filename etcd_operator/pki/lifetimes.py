@@ -14,15 +14,19 @@ RATIO = 3
 """How many lives of a leaf a CA lives, at least."""
 
 
-def renewal(found: Description) -> datetime:
-    """From when on a leaf or a CA is renewed: then a third of its life is left."""
+def renewal(found: Description, lasts: timedelta | None = None) -> datetime:
+    """From when on a leaf or a CA is renewed: then a third of its life is left.
+
+    lasts: how long it is to live by now, if that may be shorter.
+    """
     issued = min(found.not_before + BACKDATING, found.not_after)
-    return found.not_after - (found.not_after - issued) / 3
+    life = found.not_after - issued
+    return found.not_after - life / 3 if lasts is None or lasts >= life else issued + lasts * 2 / 3
 
 
-def is_due(found: Description, now: datetime) -> bool:
-    """Whether it is to be renewed, or has expired."""
-    return now >= renewal(found)
+def is_due(found: Description, now: datetime, lasts: timedelta | None = None) -> bool:
+    """Whether it is to be renewed, or has expired. lasts: see `renewal`."""
+    return now >= renewal(found, lasts)
 
 
 def is_late(found: Description, now: datetime) -> bool:

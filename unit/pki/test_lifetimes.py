@@ -23,6 +23,13 @@ def test_a_certificate_is_renewed_at_two_thirds_of_its_life(life: timedelta) -> 
     assert is_due(leaf, NOW + 2 * life)
 
 
+def test_a_life_that_is_to_be_shorter_ends_earlier() -> None:
+    ca = describe(new_ca("a CA", now=NOW, duration=300 * DAY).certificate)
+    for lasts, renewed in ((None, 200), (600 * DAY, 200), (300 * DAY, 200), (30 * DAY, 20)):
+        assert renewal(ca, lasts) == NOW + renewed * DAY
+        assert is_due(ca, NOW + 21 * DAY, lasts) is (renewed == 20)
+
+
 def test_what_is_issued_until_the_ca_is_renewed_has_its_whole_life() -> None:
     ca = new_ca("a CA", now=NOW, duration=3 * DAY)
     last = renewal(describe(ca.certificate))

@@ -34,8 +34,8 @@ VERSION = f"TLS requires etcd 3.{OLDEST_TLS_MINOR} or later: use a later version
 NO_ADOPTION = "a cluster with spec.tls cannot adopt another one yet: remove spec.tls"
 NO_SELF_HOSTED = "a cluster with spec.tls cannot join another one yet: remove one of the two"
 UNCHANGED = (
-    "caDuration and certificates of your own cannot be changed once a cluster runs: restore the earlier "
-    "value, or create another cluster"
+    "certificates of your own cannot be added, removed or taken from another Secret once a cluster runs: "
+    "restore the earlier value, or create another cluster"
 )
 
 AUTH = "authentication needs tls.client with clientCertAuth and mode Require: set these, or enabled: false"
@@ -58,26 +58,14 @@ def _has(side: str) -> tuple[str, str]:
     return new, f"(has(oldSelf.spec) && has({_OLD}) && has({_OLD}.{side}))"
 
 
-def _is_same(field: str) -> str:
-    """CEL: whether a text below `spec.tls` was there before, and is the same."""
-    new, old = f"{_NEW}.{field}", f"{_OLD}.{field}"
-    return f"(has({new}) == has({old}) && (!has({new}) || {new} == {old}))"
-
-
 def _has_same(secret: str) -> str:
     """CEL: whether a Secret below `spec.tls` was named before, and is the same."""
     new, old = f"{_NEW}.{secret}", f"{_OLD}.{secret}"
     return f"(has({new}) == has({old}) && (!has({new}) || {new}.name == {old}.name))"
 
 
-_SAME_PEER = " && ".join((_is_same("peer.caDuration"), _has_same("peer.secretRef")))
-_SAME_CLIENT = " && ".join(
-    (
-        _is_same("client.caDuration"),
-        _has_same("client.secretRef"),
-        _has_same("client.operatorSecretRef"),
-    )
-)
+_SAME_PEER = _has_same("peer.secretRef")
+_SAME_CLIENT = f"{_has_same('client.secretRef')} && {_has_same('client.operatorSecretRef')}"
 
 
 def _changes(side: str, same: str) -> str:

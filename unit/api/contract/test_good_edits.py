@@ -198,6 +198,6 @@ def test_tls_for_clients_of_a_running_cluster_is_added_and_removed(kubectl: Requ
 @pytest.mark.parametrize("base", [PERSISTENT, EPHEMERAL])
 def test_settings_for_clients_of_a_running_cluster_are_changed(kubectl: Requests, base: Manifest) -> None:
     stored = kubectl.store(changed(base, {"spec/tls": CLIENT_TLS, "status/clusterID": "ada"}))
-    for settings in ({"clientCertAuth": False}, {"clientCertAuth": True}):
+    for settings in ({"clientCertAuth": False}, {"clientCertAuth": True}, {"caDuration": "300d"}):
         answer = kubectl.replace(changed(stored, {"spec/tls": {"client": {"auto": {}, **settings}}}))
         assert answer.code == 0, answer.err

@@ -6,8 +6,8 @@ from unit.api.contract.case import ABSENT, EPHEMERAL, Case, Manifest, changed
 
 BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
 _UNCHANGED = (
-    "spec.tls: Invalid value: caDuration and certificates of your own cannot be changed once a cluster runs: "
-    "restore the earlier value, or create another cluster"
+    "spec.tls: Invalid value: certificates of your own cannot be added, removed or taken from another Secret "
+    "once a cluster runs: restore the earlier value, or create another cluster"
 )
 SOURCE = "set one source of the certificates: auto: {}, or secretRef with the name of a Secret"
 ONLY_AUTO = (
@@ -123,7 +123,6 @@ def tls(base: Manifest) -> tuple[Case, ...]:
         ("another tls.client.secretRef", own, {"spec/tls/client/secretRef/name": "other"}),
         ("another tls.client.operatorSecretRef", own, {"spec/tls/client/operatorSecretRef/name": "other"}),
         ("another tls.peer.secretRef", supplied, {"spec/tls/peer/secretRef/name": "other"}),
-        ("caDuration of a running cluster", secured, {"spec/tls/peer/caDuration": "100d"}),
     )
     return (
         *(

@@ -479,17 +479,23 @@ def test_an_operator_that_dies_at_a_write_of_a_rotation_is_followed_by_one_that_
             assert len(made.names(PODS)) == 1
 
 
+def age_client_ca(made: Bench, age: timedelta) -> dict[str, bytes]:
+    """Make the client CA that old, while no operator runs; what there was before."""
+    (stored,) = authorities(made)
+    before = files(stored)
+    pair = KeyPair(before["client-issuer.crt"], before["client-issuer.key"])
+    aged = renewed_ca(pair, now=made.clock.now() - age, duration=timedelta(days=3650))
+    data = {"client-issuer.crt": base64.b64encode(aged.certificate).decode()}
+    made.api.objects.patch(SECRETS, OWN_NAMESPACE, stored["metadata"]["name"], {"data": data}, "merge")
+    return before
+
+
 @MAKERS
 def test_a_ca_that_is_due_is_renewed_with_its_key_and_loaded_by_all_members(make: type) -> None:
     kind, body = make(size=2, tls=BOTH)
     with secured(kind, body) as made:
         made.kill()
-        (stored,) = authorities(made)
-        before, old = files(stored), made.clock.now() - timedelta(days=2500)
-        pair = KeyPair(before["client-issuer.crt"], before["client-issuer.key"])
-        due = renewed_ca(pair, now=old, duration=timedelta(days=3650))
-        data = {"client-issuer.crt": base64.b64encode(due.certificate).decode()}
-        made.api.objects.patch(SECRETS, OWN_NAMESPACE, stored["metadata"]["name"], {"data": data}, "merge")
+        before = age_client_ca(made, timedelta(days=2500))
         record = made.status(kind)["tls"]
         made.start()
         for _ in range(10):
@@ -502,6 +508,29 @@ def test_a_ca_that_is_due_is_renewed_with_its_key_and_loaded_by_all_members(make
         assert after["peer-issuer.crt"] == before["peer-issuer.crt"]
         assert made.status(kind)["tls"] == record
         assert [event["reason"] for event in made.events()].count("MemberRestarted") == 2
+        made.rest()
+
+
+@MAKERS
+def test_a_shorter_life_of_cas_renews_those_that_are_too_old_by_then(make: type) -> None:
+    kind, body = make(size=1, tls=BOTH)
+    with secured(kind, body, ago=timedelta(minutes=15)) as made:
+        made.kill()
+        key = describe(age_client_ca(made, timedelta(days=190))["client-issuer.crt"]).key_id
+        made.start()
+        made.run_until(lambda: "MemberRestarted" in [event["reason"] for event in made.events()])
+        made.settle()  # The member has loaded what is there now.
+        for days, restarts in ((300, 0), (270, 1)):
+            made.edit(kind, "c", {"spec": {"tls": {"client": {"caDuration": f"{days}d"}}}})
+            for _ in range(10):
+                made.wait(30.0)
+            made.settle()
+            (found,) = map(files, authorities(made))
+            ca = describe(found["client-issuer.crt"])
+            assert ca.key_id == key
+            assert (ca.not_after - made.clock.now() < timedelta(days=270)) is bool(restarts)
+            events = (event for event in made.events() if event["reason"] == "MemberRestarted")
+            assert sum(event["count"] for event in events) == 1 + restarts
         made.rest()
 
 

@@ -115,13 +115,14 @@ def _settings(cluster: DesiredCluster, side: Side) -> PeerTls:
     return found or PeerTls()
 
 
-def _lasts(cluster: DesiredCluster, side: Side) -> timedelta:
+def ca_lasts(cluster: DesiredCluster, side: Side) -> timedelta:
+    """How long a CA that is made or renewed now is valid."""
     return ca_duration(_settings(cluster, side))
 
 
 def _new(cluster: DesiredCluster, side: Side, now: datetime) -> KeyPair:
     name = f"etcd {side}s {cluster.namespace}/{cluster.name}"[:64]
-    return new_ca(name, now=now, duration=_lasts(cluster, side))
+    return new_ca(name, now=now, duration=ca_lasts(cluster, side))
 
 
 def altered(
@@ -129,7 +130,7 @@ def altered(
 ) -> Authority:
     """The CAs of a side after a change of their record."""
     if change is Change.RENEW:
-        lasts = _lasts(cluster, side)
+        lasts = ca_lasts(cluster, side)
         pairs = tuple(renewed_ca(pair, now=now, duration=lasts) for pair in found.pairs)
         record = changed(found.record, change, now=now, made=_described(pairs))
         return Authority(record=record, pairs=pairs)

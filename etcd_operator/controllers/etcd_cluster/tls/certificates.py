@@ -12,7 +12,7 @@ from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts, Unseen
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests import tls
-from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities, requested
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities, ca_lasts, requested
 from etcd_operator.controllers.etcd_cluster.observe.slots import Access
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes, asked_side, uses_peers
@@ -173,6 +173,7 @@ class Certificates:
             if side == "peer" and not desired.secured.has_secure_peers
             else requested(desired, side),
             unwritten=frozenset(self.writer.failures(desired)),
+            lasts=ca_lasts(desired, side),
             offset=self.authorities.client.clock_offset(),
         )
         client = desired.tls.client if desired.tls is not None else None

@@ -215,7 +215,7 @@ def test_certificates_of_a_user_are_not_added_and_what_members_have_is_recorded(
     state = replace(bootstrapped(cluster), desired=replace(bootstrapped(cluster).desired, tls=OWN))
     made = plan(state)
     assert (made.reason, made.stage, made.actions) == ("InvalidSpec", Stage.HELD, ())
-    assert "certificates of your own cannot be changed" in made.message
+    assert "certificates of your own cannot be added" in made.message
     state = replace(state, desired=replace(state.desired, tls=BOTH_SIDES))
     unseen = Unseen(reason="TLSInvalid", message="no record", is_asked=False)
     made = plan(replace(state, unseen=unseen, tls=replace(MADE, is_unrecorded=True)))

@@ -151,7 +151,7 @@ def test_whether_users_are_required_may_be_left_open() -> None:
     ],
 )
 def test_what_runs_keeps_its_tls(tls: Any, record: TlsRecord | None, is_refused: bool) -> None:
-    assert problem(tls, record, "id").startswith("spec.tls: caDuration and") is is_refused
+    assert problem(tls, record, "id").startswith("spec.tls: certificates of your own cannot") is is_refused
     assert problem(tls, record) == ""
 
 

@@ -125,6 +125,7 @@ class Situation:
     is_unpublished: bool = False  # the bundle for clients could not be written just now
     request: str = ""  # the rotation that is requested
     grace: timedelta = timedelta()  # how long clients take to load what is published
+    lasts: timedelta | None = None  # how long a CA is to live by now; None: as long as its certificate says
     # how far the operator's clock is ahead of the API server's; negative if it is behind
     offset: timedelta = timedelta()
 

@@ -123,7 +123,11 @@ def _switch_in_emergency(found: Situation) -> Step | None:
 
 def _renew(found: Situation) -> Step | None:
     """All CAs at once: that costs one roll."""
-    due = [ca for ca in found.record.trusted if lifetimes.is_due(ca, found.now) or not ca.is_valid(found.now)]
+    due = [
+        ca
+        for ca in found.record.trusted
+        if lifetimes.is_due(ca, found.now, found.lasts) or not ca.is_valid(found.now)
+    ]
     if not due:
         return None
     end = min(ca.not_after for ca in due)

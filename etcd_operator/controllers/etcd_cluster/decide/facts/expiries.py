@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side, Situation, SuppliedFacts
 from etcd_operator.controllers.etcd_cluster.decide.fact import fact
@@ -40,13 +40,15 @@ def _of(side: Side, found: Situation) -> Iterator[Expiry]:
     leafs += [client.leaf for client in found.clients if client.leaf is not None]
     if leafs:
         yield _first(side, leafs, found.now)
-    yield _first(f"{side}-ca", list(found.record.trusted), found.now)
+    yield _first(f"{side}-ca", list(found.record.trusted), found.now, found.lasts)
 
 
-def _first(kind: str, certificates: list[Description], now: datetime) -> Expiry:
+def _first(
+    kind: str, certificates: list[Description], now: datetime, lasts: timedelta | None = None
+) -> Expiry:
     first = min(certificates, key=lambda each: each.not_after)
     is_late = lifetimes.is_late(first, now)
-    return Expiry(kind=kind, renewal=lifetimes.renewal(first), end=first.not_after, is_late=is_late)
+    return Expiry(kind=kind, renewal=lifetimes.renewal(first, lasts), end=first.not_after, is_late=is_late)
 
 
 @fact

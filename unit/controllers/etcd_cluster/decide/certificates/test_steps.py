@@ -196,6 +196,11 @@ def test_all_cas_are_renewed_when_one_is_due() -> None:
     assert action(situation(*THREE, record=mixed, obstacle="m1 (silent)")) == Alter(Change.RENEW)
 
 
+def test_cas_that_are_to_live_shorter_are_renewed_once_they_are_too_old() -> None:
+    for lasts, wanted in ((3 * CA_LIFE, None), (9 * DAY, None), (6 * DAY, Alter(Change.RENEW))):
+        assert action(replace(situation(*THREE, now=NOW + 5 * DAY), lasts=lasts)) == wanted
+
+
 def test_a_renewed_ca_is_published_delivered_proven_and_loaded_in_one_roll() -> None:
     old = (ca("a", since=NOW - 18 * DAY), ca("b", since=NOW - 18 * DAY))
     found = situation(*(member(name, bundle=old, loaded=old) for name in ("m0", "m1")))
