@@ -28,6 +28,16 @@ class Adopt(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 MinVersion = Literal["TLS1.2", "TLS1.3"]
 
+CipherSuite = Literal[
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+]
+"""Those of TLS 1.2 with which etcd serves gRPC."""
+
 ClientMode = Literal["Disabled", "Prefer", "Require"]
 
 PeerMode = Literal["Disabled", "Dial", "Require"]
@@ -73,6 +83,9 @@ class ClientTls(PeerTls, frozen=True, kw_only=True, forbid_unknown_fields=True):
     client_cert_auth: bool = True
     #: The lowest version of TLS that members accept from clients. Default: TLS1.2.
     min_version: MinVersion | None = None
+    #: The cipher suites of TLS 1.2 that members accept from clients. Default: those of etcd. Those of TLS 1.3
+    #: cannot be chosen.
+    cipher_suites: tuple[CipherSuite, ...] = ()
     #: More DNS names under which clients connect, like etcd.example.com.
     extra_dns_names: tuple[str, ...] = msgspec.field(default=(), name="extraDNSNames")
     #: More IP addresses under which clients connect. Only with auto, like extraDNSNames.
@@ -118,6 +131,7 @@ class MemberTls(Value, frozen=True, kw_only=True):
     client: bool = False  #: Whether clients use TLS.
     client_cert_auth: bool = False  #: Whether clients need a certificate.
     min_version: MinVersion | None = None  #: The lowest version of TLS for clients.
+    cipher_suites: tuple[CipherSuite, ...] = ()  #: The cipher suites of TLS 1.2; empty for those of etcd.
     mode: ClientMode = "Require"  #: Whether clients have to use TLS.
     #: The Secret of the user with the certificates for peers; absent if the operator issues them.
     peer_secret: UserSecret | None = None

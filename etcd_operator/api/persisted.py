@@ -6,7 +6,14 @@ are written before the act that they describe.
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import ClientMode, MemberTls, MinVersion, PeerMode, UserSecret
+from etcd_operator.api.cluster_spec import (
+    CipherSuite,
+    ClientMode,
+    MemberTls,
+    MinVersion,
+    PeerMode,
+    UserSecret,
+)
 from etcd_operator.api.meta import Condition, ObjectMeta, Value
 from etcd_operator.api.recoveries import Recovery
 
@@ -64,6 +71,7 @@ class TlsRecord(Value, frozen=True, kw_only=True):
     peer_mode: PeerMode = "Require"
     client_cert_auth: bool = False  #: Whether clients need a certificate.
     min_version: MinVersion | None = None  #: The lowest version of TLS for clients.
+    cipher_suites: tuple[CipherSuite, ...] = ()  #: The cipher suites of TLS 1.2; empty for those of etcd.
     #: Whether clients have to use TLS. Disabled: TLS for clients is being removed.
     mode: ClientMode = "Require"
     #: Whether clients, and the operator, connect without TLS: TLS for clients is being added or removed, and
@@ -90,6 +98,7 @@ class TlsRecord(Value, frozen=True, kw_only=True):
             client=True,
             client_cert_auth=self.client_cert_auth,
             min_version=self.min_version,
+            cipher_suites=self.cipher_suites,
             mode=self.mode,
             plain_clients=self.plain_clients,
             peer_secret=self.peer_secret,
@@ -100,7 +109,10 @@ class TlsRecord(Value, frozen=True, kw_only=True):
     def serving_as(self, wanted: MemberTls) -> "TlsRecord":
         """With the settings of the client port that restarts change; the mode is changed in steps."""
         return msgspec.structs.replace(
-            self, client_cert_auth=wanted.client_cert_auth, min_version=wanted.min_version
+            self,
+            client_cert_auth=wanted.client_cert_auth,
+            min_version=wanted.min_version,
+            cipher_suites=wanted.cipher_suites,
         )
 
     def admits(self, member: MemberTls) -> bool:

@@ -1,6 +1,7 @@
 """What the operator gives to members, and dials them with, in the hands of real etcd and of gRPC."""
 
 import base64
+import socket
 import ssl
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ import grpc
 import pytest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from etcd_operator.api.cluster_spec import Auto, ClientTls, MemberTls, PeerTls, Tls, UserSecret
+from etcd_operator.api.cluster_spec import Auto, CipherSuite, ClientTls, MemberTls, PeerTls, Tls, UserSecret
 from etcd_operator.controllers.etcd_auth.decide.enabling import AuthSwitch
 from etcd_operator.controllers.etcd_auth.switch import switch
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
@@ -262,6 +263,58 @@ def test_members_that_ask_for_no_certificate_serve_who_has_one_and_who_has_none(
         with closing(Channels(replace(credentials(made), certificate=None, key=None))) as channels:
             channels.identify({members.etcd.endpoint("a"): "db-0"})
             assert EtcdClient(channels, members.etcd.endpoint("a")).status().member_id == status.member_id
+
+
+CIPHERS: dict[CipherSuite, str] = {
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+}
+"""OpenSSL's names of those that a member can have with a certificate of the operator."""
+
+
+def agreed(members: Members, cipher: str) -> str:
+    """The cipher of a connection with TLS 1.2, if the client offers only this one; empty if it is refused."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(cipher)
+    host, port = members.etcd.endpoint("a").split(":")
+    with socket.create_connection((host, int(port)), 5.0) as plain:
+        try:
+            with context.wrap_socket(plain) as secured:
+                return (secured.cipher() or ("",))[0]
+        except ssl.SSLError:
+            return ""
+
+
+def test_members_have_the_cipher_suites_that_are_chosen(
+    binaries: Path, tmp_path: Path, made: Authorities
+) -> None:
+    """The operator connects with TLS 1.3, which has others."""
+    chosen = tuple(CIPHERS)[:2]
+    cluster = settings(client_cert_auth=False, cipher_suites=chosen)
+    with closing(Members(binaries, tmp_path, made, cluster)) as members:
+        members.start("a")
+        assert members.client("a").status().member_id
+        for suite, cipher in CIPHERS.items():
+            assert agreed(members, cipher) == (cipher if suite in chosen else "")
+
+
+@pytest.mark.parametrize(
+    ("refused", "told"),
+    [
+        ({"cipher_suites": tuple(CIPHERS)[1:]}, "AES_128_GCM_SHA256"),
+        ({"cipher_suites": tuple(CIPHERS), "min_version": "TLS1.3"}, "cipher suites cannot be configured"),
+    ],
+)
+def test_etcd_does_not_start_with_cipher_suites_that_are_refused(
+    binaries: Path, tmp_path: Path, made: Authorities, refused: dict[str, Any], told: str
+) -> None:
+    with closing(Members(binaries, tmp_path, made, settings(**refused))) as members:
+        url = f"https://{free_address()}"
+        members.etcd.start("a", url, {"a": url}, state="new")
+        eventually(lambda: told in members.etcd.log("a"))
 
 
 def test_who_has_the_ca_gets_in_although_all_certificates_are_lost(

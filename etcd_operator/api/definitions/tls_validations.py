@@ -12,6 +12,16 @@ ONLY_AUTO = (
     "leafDuration and caDuration are of certificates that the operator issues: remove them, or use auto: {}"
 )
 OWN_NAMES = "extraDNSNames and extraIPs are of certificates that the operator issues: your own has its names"
+SUITES_VERSION = "cipherSuites are of TLS 1.2: remove them, or the minVersion TLS1.3"
+EITHER_KEY = ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256")
+"""The cipher suites of which etcd requires one, for a certificate with an ECDSA key, and with an RSA key."""
+ISSUED_SUITES = (
+    "the operator issues certificates with ECDSA keys: choose cipher suites with ECDSA only, among them "
+    f"{EITHER_KEY[0]}, which etcd requires"
+)
+OWN_SUITES = (
+    f"add {' and '.join(EITHER_KEY)}: etcd requires one of them, and your certificate may get either key"
+)
 OPERATOR = (
     "set operatorSecretRef with secretRef, unless clientCertAuth is false, and only then: the operator is a "
     "client, too"
@@ -112,6 +122,25 @@ def of_tls(at: str) -> tuple[Validation, ...]:
             holds="has(self.operatorSecretRef) == "
             "(has(self.secretRef) && (!has(self.clientCertAuth) || self.clientCertAuth))",
             message=OPERATOR,
+        ),
+        Validation(
+            at=f"{at}.client",
+            holds="!has(self.cipherSuites) || !has(self.minVersion) || self.minVersion != 'TLS1.3'",
+            message=SUITES_VERSION,
+        ),
+        Validation(
+            at=f"{at}.client",
+            holds="!has(self.cipherSuites) || !has(self.auto) || "
+            f"('{EITHER_KEY[0]}' in self.cipherSuites && "
+            "self.cipherSuites.all(each, each.contains('_ECDSA_')))",
+            message=ISSUED_SUITES,
+        ),
+        Validation(
+            at=f"{at}.client",
+            holds="!has(self.cipherSuites) || has(self.auto) || ("
+            + " && ".join(f"'{suite}' in self.cipherSuites" for suite in EITHER_KEY)
+            + ")",
+            message=OWN_SUITES,
         ),
         *(
             rule

@@ -15,12 +15,16 @@ from unit.api.contract.tls_cases import (
     AUTH_ISSUES,
     BOTH,
     DURATION,
+    EITHER_KEY,
+    ISSUED_SUITES,
     NOT_DISABLED,
     ONLY_AUTO,
     OPERATOR,
     OWN_CLIENT,
     OWN_NAMES,
+    OWN_SUITES,
     SOURCE,
+    SUITES_VERSION,
 )
 
 RESTORE: Manifest = {
@@ -214,6 +218,22 @@ RESTORE_CASES = (
         "tls.client.secretRef with extraIPs",
         {f"{_TEMPLATE}/tls": {"client": {**OWN_CLIENT, "extraIPs": ["192.0.2.7"]}}},
         f"{_AT}.tls.client: Invalid value: {OWN_NAMES}",
+    ),
+    *(
+        _refused(
+            f"tls.client.cipherSuites {what}",
+            {f"{_TEMPLATE}/tls": {"client": {**client, "cipherSuites": EITHER_KEY[:1]}}},
+            f"{_AT}.tls.client: Invalid value: {message}",
+        )
+        for what, client, message in (
+            ("with minVersion: TLS1.3", {"auto": {}, "minVersion": "TLS1.3"}, SUITES_VERSION),
+            ("with secretRef: ECDSA only", OWN_CLIENT, OWN_SUITES),
+        )
+    ),
+    _refused(
+        "tls.client.cipherSuites with auto: RSA and ECDSA",
+        {f"{_TEMPLATE}/tls": {"client": {"auto": {}, "cipherSuites": EITHER_KEY}}},
+        f"{_AT}.tls.client: Invalid value: {ISSUED_SUITES}",
     ),
     _refused(
         "auth with tls.client.secretRef",

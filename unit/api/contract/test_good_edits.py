@@ -167,6 +167,7 @@ def _put(kubectl: Requests, body: Manifest, subresource: str = "") -> Result:
 
 NEITHER: Changes = {}
 PEER_TLS: Changes = {"peer": {"auto": {}}}
+SUITES: Changes = {"cipherSuites": ["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"]}
 CLIENT_TLS: Changes = {"client": {"auto": {}}}
 
 
@@ -198,6 +199,6 @@ def test_tls_for_clients_of_a_running_cluster_is_added_and_removed(kubectl: Requ
 @pytest.mark.parametrize("base", [PERSISTENT, EPHEMERAL])
 def test_settings_for_clients_of_a_running_cluster_are_changed(kubectl: Requests, base: Manifest) -> None:
     stored = kubectl.store(changed(base, {"spec/tls": CLIENT_TLS, "status/clusterID": "ada"}))
-    for settings in ({"clientCertAuth": False}, {"clientCertAuth": True}, {"caDuration": "300d"}):
+    for settings in ({"clientCertAuth": False}, {"clientCertAuth": True}, {"caDuration": "300d"}, SUITES):
         answer = kubectl.replace(changed(stored, {"spec/tls": {"client": {"auto": {}, **settings}}}))
         assert answer.code == 0, answer.err

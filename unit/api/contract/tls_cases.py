@@ -22,6 +22,16 @@ OPERATOR = (
 AUTH_ISSUES = (
     "authentication needs certificates that the operator issues: use tls.client.auto, or enabled: false"
 )
+EITHER_KEY = ["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"]
+SUITES_VERSION = "cipherSuites are of TLS 1.2: remove them, or the minVersion TLS1.3"
+ISSUED_SUITES = (
+    "the operator issues certificates with ECDSA keys: choose cipher suites with ECDSA only, among them "
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, which etcd requires"
+)
+OWN_SUITES = (
+    "add TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 and TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: etcd requires "
+    "one of them, and your certificate may get either key"
+)
 OWN_CLIENT: dict[str, Any] = {"secretRef": {"name": "own"}, "operatorSecretRef": {"name": "operator"}}
 _MODES = 'spec.tls.client.mode: Unsupported value: "Off": supported values: "Disabled", "Prefer", "Require"'
 DURATION = "must be numbers with the units w, d, h, m and s, like 30d or 1d12h"
@@ -97,6 +107,40 @@ def tls(base: Manifest) -> tuple[Case, ...]:
             "tls.client.minVersion: TLS1.1",
             {"client": {"auto": {}, "minVersion": "TLS1.1"}},
             'spec.tls.client.minVersion: Unsupported value: "TLS1.1": supported values: "TLS1.2", "TLS1.3"',
+        ),
+        (
+            "tls.client.cipherSuites of TLS 1.2 with minVersion: TLS1.3",
+            {"client": {"auto": {}, "minVersion": "TLS1.3", "cipherSuites": EITHER_KEY[:1]}},
+            f"spec.tls.client: Invalid value: {SUITES_VERSION}",
+        ),
+        *(
+            (
+                f"tls.client.cipherSuites {what}",
+                {"client": {"auto": {}, "cipherSuites": suites}},
+                f"spec.tls.client: Invalid value: {ISSUED_SUITES}",
+            )
+            for what, suites in (
+                ("with auto: RSA only", EITHER_KEY[1:]),
+                ("with auto: RSA and ECDSA", EITHER_KEY),
+                ("that etcd refuses", ["TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"]),
+                ("without any", []),
+            )
+        ),
+        *(
+            (
+                f"tls.client.cipherSuites with secretRef: {kind} only",
+                {"client": {**OWN_CLIENT, "cipherSuites": [suite]}},
+                f"spec.tls.client: Invalid value: {OWN_SUITES}",
+            )
+            for kind, suite in zip(("ECDSA", "RSA"), EITHER_KEY, strict=True)
+        ),
+        *(
+            (
+                f"tls.client.cipherSuites: {suite}",
+                {"client": {"auto": {}, "cipherSuites": [EITHER_KEY[0], suite]}},
+                f'spec.tls.client.cipherSuites[1]: Unsupported value: "{suite}"',
+            )
+            for suite in ("TLS_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA")
         ),
         (
             "tls.client.mode: Off",

@@ -108,6 +108,20 @@ def test_clients_are_asked_for_certificates_or_not_while_the_cluster_runs(make: 
             made.rest()
 
 
+@MAKERS
+def test_cipher_suites_are_chosen_while_the_cluster_runs(make: Callable[..., Any]) -> None:
+    kind, body = make(size=2, tls=CLOSED)
+    with running(kind, body) as made:
+        for number, suites in enumerate((["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"], None), start=1):
+            ask(made, kind, {"client": {"cipherSuites": suites}})
+            made.settle()
+            annotations = [made.get(PODS, name)["metadata"]["annotations"] for name in made.names(PODS)]
+            found = {each[f"{kind.group}/cipher-suites"] for each in annotations}
+            assert found == {",".join(suites or ())}
+            assert restarts(made) == 2 * number
+            made.rest()
+
+
 def test_the_certificate_for_clients_is_there_while_the_cluster_is_paused() -> None:
     """So clients can be changed before members ask for it."""
     kind, body = ephemeral(size=1, tls=OPEN)
@@ -210,14 +224,13 @@ def test_a_pod_of_the_first_builds_with_tls_keeps_it_until_it_is_replaced() -> N
     kind, body = ephemeral(tls=client("Require"))
     with running(kind, body) as made:
         first, of_flag = min(made.names(PODS)), f"{kind.group}/advertise-client-urls"
-        asks = f"{kind.group}/client-cert-auth"
+        asks, suites = f"{kind.group}/client-cert-auth", f"{kind.group}/cipher-suites"
         (container,) = made.get(PODS, first)["spec"]["containers"]
         container["command"].append(f"--advertise-client-urls=https://{first}:2379")
         container["command"].append("--client-cert-auth=true")
-        container["env"] = [
-            each for each in container["env"] if of_flag not in str(each) and asks not in str(each)
-        ]
-        annotations = {of_flag: None, asks: None}
+        fixed = (of_flag, asks, suites)
+        container["env"] = [each for each in container["env"] if not any(key in str(each) for key in fixed)]
+        annotations = dict.fromkeys(fixed)
         change = {"metadata": {"annotations": annotations}, "spec": {"containers": [container]}}
         made.edit(PODS, first, change)
         ask(made, kind, client("Prefer"))

@@ -225,6 +225,7 @@ def members_of(tls: Tls | None) -> MemberTls:
         client=client is not None,
         client_cert_auth=client is not None and client.client_cert_auth,
         min_version=client.min_version if client is not None else None,
+        cipher_suites=client.cipher_suites if client is not None else (),
         mode=client.mode if client is not None else "Require",
         peer_secret=_secret(peer.secret_ref) if peer is not None else None,
         client_secret=_secret(client.secret_ref) if client is not None else None,

@@ -11,24 +11,36 @@ class Serving:
 
     mode: ClientMode  # Disabled: without TLS only
     min_version: str = ""  # of TLS; empty for the default of etcd
-    # whether clients need a certificate; None where no restart of the pod changes that
-    client_cert_auth: bool | None = False
+    # None where no restart of the pod changes that: it is of an earlier build
+    client_cert_auth: bool | None = False  # whether clients need a certificate
+    cipher_suites: tuple[str, ...] | None = ()  # empty for those of etcd
 
     @classmethod
     def of(cls, tls: MemberTls) -> "Serving":
         """How a member that is started with these settings serves."""
         if not tls.client:
             return WITHOUT_TLS
-        return cls(mode=tls.mode, min_version=tls.min_version or "", client_cert_auth=tls.client_cert_auth)
-
-    @property
-    def has_fixed_tls(self) -> bool:
-        """Whether the pod is one of the first builds with TLS, in which only mode and version can change."""
-        return self.client_cert_auth is None
+        return cls(
+            mode=tls.mode,
+            min_version=tls.min_version or "",
+            client_cert_auth=tls.client_cert_auth,
+            cipher_suites=tls.cipher_suites,
+        )
 
     def is_as(self, wanted: "Serving") -> bool:
         """Whether this is wanted, as far as a restart changes it."""
-        return self == (replace(wanted, client_cert_auth=None) if self.has_fixed_tls else wanted)
+        if self.client_cert_auth is None:
+            wanted = replace(wanted, client_cert_auth=None)
+        if self.cipher_suites is None:
+            wanted = replace(wanted, cipher_suites=None)
+        return self == wanted
+
+    def is_fixed(self, now: "Serving", wanted: "Serving") -> bool:
+        """Whether no restart changes this from one to the other. TLS of a pod of the first builds remains."""
+        if self.client_cert_auth is None:
+            has_tls = now.mode != "Disabled", wanted.mode != "Disabled"
+            return has_tls != (True, True) or now.client_cert_auth != wanted.client_cert_auth
+        return self.cipher_suites is None and now.cipher_suites != wanted.cipher_suites
 
 
 WITHOUT_TLS = Serving(mode="Disabled")

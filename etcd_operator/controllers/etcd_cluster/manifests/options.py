@@ -128,10 +128,12 @@ def serving_of(annotations: Mapping[str, str], keys: PodKeys | None) -> Serving 
     if "https://" not in urls:
         mode = "Disabled"
     cert_auth = annotations.get(keys.of(tls_pod.CERT_AUTH))
+    suites = annotations.get(keys.of(tls_pod.CIPHER_SUITES))
     return Serving(
         mode=mode,
         min_version=annotations.get(keys.of(MIN_VERSION), ""),
         client_cert_auth=None if cert_auth is None else cert_auth == "true",
+        cipher_suites=None if suites is None else tuple(filter(None, suites.split(","))),
     )
 
 

@@ -188,6 +188,6 @@ def _environment(peer: EtcdPeer, options: Options) -> list[RawObject]:
 
 def _changeable(options: Options) -> tuple[str, ...]:
     """The options that are annotations of the pod; some of those about TLS say how it serves clients."""
-    serving = (LISTEN, MIN_VERSION, tls_pod.CERT_AUTH) if "cert-file" in options else ()
+    serving = (LISTEN, MIN_VERSION, tls_pod.CERT_AUTH, tls_pod.CIPHER_SUITES)
     named = tuple(name for name in tls_pod.NAME_OPTIONS if name in options)
-    return (*DOWNWARD_API_OPTIONS, *serving, *named)
+    return (*DOWNWARD_API_OPTIONS, *(serving if "cert-file" in options else ()), *named)

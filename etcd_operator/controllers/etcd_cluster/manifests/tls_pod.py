@@ -71,13 +71,14 @@ def client_flags(secured: MemberTls) -> list[str]:
     return [SERVER_FLAG, *own]
 
 
-CERT_AUTH = "client-cert-auth"
+CERT_AUTH, CIPHER_SUITES = "client-cert-auth", "cipher-suites"
 
 CLIENT_OPTIONS = (
     "cert-file",
     "key-file",
     "trusted-ca-file",
     CERT_AUTH,
+    CIPHER_SUITES,
     "bcrypt-cost",
     "enable-grpc-gateway",
 )
@@ -114,6 +115,8 @@ def client_options(tls: MemberTls) -> dict[str, str]:
     found["enable-grpc-gateway"] = "false"
     if tls.min_version is not None:
         found["tls-min-version"] = tls.min_version
+    if tls.cipher_suites:
+        found[CIPHER_SUITES] = ",".join(tls.cipher_suites)
     return found
 
 

@@ -188,7 +188,8 @@ def _serving(pod: Pod, keys: PodKeys | None) -> Serving | None:
     if found is None:
         return WITHOUT_TLS
     # One of an earlier build asks for certificates, unless its user has chosen otherwise: that is restarted.
-    return replace(found, client_cert_auth=True) if found.has_fixed_tls else found
+    asks = found.client_cert_auth is not False
+    return replace(found, client_cert_auth=asks, cipher_suites=found.cipher_suites or ())
 
 
 def _keys_of(pod: Pod) -> PodKeys | None:

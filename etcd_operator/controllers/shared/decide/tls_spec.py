@@ -47,6 +47,20 @@ def _client_problems(client: ClientTls) -> Iterator[str]:
         yield rules.OWN_NAMES
     if (client.operator_secret_ref is not None) != (has_own and client.client_cert_auth):
         yield rules.OPERATOR
+    if client.cipher_suites:
+        yield from _suites_problems(client)
+
+
+def _suites_problems(client: ClientTls) -> Iterator[str]:
+    """Lists with which etcd does not start, or refuses all clients that use TLS 1.2."""
+    suites, required = set(client.cipher_suites), set(rules.EITHER_KEY)
+    if client.min_version == "TLS1.3":
+        yield rules.SUITES_VERSION
+    if client.auto is None:
+        if not required <= suites:
+            yield rules.OWN_SUITES
+    elif rules.EITHER_KEY[0] not in suites or not all("_ECDSA_" in suite for suite in suites):
+        yield rules.ISSUED_SUITES
 
 
 def auth_problem(auth: Auth | None, tls: Tls | None) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import Auto, ClientMode, ClientTls, Tls
+from etcd_operator.api.cluster_spec import Auto, CipherSuite, ClientMode, ClientTls, Tls
 from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS, Serving
@@ -22,6 +22,7 @@ PREFERRED = replace(REQUIRED, mode="Prefer")
 
 MODES: tuple[ClientMode, ...] = ("Disabled", "Prefer", "Require")
 ADDING = msgspec.structs.replace(RECORD, mode="Prefer", plain_clients=True)
+SUITES: tuple[CipherSuite, ...] = ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",)
 OPEN = msgspec.structs.replace(RECORD, client_cert_auth=False)
 OPENED = replace(REQUIRED, client_cert_auth=False)
 PREFER = msgspec.structs.replace(RECORD, mode="Prefer")

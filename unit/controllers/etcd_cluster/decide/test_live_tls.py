@@ -39,6 +39,7 @@ from unit.controllers.etcd_cluster.decide.serving_states import (
     RECORD,
     REMOVING,
     REQUIRED,
+    SUITES,
     switched,
 )
 from unit.controllers.etcd_cluster.decide.tls_states import at_rest
@@ -202,13 +203,29 @@ def test_only_the_mode_is_changed_in_a_pod_of_the_first_builds_with_tls() -> Non
         state = switched(ephemeral(), mode, RECORD, *(REQUIRED,) * 3, cert_auth=cert_auth)
         found = state.by_name[name].pod
         assert found is not None
-        return changed(state, name, pod=replace(found, serving=replace(REQUIRED, client_cert_auth=None)))
+        return changed(
+            state,
+            name,
+            pod=replace(found, serving=replace(REQUIRED, client_cert_auth=None, cipher_suites=None)),
+        )
 
     for state in with_flag("Disabled"), with_flag("Prefer", cert_auth=False):
         made = plan(state)
         assert (made.reason, made.actions) == ("TLSRefused", ())
         assert f"the pods {name} were" in made.message
     assert recorded(with_flag("Prefer")) == PREFER
+
+
+def test_cipher_suites_are_not_chosen_in_a_pod_of_an_earlier_build() -> None:
+    name = ephemeral().member_name(1)
+    for record, served in ((RECORD, REQUIRED), (None, PLAIN)):
+        earlier = replace(served, cipher_suites=None)
+        state = switched(ephemeral(), "Prefer", record, served, earlier, served)
+        wanted = Tls(client=ClientTls(auto=Auto(), mode="Prefer", cipher_suites=SUITES))
+        made = plan(replace(state, desired=replace(state.desired, tls=wanted)))
+        assert (made.reason, made.actions) == ("TLSRefused", ())
+        assert f"the pods {name} were" in made.message
+        assert recorded(state) == (PREFER if record is not None else ADDING)
 
 
 @BOTH

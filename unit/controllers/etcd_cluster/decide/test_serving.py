@@ -36,6 +36,7 @@ from unit.controllers.etcd_cluster.decide.serving_states import (
     PREFERRED,
     RECORD,
     REQUIRED,
+    SUITES,
     asked,
     client,
     switched,
@@ -50,6 +51,7 @@ from unit.controllers.etcd_cluster.decide.upgrade.upgrade_states import led_by
         (client("Prefer"), msgspec.structs.replace(RECORD, mode="Prefer")),
         (client(min_version="TLS1.3"), msgspec.structs.replace(RECORD, min_version="TLS1.3")),
         (client(client_cert_auth=False), OPEN),
+        (client(cipher_suites=SUITES), msgspec.structs.replace(RECORD, cipher_suites=SUITES)),
     ],
 )
 def test_what_is_asked_for_is_recorded_before_a_member_is_restarted(

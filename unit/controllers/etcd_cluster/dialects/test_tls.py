@@ -6,6 +6,7 @@ import pytest
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls, UserSecret
+from etcd_operator.api.definitions import tls_validations
 from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
@@ -15,6 +16,8 @@ from unit.controllers.etcd_cluster.dialects.builders import DEFAULTS, coreos_clu
 BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
 RECORD = TlsRecord(peer_ca="p", client_ca="c", client_cert_auth=True)
 OWN_CLIENT: dict[str, Any] = {"secretRef": {"name": "own"}, "operatorSecretRef": {"name": "operator"}}
+ECDSA, RSA = tls_validations.EITHER_KEY
+ECDSA_256 = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"
 OWN_PEERS = TlsRecord(peer_secret=UserSecret(name="own", keys="peer"), client_ca="c", client_cert_auth=True)
 OWN_CLIENTS = TlsRecord(
     peer_ca="p",
@@ -65,6 +68,14 @@ def test_what_is_asked_for() -> None:
         ({"client": {}}, {}, "spec.tls.client: set one source of the certificates"),
         ({"client": {"secretRef": {"name": "own"}}}, {}, "spec.tls.client: set operatorSecretRef"),
         ({"client": {**OWN_CLIENT, "clientCertAuth": False}}, {}, "spec.tls.client: set operatorSecretRef"),
+        (
+            {"client": {"auto": {}, "cipherSuites": [ECDSA], "minVersion": "TLS1.3"}},
+            {},
+            "spec.tls.client: cipherSuites are of TLS 1.2",
+        ),
+        ({"client": {"auto": {}, "cipherSuites": [ECDSA, RSA]}}, {}, "spec.tls.client: the operator issues"),
+        ({"client": {"auto": {}, "cipherSuites": [ECDSA_256]}}, {}, "spec.tls.client: the operator issues"),
+        ({"client": {**OWN_CLIENT, "cipherSuites": [ECDSA]}}, {}, "spec.tls.client: add TLS_ECDHE_ECDSA"),
         ({"client": {**OWN_CLIENT, "extraIPs": ["192.0.2.7"]}}, {}, "spec.tls.client: extraDNSNames and"),
         (
             {"client": {"auto": {}, "leafDuration": "1m"}},

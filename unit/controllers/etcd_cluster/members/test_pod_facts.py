@@ -44,6 +44,9 @@ FORBIDDEN = [
 ]
 
 
+FIXED = Serving(mode="Prefer", client_cert_auth=None, cipher_suites=None)
+
+
 def test_a_running_pod() -> None:
     assert pod_facts(pod(RUNNING), now=NOW) == PodFacts(
         is_assigned=False,
@@ -63,8 +66,8 @@ def test_a_running_pod() -> None:
         (improbable.POD_KEYS, None, WITHOUT_TLS),
         (improbable.POD_KEYS, "https://a:1", Serving(mode="Require", client_cert_auth=True)),
         (coreos.POD_KEYS, None, None),
-        (coreos.POD_KEYS, "http://a:1", replace(WITHOUT_TLS, client_cert_auth=None)),
-        (coreos.POD_KEYS, "http://a:1,https://a:1", Serving(mode="Prefer", client_cert_auth=None)),
+        (coreos.POD_KEYS, "http://a:1", replace(WITHOUT_TLS, client_cert_auth=None, cipher_suites=None)),
+        (coreos.POD_KEYS, "http://a:1,https://a:1", FIXED),
     ],
 )
 def test_how_clients_are_served(keys: PodKeys | None, urls: str | None, serving: Serving | None) -> None:
@@ -72,9 +75,11 @@ def test_how_clients_are_served(keys: PodKeys | None, urls: str | None, serving:
     found = pod_facts(with_options(keys, options), now=NOW)
     assert found.serving == serving
     for value in ("true", "") if keys is not None and serving not in (None, WITHOUT_TLS) else ():
-        found = pod_facts(with_options(keys, {**options, "client-cert-auth": value}), now=NOW)
+        more = {"client-cert-auth": value, "cipher-suites": "A,B" if value else ""}
+        found = pod_facts(with_options(keys, {**options, **more}), now=NOW)
         assert found.serving is not None
         assert found.serving.client_cert_auth is (value == "true")
+        assert found.serving.cipher_suites == (("A", "B") if value else ())
 
 
 def with_options(keys: PodKeys | None, options: dict[str, str]) -> Pod:

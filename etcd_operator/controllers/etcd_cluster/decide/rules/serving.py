@@ -102,18 +102,16 @@ def _refusal(state: ClusterState) -> str:
     recorded, wanted = state.persisted.tls or NONE, members_of(state.desired.tls)
     if not state.kind.restarts_in_place or recorded.plain_clients:
         return ""
-    pods, what = [member.pod for member in state.members if member.pod is not None], ""
-    is_fixed = False  # what a restart does not change in pods of the first builds with TLS
-    if not _has_tls(recorded):
-        what = "be given TLS for clients" if wanted.client else ""
-    elif not wanted.client:
-        what, is_fixed = "serve clients without TLS", True
-    elif Serving.of(wanted) != Serving.of(recorded.of_members):
-        what = "serve clients in another way"
-        is_fixed = wanted.client_cert_auth != recorded.client_cert_auth
-    names = [pod.name for pod in pods if pod.serving is None or (is_fixed and pod.serving.has_fixed_tls)]
-    if not what or not names:
+    now, then = Serving.of(recorded.of_members), Serving.of(wanted)
+    pods = [member.pod for member in state.members if member.pod is not None]
+    names = [pod.name for pod in pods if pod.serving is None or pod.serving.is_fixed(now, then)]
+    if now == then or not names:
         return ""
+    what = "serve clients in another way"
+    if not _has_tls(recorded):
+        what = "be given TLS for clients"
+    elif not wanted.client:
+        what = "serve clients without TLS"
     return (
         f"the pods {', '.join(names)} were created by an earlier version of the operator, and cannot {what}: "
         "delete one after another, each when all members serve"
@@ -162,7 +160,10 @@ def _recorded(state: ClusterState, record: TlsRecord, *before: Action) -> Plan:
     message = f"recording how clients are served: tls.client.mode {mode}"
     if mode != "Disabled":
         asks = "true" if record.client_cert_auth else "false"
-        message += f", minVersion {record.min_version or 'TLS1.2'}, clientCertAuth {asks}"
+        suites = ", ".join(record.cipher_suites) or "of etcd"
+        message += (
+            f", minVersion {record.min_version or 'TLS1.2'}, clientCertAuth {asks}, cipherSuites {suites}"
+        )
     return _planned(*before, action, message=message)
 
 
