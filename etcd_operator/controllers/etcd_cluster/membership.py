@@ -125,8 +125,8 @@ class Membership:
             is_enabled = True  # the operator is not root
         if is_enabled:
             raise AuthEnabled(
-                "etcd's authentication is enabled, and needs TLS for clients: disable it, or set "
-                "tls.client.mode to Require"
+                "etcd's authentication is enabled, and needs TLS for clients with certificates: disable it, "
+                "or set tls.client.mode to Require, and clientCertAuth to true"
             )
 
     def _assert_equal(self) -> None:

@@ -245,6 +245,20 @@ def test_a_pod_of_the_first_builds_with_tls_keeps_it_until_it_is_replaced() -> N
         assert schemes(made, kind) == {"http"}
 
 
+def test_certificates_are_asked_for_while_requests_need_a_user() -> None:
+    kind, body = persistent(size=1, tls=CLOSED)
+    with running(kind, body) as made:
+        made.etcd.etcd.auth.is_enabled = True
+        ask(made, kind, OPEN)
+        made.run_until(lambda: made.reason(kind) == "AuthEnabled")
+        assert "clientCertAuth" in made.condition(kind, "Progressing")["message"]
+        made.wait(60.0)
+        assert asking(made, kind) == {True}
+        made.etcd.etcd.auth.is_enabled = False
+        made.settle()
+        assert asking(made, kind) == {False}
+
+
 def test_it_is_not_removed_while_requests_need_a_user() -> None:
     kind, body = persistent(size=1, tls=client("Require"))
     with running(kind, body) as made:

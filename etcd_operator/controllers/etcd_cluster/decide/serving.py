@@ -37,10 +37,12 @@ class Serving:
 
     def is_fixed(self, now: "Serving", wanted: "Serving") -> bool:
         """Whether no restart changes this from one to the other. TLS of a pod of the first builds remains."""
-        if self.client_cert_auth is None:
-            has_tls = now.mode != "Disabled", wanted.mode != "Disabled"
-            return has_tls != (True, True) or now.client_cert_auth != wanted.client_cert_auth
-        return self.cipher_suites is None and now.cipher_suites != wanted.cipher_suites
+        keeps_tls = "Disabled" not in (now.mode, wanted.mode)
+        asks_alike = keeps_tls and now.client_cert_auth == wanted.client_cert_auth
+        has_same_suites = now.cipher_suites == wanted.cipher_suites
+        return (self.client_cert_auth is None and not asks_alike) or (
+            self.cipher_suites is None and not has_same_suites
+        )
 
 
 WITHOUT_TLS = Serving(mode="Disabled")

@@ -218,8 +218,13 @@ def test_only_the_mode_is_changed_in_a_pod_of_the_first_builds_with_tls() -> Non
 
 def test_cipher_suites_are_not_chosen_in_a_pod_of_an_earlier_build() -> None:
     name = ephemeral().member_name(1)
-    for record, served in ((RECORD, REQUIRED), (None, PLAIN)):
-        earlier = replace(served, cipher_suites=None)
+    first_build = replace(REQUIRED, client_cert_auth=None)
+    for record, served, found in (
+        (RECORD, REQUIRED, REQUIRED),
+        (RECORD, REQUIRED, first_build),
+        (None, PLAIN, PLAIN),
+    ):
+        earlier = replace(found, cipher_suites=None)
         state = switched(ephemeral(), "Prefer", record, served, earlier, served)
         wanted = Tls(client=ClientTls(auto=Auto(), mode="Prefer", cipher_suites=SUITES))
         made = plan(replace(state, desired=replace(state.desired, tls=wanted)))
