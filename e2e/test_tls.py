@@ -180,6 +180,17 @@ def start_writer(space: Space, document: Document) -> None:
         "securityContext": RESTRICTED_POD,
     }
     space.kubectl.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": WRITER}, "spec": spec})
+    wait_until(lambda: "10" in space.kubectl("logs", WRITER).split(), "the writer writes")
+
+
+def judge_writer(space: Space, document: Document) -> None:
+    """None of its certificates was refused, and nothing is lost."""
+    written = space.kubectl("logs", WRITER).splitlines()
+    refused = [line for line in written if "certificate" in line or "x509" in line]
+    assert not refused, refused
+    assert sum(line.startswith("failed") for line in written) <= 3, written
+    newest = max(int(line) for line in written if line.isdigit())
+    assert int(etcdctl(space, document, "get", "count").split()[1]) >= newest
 
 
 def issuer(space: Space, document: Document) -> str:
@@ -198,7 +209,6 @@ def test_the_client_ca_is_rotated_and_no_client_that_reads_its_files_is_refused(
     pods = {pod["metadata"]["uid"] for pod in space.pods(document)}
     start_client(space, document)
     start_writer(space, document)
-    wait_until(lambda: "10" in space.kubectl("logs", WRITER).split(), "the writer writes")
     former = issuer(space, document)
 
     resource = "etcdcluster." + document["apiVersion"].partition("/")[0]
@@ -215,10 +225,5 @@ def test_the_client_ca_is_rotated_and_no_client_that_reads_its_files_is_refused(
     )
     settled(space, document)
 
-    written = space.kubectl("logs", WRITER).splitlines()
-    refused = [line for line in written if "certificate" in line or "x509" in line]
-    assert not refused, refused
-    assert sum(line.startswith("failed") for line in written) <= 3, written
-    newest = max(int(line) for line in written if line.isdigit())
-    assert int(etcdctl(space, document, "get", "count").split()[1]) >= newest
+    judge_writer(space, document)
     assert len(pods & {pod["metadata"]["uid"] for pod in space.pods(document)}) in (0, 3)

@@ -5,7 +5,7 @@ from typing import Any
 from e2e.support.clusters import each_kind
 from e2e.support.load import Load
 from e2e.support.space import Space
-from e2e.test_tls import CLIENT, etcdctl, settled, start_client
+from e2e.test_tls import CLIENT, etcdctl, judge_writer, settled, start_client, start_writer
 from etcd_operator.kube import resources
 
 
@@ -43,19 +43,16 @@ def test_clients_without_tls_write_while_it_is_preferred_and_are_refused_afterwa
 def test_clients_with_a_certificate_write_while_members_begin_and_cease_to_ask_for_one(
     space: Space, kind: Any
 ) -> None:
-    document = space.create(kind(tls={"client": {"auto": {}, "mode": "Prefer"}}))
+    document = space.create(kind(tls={"client": {"auto": {}}}))
+    name = document["metadata"]["name"]
     settled(space, document)
     start_client(space, document)
-    endpoint = f"--endpoints=https://{document['metadata']['name']}:2379"
-    bare = ("exec", CLIENT, "--", "etcdctl", endpoint, "--cacert=/tls/ca.crt", "get", "key")
-    with Load(lambda: space.addresses(document)) as load:
-        for asks in (False, True):
-            load.go_on()
-            document["spec"]["tls"]["client"] |= {"clientCertAuth": asks}
-            space.kubectl.apply(document)
-            settled(space, document)
-            etcdctl(space, document, "put", "key", "value")
-            assert ("value" in space.kubectl(*bare, check=False)) is not asks
-            secrets = set(space.names(resources.SECRETS))
-            assert (f"{document['metadata']['name']}-client-tls" in secrets) is asks
-    load.judge(space.testbed, space.addresses(document), load.newest)
+    start_writer(space, document)
+    bare = ("exec", CLIENT, "--", "etcdctl", f"--endpoints=https://{name}:2379", "--cacert=/tls/ca.crt")
+    for asks in (False, True):
+        document["spec"]["tls"]["client"] |= {"clientCertAuth": asks}
+        space.kubectl.apply(document)
+        settled(space, document)
+        assert ("count" in space.kubectl(*bare, "get", "count", check=False)) is not asks
+        assert (f"{name}-client-tls" in space.names(resources.SECRETS)) is asks
+    judge_writer(space, document)
