@@ -20,7 +20,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import Drop
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS, Serving
-from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
+from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
 from unit.controllers.etcd_cluster.decide.builders import (
     VERSION,
     down,
@@ -69,6 +69,9 @@ def test_what_is_asked_for_is_recorded_before_a_member_is_restarted(
 def test_certificates_of_clients_are_asked_for_again(cluster: DesiredCluster) -> None:
     state = with_record(asked(cluster, client(), *(OPENED,) * 3), tls=OPEN)
     assert plan(state).actions == (Remember(persisted=replace(state.persisted, tls=RECORD)),)
+    unkept = Unseen(reason="NameConflict", message="the certificates of c-client cannot be written")
+    made = plan(replace(state, tls=replace(state.tls, unkept=unkept)))
+    assert (made.reason, made.actions) == ("NameConflict", ())
 
 
 @BOTH

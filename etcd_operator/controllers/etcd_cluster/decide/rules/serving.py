@@ -57,6 +57,8 @@ def change(state: ClusterState) -> Plan | None:
     elif _is_settled(state) and state.tls.unkept is None:
         # Clients find the CAs with which they verify members: the bundle is published.
         record = msgspec.structs.replace(record, mode=wanted.mode, plain_clients=False)
+    if record.client_cert_auth and not recorded.client_cert_auth and state.tls.unkept is not None:
+        return None  # the certificate for clients may not be there
     if record == recorded:
         return None
     # Without its certificate the operator is not root, and cannot disable authentication.
