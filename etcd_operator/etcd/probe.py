@@ -20,7 +20,7 @@ process has no file descriptors left for connections: the silence would be its o
 import math
 import queue
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import grpc
@@ -55,8 +55,8 @@ class Probe:
 class Known:
     """What a caller knows that asks all members that there are."""
 
-    # endpoints of no members any more; not waited for once a quorum is proven
-    removed: frozenset[str] = frozenset()
+    # the endpoints of no members any more, asked for again and again: nothing of theirs is waited for
+    gone: Callable[[], frozenset[str]] = frozenset
     proof_patience: float = math.inf  # seconds for the proof of a quorum by too few voters
 
 
@@ -92,6 +92,9 @@ def probe(
 # How long one voter may take before the others are asked for the proof as well: it may be
 # partitioned from a quorum that they still have.
 _HEDGE_SECONDS = 0.15
+
+# How long it may take to notice that a member is gone.
+_LOOK_AGAIN_SECONDS = 0.1
 
 _SILENCE = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 
@@ -151,7 +154,7 @@ class _Round:
     def _receive(self) -> None:
         until = min(self._limit(), self._hedge_at) if self._candidates() else self._limit()
         try:
-            call = self._replies.get(timeout=max(until - time.monotonic(), 0.0))
+            call = self._replies.get(timeout=min(max(until - time.monotonic(), 0.0), _LOOK_AGAIN_SECONDS))
         except queue.Empty:
             return
         self._under_way.remove(call)
@@ -203,7 +206,7 @@ class _Round:
 
     def _is_needless(self, call: PendingCall) -> bool:
         is_spare_proof = call.name == methods.RANGE.name and not call.target.is_refusing
-        return is_spare_proof or call.target.connection.endpoint in self.known.removed
+        return is_spare_proof or call.target.connection.endpoint in self.known.gone()
 
     def _candidates(self) -> list[Target]:
         """Who may be asked for the proof: once there is one, only those that refuse everything else."""
@@ -217,7 +220,8 @@ class _Round:
 
     def _is_minority(self) -> bool:
         """Whether all have replied in full, and there are fewer voters than each needs for a quorum."""
-        targets = self._targets.values()
+        gone = self.known.gone()
+        targets = [target for endpoint, target in self._targets.items() if endpoint not in gone]
         there = sum(target.is_voter for target in targets)
         return all(target.status is not None and target.majority > there for target in targets)
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -74,14 +75,9 @@ def test_silent_members_get_no_more_than_the_patience_once_quorum_is_proven(
 def test_a_removed_member_is_not_waited_for(fake: FakeEtcdCluster, channels: Channels) -> None:
     endpoints = start(fake, 3)
     fake.freeze("m1")
-    removed = frozenset(endpoints[1:2])
-    assert (
-        seconds(
-            lambda: probe(channels, endpoints, deadline=LONG, patience=LONG, known=Known(removed=removed))
-        )
-        < SLACK
-    )
-    result = probe(channels, endpoints, deadline=LONG, patience=LONG, known=Known(removed=removed))
+    known = Known(gone=lambda: frozenset(endpoints[1:2]))
+    assert seconds(lambda: probe(channels, endpoints, deadline=LONG, patience=LONG, known=known)) < SLACK
+    result = probe(channels, endpoints, deadline=LONG, patience=LONG, known=known)
     assert result.quorum is True
     assert isinstance(result.replies[endpoints[1]], NoAnswer)
     assert isinstance(result.replies[endpoints[2]], Answered)
@@ -127,6 +123,23 @@ def test_those_whose_majority_is_elsewhere_prove_its_quorum_all_the_same(
 ) -> None:
     endpoints = start(fake, 3)
     assert probe(channels, endpoints[2:], deadline=LONG, patience=LONG, known=ALL).quorum is True
+
+
+def test_members_that_go_meanwhile_are_not_waited_for(fake: FakeEtcdCluster, channels: Channels) -> None:
+    """Their connections may hang for seconds, because the addresses of their pods are gone, too."""
+    endpoints = start(fake, 3)
+    fake.freeze("m1")
+    fake.stop("m2")
+    gone: list[str] = []
+    timer = threading.Timer(0.5, lambda: gone.extend(endpoints[1:]))
+    timer.start()
+    known = Known(gone=lambda: frozenset(gone), proof_patience=0.3)
+    began = time.monotonic()
+    result = probe(channels, endpoints, deadline=LONG, patience=LONG, known=known)
+    timer.join()
+    assert time.monotonic() - began < SLACK
+    assert result.quorum is False
+    assert not result.is_cut_short, "more time would not change the result"
 
 
 def test_a_minority_whose_status_comes_late_is_asked_for_the_proof(

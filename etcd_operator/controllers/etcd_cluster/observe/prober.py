@@ -17,7 +17,8 @@ its `PATIENCE`: it is asked with the whole deadline at once.
 A member that answered the last time and is silent now is asked once more, with the whole
 deadline: on a busy machine a short silence is common, and each one reported is a status write.
 One whose pod is being deleted is not: it falls silent for good, and the rest need not wait. One
-that was just removed is not waited for at all: its process ends, or hangs for a second or two.
+that was just removed is not waited for at all: its process ends, or hangs for a second or two. Neither is one
+whose pod goes during a probe: what is left may be too few for a quorum, and then the probe ends at once.
 
 Metrics pages of members are read here, too, after the replies: a page may hang like its process.
 
@@ -127,10 +128,13 @@ class Prober:
             is_complete = endpoints <= slot.endpoints
             if result is not None and is_fresh and is_complete and pages_needed(result) <= slot.pages_read:
                 return result
-            if not slot.is_under_way and not self._is_stopped:
+            if slot.is_under_way:
+                slot.gone = slot.endpoints - endpoints
+            elif not self._is_stopped:
                 lane, step = self._lane_for(slot, endpoints)
                 slot.endpoints, slot.is_under_way, slot.is_outdated = endpoints, True, False
                 slot.removed &= endpoints
+                slot.gone = frozenset()
                 slot.leaving = leaving | slot.removed
                 slot.pages_needed, slot.pages_read = pages_needed, frozenset()
                 self._begin(lane, step, key, slot)
@@ -283,6 +287,6 @@ class Prober:
             slot.endpoints,
             deadline=within,
             patience=min(patience, within),
-            known=Known(removed=slot.removed, proof_patience=PROOF_PATIENCE),
+            known=Known(gone=lambda: slot.removed | slot.gone, proof_patience=PROOF_PATIENCE),
             on_call=self._on_call,
         )

@@ -49,6 +49,7 @@ class Slot:
     answered: frozenset[str] = frozenset()  # of the last result
     leaving: frozenset[str] = frozenset()  # endpoints expected to fall silent
     removed: frozenset[str] = frozenset()  # endpoints of no members
+    gone: frozenset[str] = frozenset()  # those that a later pass would not have asked any more
     voters: tuple[str, ...] = ()  # of the last result
     pages_needed: PagesNeeded = no_pages
     pages_read: frozenset[str] = frozenset()

@@ -141,6 +141,25 @@ def test_a_member_that_was_removed_is_waited_for_no_more(cluster: ProbedCluster)
     assert cluster.calls.count("Status") == len(NAMES)
 
 
+def test_a_probe_ends_once_the_pods_that_are_left_are_too_few_for_a_quorum(cluster: ProbedCluster) -> None:
+    """The loss is known seconds earlier: an address without a pod may let a connection hang."""
+    cluster.probe()
+    left = frozenset({cluster.etcd.member("m0").endpoint})
+    for name in NAMES:
+        if name != "m0":
+            cluster.etcd.freeze(name)
+    cluster.calls.clear()
+    with patch.object(prober, "PATIENCE", DEADLINE * 0.9):
+        assert cluster.prober.collect(KEY, cluster.endpoints) is None
+        assert cluster.prober.collect(KEY, left) is None
+        assert cluster.done.acquire(timeout=60)
+        result = cluster.prober.collect(KEY, left)
+
+    assert result is not None
+    assert result.quorum is False
+    assert cluster.calls.count("Status") == len(NAMES), "nobody was asked again with the whole deadline"
+
+
 def test_an_address_that_comes_back_is_a_members_again(cluster: ProbedCluster) -> None:
     cluster.probe()
     again = cluster.etcd.member("m1").endpoint
