@@ -63,6 +63,7 @@ class Supplied:
     ca: bytes
     leaf: Description
     cas: tuple[Description, ...]
+    anchors: tuple[Description, ...]  # those of `cas` to which the chain leads: who has loaded one accepts it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +97,8 @@ def read(
     _check_use(leaf, f"{where}: {names.certificate}", demand)
     _check_cas(cas, f"{where}: {names.ca}")
     _check_signatures(chain, f"{where}: {names.certificate}")
-    if not leads_to_ca(chain, cas, now=now):
+    anchors = [ca for ca in cas if leads_to_ca(chain, [ca], now=now)]
+    if not anchors:
         raise BadCertificate(f"{where}: {_why_not(chain, cas, names, now)}")
     return Supplied(
         prefix=prefix,
@@ -105,6 +107,7 @@ def read(
         ca=b"".join(each.public_bytes(Encoding.PEM) for each in cas),
         leaf=leaf,
         cas=tuple(map(described, cas)),
+        anchors=tuple(map(described, anchors)),
     )
 
 

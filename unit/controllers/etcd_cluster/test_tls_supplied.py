@@ -4,6 +4,7 @@ import base64
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +23,6 @@ from unit.fakes.apiserver.kinds import PODS, SECRETS
 from unit.fakes.clock import FakeClock
 from unit.passes.bench import Bench, bench
 from unit.passes.bodies import COREOS, MAKERS, ephemeral, persistent
-from unit.passes.bodies import PEERS as PEERS_KIND
 from unit.passes.harness import OWN_NAMESPACE
 from unit.passes.users import ready, user
 from unit.pki.samples import CLIENT, SERVER, Issuer
@@ -235,22 +235,67 @@ def test_the_form_of_coreos_has_the_same_effect() -> None:
         made.rest()
 
 
+def restarted(made: Bench) -> int:
+    return sum(event["count"] for event in made.events() if event["reason"] == "MemberRestarted")
+
+
+def has_restarted(made: Bench, members: int) -> bool:
+    return restarted(made) >= members
+
+
+def replace_files(made: Bench, **contents: bytes) -> None:
+    data = {key.replace("_", "."): base64.b64encode(value).decode() for key, value in contents.items()}
+    made.api.objects.patch(SECRETS, "default", "own-peer", {"data": data}, "merge")
+
+
 @MAKERS
-def test_members_that_have_not_loaded_the_cas_of_the_user_are_named(make: type) -> None:
-    """The former CA remains, so that members accept each other until each was started again."""
+def test_a_ca_of_the_user_is_replaced_in_two_steps_without_a_person(make: type) -> None:
+    """Members load the next CA beside the former one; then the certificate is changed, and that one goes."""
     with supplied(make) as (made, kind):
-        stored = made.get(SECRETS, "own-peer")
-        both = files(stored)["ca.crt"] + Issuer(made.clock.now(), name="the next CA").pem
-        data = {"data": {"ca.crt": base64.b64encode(both).decode()}}
-        made.api.objects.patch(SECRETS, "default", "own-peer", data, "merge")
-        made.run_until(lambda: made.reason(kind) == "TLSInvalid")
-        deleted = PODS if kind is COREOS else PEERS_KIND
-        for name in made.names(deleted):
-            assert f"{name}" in made.condition(kind, "Progressing")["message"]
-            made.delete(deleted, name)
-            made.run_until(lambda: len(made.etcd.etcd.members) == 3 and made.etcd.etcd.has_quorum)
-            made.wait(60.0)
+        following = Issuer(made.clock.now(), name="the next CA")
+        replace_files(made, ca_crt=files(made.get(SECRETS, "own-peer"))["ca.crt"] + following.pem)
+        made.run_until(lambda: "will be restarted" in made.condition(kind, "Progressing")["message"])
+        assert made.condition(kind, "TLSRotating")["status"] == "True"
+        assert not restarted(made), "the volumes of members may have the former file"
+        made.run_until(lambda: restarted(made) == 3)
         made.settle()
+        assert made.condition(kind, "TLSRotating")["status"] == "False"
+        leaf = following.leaf(*NAMES)
+        replace_files(made, ca_crt=following.pem, tls_crt=leaf.certificate, tls_key=leaf.key)
+        made.run_until(lambda: restarted(made) == 6)
+        made.settle()
+        made.rest()
+
+
+@MAKERS
+def test_a_ca_that_is_replaced_at_once_restarts_no_member(make: type) -> None:
+    """The first one that is restarted would be alone: the others refuse it, and it refuses them."""
+    with supplied(make) as (made, kind):
+        before = files(made.get(SECRETS, "own-peer"))
+        other = Issuer(made.clock.now(), name="another CA")
+        leaf = other.leaf(*NAMES)
+        replace_files(made, ca_crt=other.pem, tls_crt=leaf.certificate, tls_key=leaf.key)
+        made.run_until(lambda: made.reason(kind) == "TLSInvalid")
+        assert "have loaded no CA that has signed" in made.condition(kind, "Progressing")["message"]
+        made.wait(3600.0)
+        assert not restarted(made)
+        replace_files(made, **{key.replace(".", "_"): value for key, value in before.items()})
+        made.settle()
+        assert not restarted(made)
+        made.rest()
+
+
+@MAKERS
+def test_members_load_the_cas_of_the_user_whenever_the_operator_is_killed(make: type) -> None:
+    with supplied(make) as (made, kind):
+        both = files(made.get(SECRETS, "own-peer"))["ca.crt"] + Issuer(made.clock.now(), name="next").pem
+        replace_files(made, ca_crt=both)
+        while restarted(made) < 3:
+            before = restarted(made)
+            made.run_until(partial(has_restarted, made, before + 1))
+            made.restart()
+        made.settle()
+        assert made.condition(kind, "TLSRotating")["status"] == "False"
         made.rest()
 
 

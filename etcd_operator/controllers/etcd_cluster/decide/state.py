@@ -10,6 +10,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     Side,
     Situation,
     SuppliedFacts,
+    Unloaded,
     Use,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
@@ -56,8 +57,7 @@ class TlsFacts:
     refusals: tuple[tuple[str, str], ...] = ()  # by member, why the last handshake failed
     # what the Secrets of the user have; none while one cannot be used
     supplied: tuple[tuple[Use, SuppliedFacts], ...] = ()
-    # by side, the members that were started with other CAs than the Secret of the user has now
-    unloaded: tuple[tuple[Side, str], ...] = ()
+    unloaded: tuple[Unloaded, ...] = ()
     has_unused: bool = False  # there is a Secret for clients, and these need no certificate
 
 

@@ -19,7 +19,7 @@ from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes, as
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
 from etcd_operator.controllers.etcd_cluster.tls.secured import UNSECURED, Secured, facts
 from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
-from etcd_operator.controllers.etcd_cluster.tls.supplied import facts_of, unloaded
+from etcd_operator.controllers.etcd_cluster.tls.supplied import unloaded
 from etcd_operator.controllers.etcd_cluster.tls.writer import CertificateWriter
 from etcd_operator.controllers.shared.decide.holds import TLS_INVALID
 from etcd_operator.controllers.shared.failures import reason_of
@@ -62,7 +62,7 @@ class Certificates:
             reason = _reason(error, TLS_INVALID)
             return Secured(unseen=Unseen(reason=reason, message=str(error), is_asked=False))
         known = facts(made) if sides_of(desired) else self._unused(desired).facts
-        found = replace(known, supplied=facts_of(supplied, self.clock.now()))
+        found = replace(known, supplied=tuple(supplied.items()))
         missing = self.authorities.missing(desired, made)
         if missing:
             return Secured(unseen=Unseen(reason=TLS_INVALID, message=missing, is_asked=False))
@@ -118,9 +118,7 @@ class Certificates:
                 found = replace(known, unkept=Unseen(reason=_reason(error, UNREAD), message=str(error)))
         try:
             supplied = self.writer.supplied(desired)
-            return replace(
-                found, supplied=facts_of(supplied, self.clock.now()), unloaded=unloaded(supplied, members)
-            )
+            return replace(found, supplied=tuple(supplied.items()), unloaded=unloaded(supplied, members))
         except (RetryableError, TerminalError) as error:
             invalid = TLS_INVALID if isinstance(error, BadCertificate) else UNREAD
             unkept = Unseen(reason=_reason(error, invalid), message=str(error))

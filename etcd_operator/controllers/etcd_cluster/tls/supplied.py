@@ -11,7 +11,14 @@ from typing import Protocol
 
 from etcd_operator.api.cluster_spec import MemberTls, UserSecret
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Side, SuppliedFacts, Use
+from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import PATIENCE
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
+    SIDES,
+    SuppliedFacts,
+    Trusted,
+    Unloaded,
+    Use,
+)
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import decoded
@@ -70,8 +77,10 @@ class Owner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    found: Supplied = field(repr=False)
-    until: float  # when it is read again; monotonic, for a clock that is wrong
+    content: Supplied = field(repr=False)
+    # both are monotonic, for a clock that is wrong
+    since: float  # since when this is known
+    until: float  # when it is read again
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +107,7 @@ class SuppliedSecrets:
     reads: Reads
     _clusters: dict[Key, _Cluster] = field(default_factory=dict, repr=False)
 
-    def of(self, desired: DesiredCluster, host: str) -> Mapping[Use, Supplied]:
+    def of(self, desired: DesiredCluster, host: str) -> Mapping[Use, SuppliedFacts]:
         """What they have. host: of a member, with a wildcard for its name.
 
         Raises BadCertificate, also if one is missing, and the errors of `Client`.
@@ -106,10 +115,10 @@ class SuppliedSecrets:
         asked = {use: self._asked(desired, use, secret, host) for use, secret in secrets_of(desired.secured)}
         found = {use: self._read(desired, each) for use, each in asked.items()}
         if "operator" in found:
-            now, (server, own) = self.clock.now(), (found["client"], found["operator"])
+            now, server, own = self.clock.now(), found["client"].content, found["operator"].content
             check_trust(own, server, where=asked["operator"].where, by=asked["client"].where, now=now)
             check_trust(server, own, where=asked["client"].where, by=asked["operator"].where, now=now)
-        return found
+        return {use: self._facts(each) for use, each in found.items()}
 
     def credentials(self, cluster: Owner, secured: MemberTls) -> TlsCredentials:
         """With which the operator connects to members; the same value until a Secret changes.
@@ -144,7 +153,7 @@ class SuppliedSecrets:
 
     def _dialing(self, cluster: Owner, secured: MemberTls) -> _Dialing:
         use, secret = _dialed_with(secured)
-        found = self._read(cluster, _Asked(secret, use, (secret.keys,)))
+        found = self._read(cluster, _Asked(secret, use, (secret.keys,))).content
         if use == "client":
             return _Dialing(TlsCredentials(ca=found.ca, by_name=True), None)
         own = TlsCredentials(ca=found.ca, certificate=found.chain, key=found.key, by_name=True)
@@ -168,11 +177,22 @@ class SuppliedSecrets:
         names: Mapping[Use, tuple[str, ...]] = {"peer": (host,), "client": (host, service), "operator": ()}
         return _Asked(secret, use, prefixes, names[use])
 
-    def _read(self, cluster: Owner, asked: _Asked) -> Supplied:
+    def _facts(self, known: _Known) -> SuppliedFacts:
+        content = known.content
+        return SuppliedFacts(
+            keys=content.prefix,
+            leaf=content.leaf,
+            is_late=is_late(content.leaf, self.clock.now()),
+            cas=content.cas,
+            anchors=content.anchors,
+            is_settled=self.clock.monotonic() - known.since >= PATIENCE.total_seconds(),
+        )
+
+    def _read(self, cluster: Owner, asked: _Asked) -> _Known:
         state, now = self._of(cluster), self.clock.monotonic()
-        known = state.known.get(asked)
-        if known is not None and now < known.until and self.clock.now() <= known.found.leaf.not_after:
-            return known.found
+        known = former = state.known.get(asked)
+        if known is not None and now < known.until and self.clock.now() <= known.content.leaf.not_after:
+            return known
         state.known.pop(asked, None)
         secret = Key(cluster.key.namespace, asked.secret.name)
         try:
@@ -183,8 +203,9 @@ class SuppliedSecrets:
         except BadCertificate as error:
             raise BadCertificate(f"{asked.where} cannot be used: {error}") from None
         demand = Demand(usages=_USAGES[asked.use], names=asked.names)
-        found = read(data, asked.prefixes, where=asked.where, demand=demand, now=self.clock.now())
-        state.known[asked] = _Known(found, now + KEPT_SECONDS)
+        content = read(data, asked.prefixes, where=asked.where, demand=demand, now=self.clock.now())
+        since = former.since if former is not None and former.content == content else now
+        found = state.known[asked] = _Known(content, since, now + KEPT_SECONDS)
         return found
 
 
@@ -205,26 +226,26 @@ def _dialed_with(secured: MemberTls) -> tuple[Use, UserSecret]:
     return use, secrets[use]
 
 
-def facts_of(found: Mapping[Use, Supplied], now: datetime) -> tuple[tuple[Use, SuppliedFacts], ...]:
-    """What decisions know of them."""
-    return tuple(
-        (use, SuppliedFacts(keys=each.prefix, leaf=each.leaf, is_late=is_late(each.leaf, now)))
-        for use, each in found.items()
-    )
-
-
-def unloaded(found: Mapping[Use, Supplied], members: Iterable[Member]) -> tuple[tuple[Side, str], ...]:
-    """The members that were started with other CAs than the Secrets of the user have now, by side."""
-    pods = [(member.name, member.pod) for member in members if member.pod is not None]
-    return tuple(
-        (side, name)
+def unloaded(found: Mapping[Use, SuppliedFacts], members: Iterable[Member]) -> tuple[Unloaded, ...]:
+    """The members that were started with other CAs than the Secrets of the user have now."""
+    loaded = (
+        (side, member.name, loaded_of(member.pod.loaded, side))
         for side in SIDES
-        for name, pod in pods
-        if side in found and not pod.is_terminating and _is_other(pod.loaded, side, found[side])
+        for member in members
+        if side in found and member.pod is not None and not member.pod.is_terminating
+    )
+    return tuple(
+        Unloaded(side=side, name=name, is_refusing=side == "peer" and not _accepts(cas, found[side]))
+        for side, name, cas in loaded
+        if cas is not None and _prints(cas) != _prints(found[side].cas)
     )
 
 
-def _is_other(text: str, side: Side, found: Supplied) -> bool:
-    loaded = loaded_of(text, side)
-    wanted = {ca.fingerprint for ca in found.cas}
-    return loaded is not None and {ca.fingerprint for ca in loaded} != wanted
+def _accepts(loaded: Iterable[Trusted], found: SuppliedFacts) -> bool:
+    """Whether a process accepts a certificate: also if it has loaded the CA before that was renewed."""
+    keys = {ca.key_id for ca in found.anchors} - {""}
+    return any(ca.key_id in keys for ca in loaded) or bool(_prints(loaded) & _prints(found.anchors))
+
+
+def _prints(cas: Iterable[Trusted]) -> set[str]:
+    return {ca.fingerprint for ca in cas}

@@ -17,7 +17,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     TlsAction,
 )
 from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import reads_bundle
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Side, Use
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Side, SuppliedFacts, Use
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
@@ -36,7 +36,6 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.views import ConfigMap, Secret
 from etcd_operator.pki.description import Description
 from etcd_operator.pki.errors import BadCertificate
-from etcd_operator.pki.secrets import Supplied
 
 UNWRITTEN_SECONDS = 30.0  # until it is tried again to write an object
 BUNDLE = ""
@@ -155,8 +154,8 @@ class CertificateWriter:
         Of a side that the member uses, only if a handshake has shown that the pod has the files. Clients whom
         it serves without TLS see none, and peers to which it has no certificate: it cannot have other CAs for
         them, because none is changed while nothing uses it. Peers for whom it only listens without TLS see
-        none either, see `reads_bundle`. Nothing shows what a pod has of Secrets of the user. Raises as
-        `AuthorityStore.recorded`.
+        none either, see `reads_bundle`. Nothing shows what a pod has of Secrets of the user, but volumes
+        follow these in time. Raises as `AuthorityStore.recorded`.
         """
         if state.desired.secured == PLAIN:
             return {}
@@ -169,12 +168,14 @@ class CertificateWriter:
         is_read = dialing is not None and reads_bundle(dialing, name)
         if is_read or (member is not None and member.peers == "Disabled"):
             known.add("peer")
+        followed = {use: each.cas for use, each in state.tls.supplied if each.is_settled}
         loads = {side: cas for side, cas in self._issued(state.desired).items() if side in known}
+        loads |= {side: followed[side] for side in SIDES if side in followed}
         if not loads:
             return {}
         return {LOADED_ANNOTATION: loaded_text(loads, pod.loaded if pod is not None else "")}
 
-    def supplied(self, desired: DesiredCluster) -> Mapping[Use, Supplied]:
+    def supplied(self, desired: DesiredCluster) -> Mapping[Use, SuppliedFacts]:
         """What the Secrets of the user have. Raises as `SuppliedSecrets.of`."""
         return self.authorities.supplied.of(desired, self.dialect.member_host(desired, "*"))
 

@@ -25,9 +25,9 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     ClientLeaf,
     Phase,
     Record,
-    Side,
     Situation,
     SuppliedFacts,
+    Unloaded,
 )
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import next_steps
@@ -315,28 +315,49 @@ def test_a_member_that_was_ended_for_a_restart_is_started_whatever_else_holds() 
     assert made.actions == (ReplaceMember(name=name, version=VERSION),)
 
 
+PEER_1, CLIENT_0 = Unloaded(side="peer", name="db-1"), Unloaded(side="client", name="db-0")
+REFUSING_1 = replace(PEER_1, is_refusing=True)
+
+
 @pytest.mark.parametrize(
-    ("unloaded", "named"),
+    ("unloaded", "is_settled", "reason", "told"),
     [
-        ((("peer", "db-1"),), "db-1 were started with other CAs than Secret p has now"),
+        ([PEER_1], False, "TLSRotating", "db-1 will be restarted to load the CAs in Secret p, once volumes"),
         (
-            (("peer", "db-1"), ("client", "db-0")),
-            "db-0, db-1 were started with other CAs than Secret s, p has",
+            [PEER_1, CLIENT_0],
+            False,
+            "TLSRotating",
+            "db-0, db-1 will be restarted to load the CAs in Secret s, p",
         ),
-        ((("client", "db-0"),), "db-0 were started with other CAs than Secret s has now"),
-        ((), ""),
+        (
+            [CLIENT_0],
+            False,
+            "TLSRotating",
+            "db-0 will be restarted to load the CAs in Secret s, once volumes",
+        ),
+        ([CLIENT_0], True, "Protecting", "protecting the quorum from evictions"),  # the roll begins
+        (
+            [REFUSING_1, CLIENT_0],
+            True,
+            "TLSInvalid",
+            "db-1 have loaded no CA that has signed the certificate in Secret p",
+        ),
+        ([], True, "Settled", ""),
     ],
 )
-def test_members_with_other_cas_than_the_secret_of_the_user_are_reported(
-    unloaded: tuple[tuple[Side, str], ...], named: str
+def test_members_load_the_cas_of_the_user_once_that_is_safe(
+    unloaded: list[Unloaded], is_settled: bool, reason: str, told: str
 ) -> None:
+    """The first one to be restarted would be alone if others refuse the certificate of their peers."""
     record = TlsRecord(peer_secret=UserSecret(name="p"), client_secret=UserSecret(name="s"))
     client = ClientTls(secret_ref=SecretRef(name="s"), client_cert_auth=False)
     wanted = Tls(peer=PeerTls(secret_ref=SecretRef(name="p")), client=client)
     state = peering(bootstrapped(replace(persistent(), tls=wanted)), *("Require",) * 3)
-    made = plan(replace(with_record(state, tls=record), tls=TlsFacts(unloaded=unloaded)))
-    assert made.message.startswith(named)
-    assert (made.reason == "TLSInvalid") is bool(named)
+    leaf = certs.certificate(key="l", issuer="ca", since=certs.NOW, life=certs.DAY, is_ca=False)
+    supplied = SuppliedFacts(keys="tls", leaf=leaf, is_settled=is_settled)
+    known = TlsFacts(unloaded=tuple(unloaded), supplied=(("peer", supplied), ("client", supplied)))
+    made = plan(replace(with_record(state, tls=record), tls=known))
+    assert (made.reason, told in made.message) == (reason, True), made.message
 
 
 @pytest.mark.parametrize("is_late", [False, True])

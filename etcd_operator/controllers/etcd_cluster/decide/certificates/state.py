@@ -146,3 +146,16 @@ class SuppliedFacts:
     keys: SecretKeys
     leaf: Description
     is_late: bool = False  # whether the certificate should have been renewed for long
+    cas: tuple[Description, ...] = ()
+    anchors: tuple[Description, ...] = ()  # those of `cas` to which its certificate leads
+    # whether it has been known for so long that the volumes of members have followed it
+    is_settled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unloaded:
+    """A member that was started with other CAs than the Secret of the user has now."""
+
+    side: Side
+    name: str
+    is_refusing: bool = False  # whether it refuses the certificate in the Secret, which its peers present

@@ -41,12 +41,27 @@ def _obstacle(state: ClusterState) -> str:
 def restarts(state: ClusterState) -> frozenset[str]:
     """The members that are to be started again now, one at a time, to load the CAs or to serve otherwise."""
     steps = (step.action for _, _, step in next_steps(state))
-    return _serving_otherwise(state).union(
+    return (_serving_otherwise(state) | _following(state)).union(
         name
         for action in steps
         if isinstance(action, Restart) and not action.is_forced
         for name in action.members
     )
+
+
+def refusing(state: ClusterState) -> frozenset[str]:
+    """The members that refuse the certificate of the user, which all members present: none is restarted."""
+    return frozenset(each.name for each in state.tls.unloaded if each.is_refusing)
+
+
+def _following(state: ClusterState) -> frozenset[str]:
+    """The members that can load the CAs in the Secrets of the user now, and go on to accept each other.
+
+    Their volumes have had the time to follow, and all of them accept the certificate that these have.
+    """
+    if refusing(state) or not all(found.is_settled for _, found in state.tls.supplied):
+        return frozenset()
+    return frozenset(each.name for each in state.tls.unloaded)
 
 
 def _serving_otherwise(state: ClusterState) -> frozenset[str]:
@@ -91,4 +106,5 @@ def _is_restarting(state: ClusterState) -> bool:
     """Whether members are restarted for their TLS, or about to be: they serve otherwise than is on record."""
     upgrade, recorded = state.persisted.upgrade, state.persisted.tls
     is_under_way = recorded is not None and (recorded.plain_clients or recorded.peer_mode != "Require")
+    is_under_way = is_under_way or bool(state.tls.unloaded)
     return is_under_way or bool(_serving_otherwise(state)) or (upgrade is not None and upgrade.restart)

@@ -12,6 +12,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     KeepCertificates,
     PublishAuthority,
 )
+from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import PATIENCE
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Phase, Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
     UNWRITTEN,
@@ -23,15 +24,19 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
     first_aid,
     for_clients,
 )
-from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import next_steps
+from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import next_steps, refusing
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import RESTARTING
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD, TLS_INVALID, TLS_REFUSED
+from etcd_operator.formats import duration_text
 
 ROTATION_RECHECK = 5.0
 """Seconds between observations of a rotation that waits: volumes follow their Secrets in a minute or two."""
+
+FOLLOWED_RECHECK = 30.0
+"""The same for a Secret of the user, whose volumes are waited for by time."""
 
 
 def keep(state: ClusterState) -> Plan | None:
@@ -131,23 +136,29 @@ def unkept(state: ClusterState) -> Plan | None:
 
 
 def unloaded(state: ClusterState) -> Plan | None:
-    """Report members that have not loaded the CAs in a Secret of the user; a person starts them again.
+    """Report members that have not loaded the CAs in a Secret of the user; `upgrade.roll` restarts them.
 
-    Whether they accept each other meanwhile depends on the order in which the user has changed the Secret.
+    It does not if they refuse the certificate in it, as the one that is restarted first would be alone then.
     """
     if not state.tls.unloaded:
         return None
     found = (state.desired.secured.peer_secret, state.desired.secured.client_secret)
-    by_side = dict(zip(SIDES, found, strict=True))
-    sides = sorted({side for side, _ in state.tls.unloaded})
-    secrets = ", ".join(secret.name for side in sides if (secret := by_side[side]) is not None)
-    names = ", ".join(sorted({name for _, name in state.tls.unloaded}))
-    return Plan.hold(
-        TLS_INVALID,
-        f"{names} were started with other CAs than Secret {secrets} has now: delete their EtcdPeers "
-        "(coreos.com: their pods) one after another, each when all members are ready. Until then keep the "
-        "former CAs in the Secret, and a certificate that these have signed",
-        requeue_after=RETRY_HELD,
+    named = {side: secret.name for side, secret in zip(SIDES, found, strict=True) if secret is not None}
+    secrets = ", ".join(named[side] for side in sorted({each.side for each in state.tls.unloaded}))
+    names = ", ".join(sorted(refusing(state) or {each.name for each in state.tls.unloaded}))
+    if refusing(state):
+        return Plan.hold(
+            TLS_INVALID,
+            f"{names} have loaded no CA that has signed the certificate in Secret {named['peer']}: put "
+            "the former certificate and its key back, and the CAs of both in ca.crt; change the certificate "
+            "when all members have been restarted",
+            requeue_after=RETRY_HELD,
+        )
+    return Plan.wait(
+        RESTARTING,
+        f"{names} will be restarted to load the CAs in Secret {secrets}, once volumes have followed it "
+        f"({duration_text(int(PATIENCE.total_seconds()))})",
+        requeue_after=FOLLOWED_RECHECK,
     )
 
 
