@@ -38,7 +38,7 @@ from etcd_operator.engine.delay import DelayQueue
 from etcd_operator.engine.threads import OnCrash, join_all
 from etcd_operator.engine.worker_pool import WorkerPool
 from etcd_operator.engine.workqueue import QueueMetrics, ShutDown, WorkQueue
-from etcd_operator.errors import OperatorError, TerminalError, Throttled
+from etcd_operator.errors import Conflict, OperatorError, TerminalError, Throttled
 from etcd_operator.keys import Key
 
 LONGEST_RETRY_AFTER = 60.0
@@ -209,7 +209,9 @@ class Controller:
     def _retry(self, key: Key, error: OperatorError, *, at_least: float = 0.0) -> None:
         delay = self._failed(key, at_least=at_least)
         failures = self.backoff.failures(key)
-        log.warning("reconcile_failed", **_about(key, error), retry_in=round(delay, 3), failures=failures)
+        # A first conflict is how two writers of one object find out about each other: nothing is wrong.
+        write = log.info if isinstance(error, Conflict) and failures == 1 else log.warning
+        write("reconcile_failed", **_about(key, error), retry_in=round(delay, 3), failures=failures)
         self._again(key, delay)
 
     def _failed(self, key: Key, *, at_least: float = 0.0) -> float:

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Conflict, InvalidSpec
+from etcd_operator.errors import Conflict, InvalidSpec, Unavailable
 from etcd_operator.keys import Key
 from unit.engine.worlds import A, B, World, raising
 
@@ -71,7 +71,7 @@ def test_one_key_that_fails_stops_no_other(running: World) -> None:
 
 def test_a_bug_is_logged_with_its_traceback_and_an_expected_failure_without(running: World) -> None:
     bug = KeyError("bug")
-    running.script = lambda key: raising(bug if key == A else Conflict("moved"))(key)
+    running.script = lambda key: raising(bug if key == A else Unavailable("away"))(key)
     with capture_logs() as logs:
         running.controller.enqueue(A)
         running.controller.enqueue(B)
@@ -82,10 +82,18 @@ def test_a_bug_is_logged_with_its_traceback_and_an_expected_failure_without(runn
         "event": "reconcile_failed",
         "log_level": "warning",
         "key": "default/b",
-        "error": "Conflict: moved",
+        "error": "Unavailable: away",
         "retry_in": 1,
         "failures": 1,
     }
+
+
+def test_only_a_conflict_that_repeats_is_worth_a_warning(running: World) -> None:
+    running.script = raising(Conflict("moved"))
+    with capture_logs() as logs:
+        running.controller.enqueue(A)
+        running.rest_after((0, 1), (1, 2))
+    assert [(each["failures"], each["log_level"]) for each in logs] == [(1, "info"), (2, "warning")]
 
 
 @pytest.mark.parametrize(
