@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 from e2e.support.waiting import wait_until
 
@@ -29,6 +30,7 @@ class Request:
     code: int
     group: str = ""
     pod: str = ""
+    limit: str = ""  # of a list: how many objects at most
 
     @property
     def is_write(self) -> bool:
@@ -65,8 +67,8 @@ class Window:
         ]
 
     def lists(self) -> list[Request]:
-        """Lists; the watches that go on are none."""
-        return [request for request in self._read() if request.verb == "list"]
+        """Lists; the watches that go on are none, nor are reads of the version after a silent one."""
+        return [request for request in self._read() if request.verb == "list" and request.limit != "1"]
 
     def _read(self) -> Iterator[Request]:
         for path, start in self._parts():
@@ -129,4 +131,5 @@ def _parsed(line: str, user: str) -> Request | None:
         code=entry.get("responseStatus", {}).get("code", 0),
         group=about.get("apiGroup", ""),
         pod=next(iter(entry["user"].get("extra", {}).get(POD, [])), ""),
+        limit=next(iter(parse_qs(urlsplit(entry.get("requestURI", "")).query).get("limit", [])), ""),
     )
