@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from e2e.support import steady
 from e2e.support.audit import Window
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import ephemeral
@@ -50,8 +51,11 @@ def test_the_quorum_watch_and_the_writer_notice_frozen_members(space: Space) -> 
     assert min(writer.longest_gap, longest) > 1, f"{writer.longest_gap:.2f} and {longest:.2f} s"
 
 
-def test_the_leader_watch_and_the_steady_writer_notice_a_killed_leader(space: Space) -> None:
+def test_the_leader_watch_and_the_steady_writer_notice_a_killed_leader(
+    space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
     space.require_local("members of this cluster are not ours to kill")
+    monkeypatch.setattr(steady, "PAGE", 20)
     document = space.created(ephemeral())
     with (
         LeaderWatch(lambda: space.addresses(document), voters=3) as leaders,

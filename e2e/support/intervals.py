@@ -32,8 +32,14 @@ class Interval:
 
 def longest_gap(moments: Iterable[float], within: Interval) -> float:
     """The longest time of `within` without any of `moments`, its start and its end included."""
+    return max(each.length for each in outages(moments, within))
+
+
+def outages(moments: Iterable[float], within: Interval, *, least: float = 0.0) -> list[Interval]:
+    """The times of `within` between two of `moments`, its start or its end, of at least `least` seconds."""
     inside = sorted(moment for moment in moments if within.start < moment < within.end)
-    return max(after - before for before, after in pairwise([within.start, *inside, within.end]))
+    gaps = (Interval(*pair) for pair in pairwise([within.start, *inside, within.end]))
+    return [gap for gap in gaps if gap.length >= least]
 
 
 def longest_beyond(outages: Iterable[Interval], control: Sequence[Interval]) -> float:

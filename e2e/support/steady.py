@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from e2e.support.intervals import Interval, longest_gap, lost_writes
+from e2e.support.intervals import Interval, longest_gap, lost_writes, outages
 from e2e.support.keys import PUT
 from e2e.support.pace import Paced
 from e2e.support.waiting import answered, wait_until
@@ -25,13 +25,19 @@ from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoin
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
-from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.channel import Channels, TlsCredentials
 
 PUT_WITHIN = 1.0
 """Seconds after which a put has failed."""
 
 DISCOVERY_SECONDS = 0.2
 """Seconds between two reads of the members' addresses."""
+
+PAGE = 2000
+"""Keys that are read at once: a reply has a limit."""
+
+Access = Callable[[], TlsCredentials | None]
+"""With what to connect from now on; None: without TLS."""
 
 _OPTIONS = (
     ("grpc.service_config", json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})),
@@ -53,15 +59,21 @@ class Put:
 class SteadyWriter:
     """Writes in a `with`; afterwards it has the figures, by intervals of the monotonic clock.
 
-    addresses: the members' addresses now; read again and again.
+    addresses, access: the members' addresses, and the credentials, now; read again and again.
     """
 
     def __init__(
-        self, addresses: Callable[[], list[str]], *, per_second: float = 100.0, prefix: str = "steady"
+        self,
+        addresses: Callable[[], list[str]],
+        *,
+        per_second: float = 100.0,
+        prefix: str = "steady",
+        access: Access = lambda: None,
     ) -> None:
         self._addresses = addresses
+        self._access = access
         self._prefix = prefix
-        self._known: list[str] = []
+        self._known: tuple[list[str], TlsCredentials | None] = ([], None)
         self._channels: list[grpc.Channel] = []  # the newest is written to
         self._numbers = itertools.count()
         self._pending: set[grpc.Future[pb.PutResponse]] = set()
@@ -98,6 +110,10 @@ class SteadyWriter:
         """The longest time of `within` without an acknowledgement, in seconds."""
         return longest_gap((put.ended for put in list(self._puts) if not put.failure), within)
 
+    def outages(self, within: Interval, *, least: float) -> list[Interval]:
+        """The times of `within` without an acknowledgement that lasted at least so many seconds."""
+        return outages((put.ended for put in list(self._puts) if not put.failure), within, least=least)
+
     def latencies(self, within: Interval) -> list[float]:
         """How long each put that began in `within` took until it was acknowledged, in seconds."""
         return [put.ended - put.began for put in self._of(within) if not put.failure]
@@ -107,7 +123,7 @@ class SteadyWriter:
         acknowledged = {put.key: put.revision for put in self._puts if not put.failure}
         assert acknowledged, "not one put was acknowledged"
         lost: set[str] = set()
-        channels = Channels()
+        channels = Channels(self._access())
         try:
             for address in self._addresses():
                 lost.update(lost_writes(acknowledged, self._stored_at(channels, address)))
@@ -126,13 +142,19 @@ class SteadyWriter:
         """Revision by key, read through one member and confirmed by a quorum."""
         read = channels.connection(endpoint(address, CLIENT_PORT)).unary(methods.RANGE)
         begin, end = f"{self._prefix}/".encode(), f"{self._prefix}0".encode()  # 0 comes after /
-        try:
-            answer = read(pb.RangeRequest(key=begin, range_end=end, keys_only=True), timeout=10)
-        except grpc.RpcError as error:
-            raise AssertionError(
-                f"{address} cannot be read: {error.code().name}: {error.details()}"
-            ) from error
-        return {found.key.decode(): found.mod_revision for found in answer.kvs}
+        stored: dict[str, int] = {}
+        while True:
+            request = pb.RangeRequest(key=begin, range_end=end, limit=PAGE, keys_only=True)
+            try:
+                answer = read(request, timeout=10)
+            except grpc.RpcError as error:
+                raise AssertionError(
+                    f"{address} cannot be read: {error.code().name}: {error.details()}"
+                ) from error
+            stored |= {found.key.decode(): found.mod_revision for found in answer.kvs}
+            if not answer.more:
+                return stored
+            begin = answer.kvs[-1].key + b"\0"
 
     def _put(self) -> None:
         key, began = f"{self._prefix}/{next(self._numbers):08}", time.monotonic()
@@ -163,14 +185,12 @@ class SteadyWriter:
     def _follow(self) -> None:
         """Make a channel over the members there are now, and have it connected before it is used."""
         try:
-            now = sorted(self._addresses())
+            now = sorted(self._addresses()), self._access()
         except OperatorError:
             return  # the API server is away: the members known so far are written to
-        if not now or now == self._known:
+        if not now[0] or now == self._known:
             return
-        targets = ",".join(endpoint(address, CLIENT_PORT) for address in now)
-        scheme = "ipv6" if ":" in now[0] else "ipv4"
-        channel = grpc.insecure_channel(f"{scheme}:{targets}", options=_OPTIONS)
+        channel = _channel(*now)
         try:
             grpc.channel_ready_future(channel).result(timeout=1.0)
         except grpc.FutureTimeoutError:
@@ -178,3 +198,13 @@ class SteadyWriter:
             return  # tried again soon
         self._known = now
         self._channels.append(channel)  # those before are closed at the end: puts are under way on them
+
+
+def _channel(addresses: list[str], credentials: TlsCredentials | None) -> grpc.Channel:
+    targets = ",".join(endpoint(address, CLIENT_PORT) for address in addresses)
+    target = f"{'ipv6' if ':' in addresses[0] else 'ipv4'}:{targets}"
+    if credentials is None:
+        return grpc.insecure_channel(target, options=_OPTIONS)
+    options = (*_OPTIONS, ("grpc.ssl_target_name_override", credentials.server_name))
+    tls = grpc.ssl_channel_credentials(credentials.ca, credentials.key, credentials.certificate)
+    return grpc.secure_channel(target, tls, options=options)

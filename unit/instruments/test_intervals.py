@@ -10,6 +10,7 @@ from e2e.support.intervals import (
     longest_beyond,
     longest_gap,
     lost_writes,
+    outages,
 )
 
 A, B, C = 0xA, 0xB, 0xC
@@ -95,6 +96,11 @@ def test_answers_count_in_the_order_of_their_moments() -> None:
 )
 def test_the_longest_gap_includes_both_ends(moments: list[float], expected: float) -> None:
     assert longest_gap(moments, Interval(0.0, 10.0)) == expected
+
+
+def test_gaps_that_are_shorter_are_left_out() -> None:
+    found = outages([1.0, 4.0, 4.5], Interval(0.0, 10.0), least=3.0)
+    assert found == [Interval(1.0, 4.0), Interval(4.5, 10.0)]
 
 
 @pytest.mark.parametrize(
