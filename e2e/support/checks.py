@@ -6,6 +6,7 @@ from typing import Any
 from e2e.support.audit import Window, tally, wait_quiet
 from e2e.support.clusters import Document, size_of
 from e2e.support.members import MemberReport, Members
+from e2e.support.secured import root
 from e2e.support.space import Space
 from e2e.support.waiting import answered, hold_for, wait_until
 from etcd_operator.etcd.client import EtcdClient
@@ -23,7 +24,7 @@ def assert_consistent(space: Space, document: Document) -> str:
         pod["metadata"]["labels"].get("etcd.improbable.io/peer-name", pod["metadata"]["name"]) for pod in pods
     )
     assert len(pods) == size_of(document), f"pods {names}, of {size_of(document)} members"
-    with Members(deadline=ANSWER_SECONDS) as members:
+    with Members(deadline=ANSWER_SECONDS, credentials=root(space, document)) as members:
         clients = [members.client(pod["status"]["podIP"]) for pod in pods]
         # A linearizable read first: every member has applied what was acknowledged.
         wait_until(lambda: _have_quorum(clients), f"each of {names} has a quorum")

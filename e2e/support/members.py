@@ -7,7 +7,7 @@ from typing import Any
 from e2e.support.keys import KeyClient
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, endpoint
 from etcd_operator.errors import OperatorError
-from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.values import MemberList, Status
 
 MORE_THAN_APPLIED = 9000
@@ -26,8 +26,8 @@ class MemberReport:
 class Members:
     """Connections to the members of one cluster; close them, or use it in a `with`."""
 
-    def __init__(self, *, deadline: float = 2.0) -> None:
-        self._channels = Channels()
+    def __init__(self, *, deadline: float = 2.0, credentials: TlsCredentials | None = None) -> None:
+        self._channels = Channels(credentials)
         self._deadline = deadline
 
     def __enter__(self) -> "Members":

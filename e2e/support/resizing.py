@@ -8,6 +8,7 @@ from e2e.support.checks import assert_consistent
 from e2e.support.clusters import Document, size_of
 from e2e.support.intervals import Interval, longest_beyond
 from e2e.support.members import Members
+from e2e.support.secured import root
 from e2e.support.space import Space
 from e2e.support.waiting import wait_until
 from e2e.support.writer import Writer
@@ -73,8 +74,10 @@ def members_of(space: Space, document: Document) -> list[str]:
 def member_ids(space: Space, document: Document) -> dict[str, str]:
     """The IDs by name, in hex, as a member that follows a leader lists them, once one does."""
 
+    credentials = root(space, document)
+
     def found() -> dict[str, str]:
-        with Members() as members:
+        with Members(credentials=credentials) as members:
             for report in members.reports(space.pods(document)):
                 if report.status.leader:
                     return {member.name: member.id for member in report.members.members}
@@ -86,8 +89,10 @@ def member_ids(space: Space, document: Document) -> dict[str, str]:
 def leaders_pod(space: Space, document: Document) -> str:
     """The name of the pod whose member leads."""
 
+    credentials = root(space, document)
+
     def found() -> str:
-        with Members() as members:
+        with Members(credentials=credentials) as members:
             reports = members.reports(space.pods(document))
         return next((each.name for each in reports if each.status.leader == each.status.member_id), "")
 

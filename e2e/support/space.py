@@ -11,6 +11,7 @@ from e2e.support.api import Api
 from e2e.support.clusters import Document, size_of
 from e2e.support.members import Members
 from e2e.support.operators import Operator
+from e2e.support.secured import root
 from e2e.support.status import condition, is_available, is_observed, is_settled
 from e2e.support.testbed import Testbed
 from e2e.support.waiting import INTERVAL, LONG, answered, wait_until
@@ -76,7 +77,7 @@ class Space:
 
     def wait_serving(self, document: Document, *, within: float = LONG) -> None:
         """Wait until every member is a healthy voter as etcd reports."""
-        with Members() as members:
+        with Members(credentials=root(self, document)) as members:
             self.wait_for(
                 document,
                 lambda: members.all_serve(self.pods(document), size_of(document)),
