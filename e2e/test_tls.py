@@ -1,10 +1,12 @@
-"""Clusters with TLS, as a stock client in a pod sees them, while their members change."""
+"""The documents' walkthroughs with TLS and users, as a stock client in a pod sees them."""
 
 import base64
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from e2e.support import secured
 from e2e.support.clusters import (
     RESTRICTED_CONTAINER,
     RESTRICTED_POD,
@@ -13,22 +15,40 @@ from e2e.support.clusters import (
     ephemeral,
     persistent,
 )
-from e2e.support.resizing import scale
+from e2e.support.resizing import members_of, scale
 from e2e.support.shell import PATIENT, SLEEP
 from e2e.support.space import Space
 from e2e.support.status import condition
 from e2e.support.waiting import LONG, answered, wait_until
+from e2e.test_authentication import declare
 from e2e.test_backups import CLAIM, ON_CLAIM, backup, wait_phase
 from e2e.test_restores import completed, restore
 from etcd_operator.kube import resources
+from etcd_operator.pki.authority import issue
+from etcd_operator.pki.profiles import client
 
 BOTH: dict[str, Any] = {side: {"auto": {}} for side in ("peer", "client")}
+SECURED: dict[str, Any] = {"tls": BOTH, "auth": {"enabled": True}}
 CLIENT = "etcd-client"
+USER = "app"
 
 
-def start_client(space: Space, document: Document) -> None:
-    """A pod with etcdctl that mounts the Secret for clients, once there is one."""
-    name = document["metadata"]["name"]
+def start_user(space: Space, document: Document, user: str = USER) -> None:
+    """The client is a user who may read and write all keys, once users are required."""
+    declare(space, document, "EtcdRole", user, permissions=[{"prefix": "", "access": "ReadWrite"}])
+    declare(space, document, "EtcdUser", user, roles=[user], authentication="certificate")
+    space.wait_condition(document, "AuthenticationEnabled", "Enabled")
+    start_client(space, document, connection(user))
+
+
+def connection(user: str) -> str:
+    """The Secret of a user."""
+    return f"{user}-etcd-connection"
+
+
+def start_client(space: Space, document: Document, secret: str = "") -> None:
+    """A pod with etcdctl that mounts a Secret, by default the one for clients, once there is one."""
+    secret = secret or f"{document['metadata']['name']}-client-tls"
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -43,7 +63,7 @@ def start_client(space: Space, document: Document) -> None:
                     "volumeMounts": [{"name": "tls", "mountPath": "/tls", "readOnly": True}],
                 }
             ],
-            "volumes": [{"name": "tls", "secret": {"secretName": f"{name}-client-tls"}}],
+            "volumes": [{"name": "tls", "secret": {"secretName": secret}}],
             "restartPolicy": "Never",
             "securityContext": RESTRICTED_POD,
         },
@@ -68,9 +88,9 @@ def settled(space: Space, document: Document) -> None:
 
 @each_kind(ephemerals=pytest.mark.capability("TLS"))
 def test_a_stock_client_is_served_while_members_come_go_and_are_upgraded(space: Space, kind: Any) -> None:
-    document = space.create(kind(version="3.5.34", tls=BOTH))
+    document = space.create(kind(version="3.5.34", **SECURED))
     settled(space, document)
-    start_client(space, document)
+    start_user(space, document)
     etcdctl(space, document, "put", "first", "1")
 
     for size in (5, 3):
@@ -79,8 +99,8 @@ def test_a_stock_client_is_served_while_members_come_go_and_are_upgraded(space: 
         assert etcdctl(space, document, "get", "first").split() == ["first", "1"]
         listed = etcdctl(space, document, "member", "list")
         assert (listed.count("https://"), listed.count("http://")) == (2 * size, 0), listed
-        held = {name for name in space.names(resources.SECRETS) if not name.endswith("-client-tls")}
-        assert len(held) == size, held
+        members = [f"{member}-tls" for member in members_of(space, document)]
+        assert (len(members), set(space.names(resources.SECRETS))) == (size, {*members, connection(USER)})
 
     lost = space.pods(document)[0]["metadata"]
     space.kubectl("delete", "pod", lost["name"], "--grace-period=0", "--force")
@@ -115,9 +135,10 @@ def test_who_has_no_certificate_gets_nothing_and_nobody_has_the_keys_of_the_cas(
 
 
 def test_a_cluster_with_tls_is_backed_up_and_restored_to_one_with_tls(space: Space) -> None:
-    document = space.create(persistent(tls=BOTH))
+    """With users, who are in the backup."""
+    document = space.create(persistent(**SECURED))
     settled(space, document)
-    start_client(space, document)
+    start_user(space, document)
     etcdctl(space, document, "put", "key", "value")
     space.kubectl.create(CLAIM)
     space.kubectl.create(backup("one", ON_CLAIM, source={"clusterName": "my-cluster"}, verify="Restore"))
@@ -128,16 +149,23 @@ def test_a_cluster_with_tls_is_backed_up_and_restored_to_one_with_tls(space: Spa
     )
     space.kubectl("wait", "etcdbackup/one", "--for=condition=Verified", f"--timeout={LONG:.0f}s")
 
-    space.kubectl.create(restore("again", {"backupName": "one"}, "other", tls=BOTH))
+    space.kubectl.create(restore("again", {"backupName": "one"}, "other", **SECURED))
     completed(space, "again")
-    restored = persistent("other", tls=BOTH)
+    restored = persistent("other", **SECURED)
     settled(space, restored)
     space.kubectl("delete", "pod", CLIENT, "--grace-period=0", "--force")
-    start_client(space, restored)
+    start_user(space, restored, "other-app")
     assert etcdctl(space, restored, "get", "key").split() == ["key", "value"]
     assert etcdctl(space, restored, "member", "list").count("http://") == 0
 
-    own = {"clusterURL": "https://other:2379", "tlsSecret": "other-client-tls"}
+    ca = secured.issuer(space, restored, "client")
+    root = issue(ca, client("root"), now=datetime.now(UTC), duration=timedelta(days=1))
+    files = {"ca.crt": ca.certificate, "tls.crt": root.certificate, "tls.key": root.key}
+    data = {name: content.decode() for name, content in files.items()}
+    space.kubectl.create(
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "root"}, "stringData": data}
+    )
+    own = {"clusterURL": "https://other:2379", "tlsSecret": "root"}
     space.kubectl.create(backup("two", ON_CLAIM, source=own))
     wait_phase(space, "two", "Completed")
 
