@@ -9,17 +9,29 @@ from pathlib import Path
 
 import pytest
 
-from e2e.support.apiserver import CONFIG_MAPS, ApiServer, Requests, api_server, controllers, dialled
+from e2e.support import secured
+from e2e.support.apiserver import (
+    CONFIG_MAPS,
+    ApiServer,
+    Requests,
+    api_server,
+    controllers,
+    dialled,
+    forwarded,
+)
 from e2e.support.backups import OF_ONE_CLUSTER, await_backup
 from e2e.support.checks import assert_consistent
-from e2e.support.clusters import ephemeral, persistent
+from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.intervals import Interval
 from e2e.support.members import Members
 from e2e.support.resizing import kind_of, members_of, settle
 from e2e.support.space import Space
 from e2e.support.waiting import LONG, answered, wait_until
+from e2e.test_authentication import declare
 from e2e.test_backups import CLAIM, ON_CLAIM, backup, wait_phase
 from e2e.test_quorum_lost import NAME, await_recovered, names
+from e2e.test_tls import SECURED
+from etcd_operator.etcd.channel import TlsCredentials
 
 GAP_SECONDS = 3.0
 """Beside other tests; 0.2 to 0.5 s by itself. Refused dials cost a kube-apiserver 2.8 s and more."""
@@ -31,6 +43,7 @@ IN_FLIGHT = (
     "etcdserver: request timed out",  # that of a follower, 7 s later
     "raft: stopped",  # that of a member that is removed: etcd ends it within a second
     "error reading from server",  # the end of its connection
+    "missing HTTP content-type",  # the same with TLS, where a member that stops answers nothing more
 )
 """What etcd answers to a write that is under way in the 10 ms in which leadership or membership changes."""
 
@@ -38,6 +51,8 @@ MOST_IN_FLIGHT = 9
 """Of about 1,100 writes: one for each change of leader or members. By itself, one in every second run."""
 
 RESTORE = "etcd.improbable.io/restore"
+
+USER = "kube-apiserver"
 
 
 def test_a_kube_apiserver_relists_after_its_whole_etcd_came_back_from_a_backup(
@@ -60,12 +75,14 @@ def test_a_kube_apiserver_relists_after_its_whole_etcd_came_back_from_a_backup(
 
 
 def test_a_kube_apiserver_relists_after_its_etcd_was_restored_in_place(space: Space, tmp_path: Path) -> None:
-    document = space.settled(persistent())
+    """With TLS and authentication: it is a user, with a certificate."""
+    document = space.settled(persistent(**SECURED))
+    credentials = certified(space, document)
     space.kubectl.create(CLAIM)
     before = space.status(document)["clusterID"]
 
     def save() -> None:
-        space.kubectl.create(backup("one", ON_CLAIM))
+        space.kubectl.create(backup("one", ON_CLAIM, source={"clusterName": "my-cluster"}))
         wait_phase(space, "one", "Completed")
 
     def restore() -> None:
@@ -75,17 +92,21 @@ def test_a_kube_apiserver_relists_after_its_etcd_was_restored_in_place(space: Sp
 
     with (
         dialled(space, "my-cluster", 2379) as endpoint,
-        api_server(endpoint, tmp_path, space.testbed.environment()) as server,
+        api_server(endpoint, tmp_path, space.testbed.environment(), credentials) as server,
     ):
         assert_relists(server, save, restore)
     assert_consistent(space, document)
 
 
+@pytest.mark.parametrize(
+    "security", [{}, pytest.param(SECURED, marks=pytest.mark.long)], ids=["plain", "secured"]
+)
 def test_no_request_of_a_kube_apiserver_fails_while_its_etcd_grows_is_upgraded_and_shrinks(
-    space: Space, tmp_path: Path
+    space: Space, tmp_path: Path, security: Document
 ) -> None:
-    document = space.settled(ephemeral(version="3.5.34"))
-    with on_service(space, tmp_path) as server:
+    document = space.settled(ephemeral(version="3.5.34", **security))
+    credentials = certified(space, document) if security else None
+    with on_service(space, tmp_path, credentials) as server:
         with Requests(server) as client:
             for change in ({"size": 5}, {"version": "3.5.35"}, {"size": 3}):
                 began = time.monotonic()
@@ -127,11 +148,33 @@ def test_a_kube_apiserver_goes_on_seconds_after_its_etcd_recovered_from_a_lost_q
 
 
 @contextmanager
-def on_service(space: Space, folder: Path) -> Iterator[ApiServer]:
-    """A kube-apiserver that connects to the Service for clients of the cluster."""
+def on_service(space: Space, folder: Path, credentials: TlsCredentials | None = None) -> Iterator[ApiServer]:
+    """A kube-apiserver that connects to the Service for clients of the cluster.
+
+    With TLS by way of a port of this machine: certificates of members are not for the address of the Service.
+    """
     address = space.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
-    with api_server(f"{address}:2379", folder, space.testbed.environment()) as server:
+    environment = space.testbed.environment()
+    if credentials is None:
+        with api_server(f"{address}:2379", folder, environment) as server:
+            yield server
+        return
+    with (
+        forwarded(lambda: address, 2379) as endpoint,
+        api_server(endpoint, folder, environment, credentials) as server,
+    ):
         yield server
+
+
+def certified(space: Space, document: Document) -> TlsCredentials | None:
+    """Declare a kube-apiserver as a user of the cluster; its credentials, once users are required."""
+    permissions = [{"prefix": "/registry", "access": "ReadWrite"}]
+    permissions += [{"key": "compact_rev_key", "access": "ReadWrite"}]
+    declare(space, document, "EtcdRole", USER, permissions=permissions)
+    declare(space, document, "EtcdUser", USER, roles=[USER], authentication="certificate")
+    space.kubectl("wait", f"etcduser/{USER}", "--for=condition=Ready", f"--timeout={LONG:.0f}s")
+    space.wait_condition(document, "AuthenticationEnabled", "Enabled")
+    return secured.credentials(space, document, f"{USER}-etcd-connection")
 
 
 def assert_relists(server: ApiServer, save: Callable[[], object], lose: Callable[[], None]) -> None:

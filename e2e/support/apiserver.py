@@ -9,9 +9,9 @@ import socketserver
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from e2e.support.pace import Paced
 from e2e.support.ports import free_port
 from e2e.support.space import Space
 from e2e.support.waiting import LONG, wait_until
+from etcd_operator.etcd.channel import TlsCredentials
 from localcluster import tools
 from localcluster.commands import CommandError
 from localcluster.kubectl import Kubectl
@@ -73,14 +74,20 @@ class ApiServer:
 
 
 @contextmanager
-def api_server(endpoint: str, folder: Path, environment: Mapping[str, str]) -> Iterator[ApiServer]:
-    """Run one with its data at an etcd endpoint; `environment` has a PATH with kubectl."""
+def api_server(
+    endpoint: str, folder: Path, environment: Mapping[str, str], credentials: TlsCredentials | None = None
+) -> Iterator[ApiServer]:
+    """Run one with its data at an etcd endpoint; `environment` has a PATH with kubectl.
+
+    credentials: for etcd, with a certificate; None: without TLS.
+    """
     port = free_port()
     key = folder / "accounts.key"
     subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
     (folder / "tokens.csv").write_text(f"{_USER},{_USER},{_USER},system:masters\n")
     (folder / "kubeconfig").write_text(json.dumps(_kubeconfig(port)))
-    with _process("kube-apiserver", _flags(endpoint, port, folder), folder) as process:
+    options = {**_flags(port, folder), **_etcd(endpoint, folder, credentials)}
+    with _process("kube-apiserver", options, folder) as process:
         server = ApiServer(_address(port), folder, process, environment)
         wait_until(server.kubectl.is_ready, lambda: f"a kube-apiserver is ready: {server.log[-2000:]}")
         yield server
@@ -176,9 +183,19 @@ def _process(
         process.wait(20)
 
 
-def _flags(endpoint: str, port: int, folder: Path) -> dict[str, object]:
+def _etcd(endpoint: str, folder: Path, credentials: TlsCredentials | None) -> dict[str, object]:
+    if credentials is None:
+        return {"etcd-servers": f"http://{endpoint}"}
+    options: dict[str, object] = {"etcd-servers": f"https://{endpoint}"}
+    contents = {"cafile": credentials.ca, "certfile": credentials.certificate, "keyfile": credentials.key}
+    for name, content in contents.items():
+        options[f"etcd-{name}"] = file = folder / f"etcd-{name}"
+        file.write_bytes(content or b"")
+    return options
+
+
+def _flags(port: int, folder: Path) -> dict[str, object]:
     return {
-        "etcd-servers": f"http://{endpoint}",
         "bind-address": "127.0.0.1",
         "advertise-address": "127.0.0.1",
         "endpoint-reconciler-type": "none",
@@ -210,15 +227,19 @@ def _kubeconfig(port: int) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def dialled(space: Space, service: str, port: int) -> Iterator[str]:
+def dialled(space: Space, service: str, port: int) -> AbstractContextManager[str]:
     """An address of this machine; each connection to it goes to a pod that the Service has at that moment."""
+    return forwarded(lambda: pods_of(space, service)[0], port)
+
+
+@contextmanager
+def forwarded(target: Callable[[], str], port: int) -> Iterator[str]:
+    """An address of this machine; each connection to it goes to `port` of what `target` returns."""
 
     class Connection(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             with suppress(OSError, CommandError, IndexError):  # the client tries again
-                address = pods_of(space, service)[0]
-                _join(self.request, socket.create_connection((address, port), 5.0))
+                _join(self.request, socket.create_connection((target(), port), 5.0))
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Connection) as server:
         server.daemon_threads = True
