@@ -18,7 +18,6 @@ from e2e.support.clusters import (
 from e2e.support.resizing import members_of, scale
 from e2e.support.shell import PATIENT, SLEEP
 from e2e.support.space import Space
-from e2e.support.status import condition
 from e2e.support.waiting import LONG, answered, wait_until
 from e2e.test_authentication import declare
 from e2e.test_backups import CLAIM, ON_CLAIM, backup, wait_phase
@@ -168,90 +167,3 @@ def test_a_cluster_with_tls_is_backed_up_and_restored_to_one_with_tls(space: Spa
     own = {"clusterURL": "https://other:2379", "tlsSecret": "root"}
     space.kubectl.create(backup("two", ON_CLAIM, source=own))
     wait_phase(space, "two", "Completed")
-
-
-PUTS = """
-n=0
-while true; do
-  n=$((n + 1))
-  if etcdctl --endpoints=https://$CLUSTER:2379 --cacert=/tls/ca.crt --cert=/tls/tls.crt --key=/tls/tls.key \\
-    --dial-timeout=10s --command-timeout=30s put count $n > /dev/null 2> /tmp/error
-  then echo $n; else echo "failed: $(tail -n 1 /tmp/error)"; fi
-  sleep 0.2
-done
-"""
-"""Each put is a process of its own: it reads the files of the Secret, and makes a handshake."""
-
-WRITER = "etcd-writer"
-
-
-def start_writer(space: Space, document: Document) -> None:
-    name = document["metadata"]["name"]
-    container = {
-        "name": "client",
-        "image": "localhost/etcd-shell:dev",
-        "command": ["/bin/sh", "-c", PUTS],
-        "env": [{"name": "CLUSTER", "value": name}],
-        "securityContext": RESTRICTED_CONTAINER,
-        "volumeMounts": [
-            {"name": "tls", "mountPath": "/tls", "readOnly": True},
-            {"name": "scratch", "mountPath": "/tmp"},
-        ],
-    }
-    spec = {
-        "containers": [container],
-        "volumes": [
-            {"name": "tls", "secret": {"secretName": f"{name}-client-tls"}},
-            {"name": "scratch", "emptyDir": {}},
-        ],
-        "restartPolicy": "Never",
-        "securityContext": RESTRICTED_POD,
-    }
-    space.kubectl.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": WRITER}, "spec": spec})
-    wait_until(lambda: "10" in space.kubectl("logs", WRITER).split(), "the writer writes")
-
-
-def judge_writer(space: Space, document: Document) -> None:
-    """None of its certificates was refused, and nothing is lost."""
-    written = space.kubectl("logs", WRITER).splitlines()
-    refused = [line for line in written if "certificate" in line or "x509" in line]
-    assert not refused, refused
-    assert sum(line.startswith("failed") for line in written) <= 3, written
-    newest = max(int(line) for line in written if line.isdigit())
-    assert int(etcdctl(space, document, "get", "count").split()[1]) >= newest
-
-
-def issuer(space: Space, document: Document) -> str:
-    return str(space.stored(document)["status"]["tls"]["clientCA"])
-
-
-@pytest.mark.long
-@each_kind()
-def test_the_client_ca_is_rotated_and_no_client_that_reads_its_files_is_refused(
-    space: Space, kind: Any
-) -> None:
-    """The kubelet brings each certificate to its pod in a minute or two, one member after another."""
-    client = {"client": {"auto": {}, "leafDuration": "10m"}}
-    document = space.create(kind(tls={**BOTH, **client}))
-    settled(space, document)
-    pods = {pod["metadata"]["uid"] for pod in space.pods(document)}
-    start_client(space, document)
-    start_writer(space, document)
-    former = issuer(space, document)
-
-    resource = "etcdcluster." + document["apiVersion"].partition("/")[0]
-    request = "etcd.improbable.io/rotate-client-ca=1"
-    space.kubectl("annotate", resource, document["metadata"]["name"], request)
-    space.wait_condition(document, "TLSRotating", "ClientTrusting", "ClientReissuing")
-    space.wait_for(document, lambda: issuer(space, document) != former, "the next CA signs", within=2 * LONG)
-    space.wait_condition(document, "TLSRotating", "ClientDropping")
-    space.wait_for(
-        document,
-        lambda: condition(space.stored(document), "TLSRotating")["status"] == "False",
-        "the rotation is over",
-        within=4 * LONG,
-    )
-    settled(space, document)
-
-    judge_writer(space, document)
-    assert len(pods & {pod["metadata"]["uid"] for pod in space.pods(document)}) in (0, 3)

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from e2e.support.clusters import each_kind
+from e2e.support.clusters import Document, each_kind
 from e2e.support.load import Load
 from e2e.support.space import Space
-from e2e.test_tls import CLIENT, etcdctl, judge_writer, settled, start_client, start_writer
+from e2e.support.story import WRITER, start_writer
+from e2e.test_tls import CLIENT, etcdctl, settled, start_client
 from etcd_operator.kube import resources
 
 
@@ -56,3 +57,13 @@ def test_clients_with_a_certificate_write_while_members_begin_and_cease_to_ask_f
         assert ("count" in space.kubectl(*bare, "get", "count", check=False)) is not asks
         assert (f"{name}-client-tls" in space.names(resources.SECRETS)) is asks
     judge_writer(space, document)
+
+
+def judge_writer(space: Space, document: Document) -> None:
+    """None of its certificates was refused, and nothing is lost."""
+    written = space.kubectl("logs", WRITER).splitlines()
+    refused = [line for line in written if "certificate" in line or "x509" in line]
+    assert not refused, refused
+    assert sum(line.startswith("failed") for line in written) <= 3, written
+    newest = max(int(line) for line in written if line.isdigit())
+    assert int(etcdctl(space, document, "get", "count").split()[1]) >= newest

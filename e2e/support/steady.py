@@ -10,6 +10,7 @@ has ended would hide what the others notice meanwhile.
 
 import itertools
 import json
+import math
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels, TlsCredentials
 
 PUT_WITHIN = 1.0
-"""Seconds after which a put has failed."""
+"""Seconds after which a put has failed, by default."""
 
 DISCOVERY_SECONDS = 0.2
 """Seconds between two reads of the members' addresses."""
@@ -69,10 +70,12 @@ class SteadyWriter:
         per_second: float = 100.0,
         prefix: str = "steady",
         access: Access = lambda: None,
+        put_within: float = PUT_WITHIN,
     ) -> None:
         self._addresses = addresses
         self._access = access
         self._prefix = prefix
+        self._put_within = put_within
         self._known: tuple[list[str], TlsCredentials | None] = ([], None)
         self._channels: list[grpc.Channel] = []  # the newest is written to
         self._numbers = itertools.count()
@@ -93,6 +96,16 @@ class SteadyWriter:
         wait_until(lambda: not self._pending, "the last puts are answered or timed out")
         for channel in self._channels:
             channel.close()
+
+    @property
+    def credentials(self) -> TlsCredentials | None:
+        """With what it is connected."""
+        return self._known[1]
+
+    def go_on(self, more: int = 100) -> None:
+        """Wait until so many puts that begin from now on are acknowledged."""
+        began = Interval(time.monotonic(), math.inf)
+        wait_until(lambda: self.acknowledged(began) >= more, f"{more} writes are acknowledged")
 
     def acknowledged(self, within: Interval | None = None) -> int:
         """How many puts that began in `within` (always: None) were acknowledged."""
@@ -166,7 +179,7 @@ class SteadyWriter:
             request_serializer=pb.PutRequest.SerializeToString,
             response_deserializer=pb.PutResponse.FromString,
         )
-        call = put.future(pb.PutRequest(key=key.encode(), value=b"x"), timeout=PUT_WITHIN)
+        call = put.future(pb.PutRequest(key=key.encode(), value=b"x"), timeout=self._put_within)
         self._pending.add(call)
         call.add_done_callback(lambda call: self._note(key, began, call))
 
