@@ -1,4 +1,4 @@
-"""The operator is killed five times at random while it creates clusters, restores data or takes it over."""
+"""The operator is killed five times at random while it creates, restores, takes over or secures clusters."""
 
 import os
 import random
@@ -23,6 +23,7 @@ from e2e.test_disaster import deleted
 from e2e.test_losses import assert_reported
 from e2e.test_quorum_lost import NAME, names
 from e2e.test_restores import assert_restored, completed, lose_everything, restore
+from e2e.test_tls import SECURED
 
 pytestmark = pytest.mark.exclusive
 
@@ -96,7 +97,23 @@ def adoption(space: Space) -> Iterator[None]:
         yield
 
 
-WORKFLOWS = (restore_to_a_new_cluster, recovery_from_a_backup, restore_at_creation, adoption)
+@contextmanager
+def tls_and_users(space: Space) -> Iterator[None]:
+    """Clusters that run get all of it at once: that takes several restarts of each member."""
+    documents = [space.settled(kind(kind.__name__)) for kind in (ephemeral, persistent)]
+    for document in documents:
+        document["spec"] |= SECURED
+        space.kubectl.apply(document)
+    yield
+    for document in documents:
+        space.wait_observed(document)
+        space.wait_condition(document, "AuthenticationEnabled", "Enabled")
+        settle(space, document)
+        assert_consistent(space, document)
+        assert_nothing_doubled(space, document)
+
+
+WORKFLOWS = (restore_to_a_new_cluster, recovery_from_a_backup, restore_at_creation, adoption, tls_and_users)
 
 
 @pytest.mark.parametrize(
