@@ -187,8 +187,8 @@ def _serving(pod: Pod, keys: PodKeys | None) -> Serving | None:
         return found
     if found is None:
         return WITHOUT_TLS
-    # One of an earlier build asks for certificates, unless its user has chosen otherwise: that is restarted.
-    asks = found.client_cert_auth is not False
+    # One of an earlier build does not show whether it asks for certificates: if it is to, it is restarted.
+    asks = found.client_cert_auth is True
     return replace(found, client_cert_auth=asks, cipher_suites=found.cipher_suites or ())
 
 

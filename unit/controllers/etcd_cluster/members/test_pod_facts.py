@@ -64,7 +64,7 @@ def test_a_running_pod() -> None:
     [
         (None, None, WITHOUT_TLS),
         (improbable.POD_KEYS, None, WITHOUT_TLS),
-        (improbable.POD_KEYS, "https://a:1", Serving(mode="Require", client_cert_auth=True)),
+        (improbable.POD_KEYS, "https://a:1", Serving(mode="Require", client_cert_auth=False)),
         (coreos.POD_KEYS, None, None),
         (coreos.POD_KEYS, "http://a:1", replace(WITHOUT_TLS, client_cert_auth=None, cipher_suites=None)),
         (coreos.POD_KEYS, "http://a:1,https://a:1", FIXED),
