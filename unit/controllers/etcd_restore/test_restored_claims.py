@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from etcd_operator.api.backups import BackupDestination, BackupSource, BackupSpec
+from etcd_operator.api.improbable import POD_KEYS
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.controllers.etcd_restore.manifests import restore_job
 from etcd_operator.controllers.shared.manifests.pod import RESTORED_DIR
@@ -101,7 +102,8 @@ def test_a_backup_is_restored_to_members_with_tls() -> None:
         assert {found.annotations(name)[f"{PREFIX}/peer-tls"] for name in NAMES} == {"true"}
         for pod in world.api.objects.select(PODS, labels="etcd.improbable.io/cluster-name=c"):
             env = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
-            assert env["ETCD_PEER_CLIENT_CERT_AUTH"] == env["ETCD_CLIENT_CERT_AUTH"] == "true"
+            assert env["ETCD_PEER_CLIENT_CERT_AUTH"] == "true"
+            assert pod["metadata"]["annotations"][POD_KEYS.of("client-cert-auth")] == "true"
         world.rest()
 
 
