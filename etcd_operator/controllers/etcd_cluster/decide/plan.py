@@ -97,6 +97,7 @@ RULES: tuple[Rule, ...] = (
     learner.finish,  # the pending change comes before the next one
     adopt.proceed,  # no rule below knows of external members
     take_over.finish,  # the pods of another operator would outlive what is changed below
+    certificates.refusing_peers,  # no member could reach the others after a change below
     budget.before_stop,  # no rule above may wait for a person while evictions are refused
     depart.await_clients,  # right before them: a member that waits for something else keeps its clients
     scale.down,  # a member that is to be removed is not upgraded first

@@ -32,6 +32,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import next_steps
 from etcd_operator.controllers.etcd_cluster.decide.facts.expiries import expiries, near_end
+from etcd_operator.controllers.etcd_cluster.decide.members import quorum
 from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.rules.certificates import rotate
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts, Unseen
@@ -358,6 +359,18 @@ def test_members_load_the_cas_of_the_user_once_that_is_safe(
     known = TlsFacts(unloaded=tuple(unloaded), supplied=(("peer", supplied), ("client", supplied)))
     made = plan(replace(with_record(state, tls=record), tls=known))
     assert (made.reason, told in made.message) == (reason, True), made.message
+
+
+@pytest.mark.parametrize(("size", "version"), [(3, "3.6.17"), (5, VERSION), (1, VERSION)])
+def test_no_member_is_changed_while_others_refuse_their_certificate(size: int, version: str) -> None:
+    """One that starts, or starts again, would be alone with the new CA."""
+    wanted = Tls(peer=PeerTls(secret_ref=SecretRef(name="p")))
+    state = peering(bootstrapped(replace(persistent(), tls=wanted)), *("Require",) * 3)
+    state = with_record(state, tls=TlsRecord(peer_secret=UserSecret(name="p")))
+    changed = replace(state.desired, size=size, version=version)
+    state = replace(state, desired=changed, budget=quorum(max(3, size)))
+    made = plan(replace(state, tls=TlsFacts(unloaded=(REFUSING_1,))))
+    assert (made.reason, made.actions) == ("TLSInvalid", ())
 
 
 @pytest.mark.parametrize("is_late", [False, True])

@@ -50,16 +50,13 @@ def restarts(state: ClusterState) -> frozenset[str]:
 
 
 def refusing(state: ClusterState) -> frozenset[str]:
-    """The members that refuse the certificate of the user, which all members present: none is restarted."""
+    """The members that refuse the certificate of the user, which all members present."""
     return frozenset(each.name for each in state.tls.unloaded if each.is_refusing)
 
 
 def _following(state: ClusterState) -> frozenset[str]:
-    """The members that can load the CAs in the Secrets of the user now, and go on to accept each other.
-
-    Their volumes have had the time to follow, and all of them accept the certificate that these have.
-    """
-    if refusing(state) or not all(found.is_settled for _, found in state.tls.supplied):
+    """The members that can load the CAs in the Secrets of the user now: their volumes have followed."""
+    if not all(found.is_settled for _, found in state.tls.supplied):
         return frozenset()
     return frozenset(each.name for each in state.tls.unloaded)
 

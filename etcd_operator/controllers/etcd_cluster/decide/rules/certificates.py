@@ -135,25 +135,28 @@ def unkept(state: ClusterState) -> Plan | None:
     return Plan.hold(found.reason, found.message, requeue_after=RETRY_HELD) if found is not None else None
 
 
-def unloaded(state: ClusterState) -> Plan | None:
-    """Report members that have not loaded the CAs in a Secret of the user; `upgrade.roll` restarts them.
+def refusing_peers(state: ClusterState) -> Plan | None:
+    """Hold while members refuse the certificate of the user: one that starts, or starts again, is alone."""
+    secret, names = state.desired.secured.peer_secret, refusing(state)
+    if secret is None or not names:
+        return None
+    return Plan.hold(
+        TLS_INVALID,
+        f"{', '.join(sorted(names))} have loaded no CA that has signed the certificate in Secret "
+        f"{secret.name}: put the former certificate and its key back, and the CAs of both in ca.crt; change "
+        "the certificate when all members have been restarted",
+        requeue_after=RETRY_HELD,
+    )
 
-    It does not if they refuse the certificate in it, as the one that is restarted first would be alone then.
-    """
+
+def unloaded(state: ClusterState) -> Plan | None:
+    """Report members that have not loaded the CAs in a Secret of the user; `upgrade.roll` restarts them."""
     if not state.tls.unloaded:
         return None
     found = (state.desired.secured.peer_secret, state.desired.secured.client_secret)
     named = {side: secret.name for side, secret in zip(SIDES, found, strict=True) if secret is not None}
     secrets = ", ".join(named[side] for side in sorted({each.side for each in state.tls.unloaded}))
-    names = ", ".join(sorted(refusing(state) or {each.name for each in state.tls.unloaded}))
-    if refusing(state):
-        return Plan.hold(
-            TLS_INVALID,
-            f"{names} have loaded no CA that has signed the certificate in Secret {named['peer']}: put "
-            "the former certificate and its key back, and the CAs of both in ca.crt; change the certificate "
-            "when all members have been restarted",
-            requeue_after=RETRY_HELD,
-        )
+    names = ", ".join(sorted({each.name for each in state.tls.unloaded}))
     return Plan.wait(
         RESTARTING,
         f"{names} will be restarted to load the CAs in Secret {secrets}, once volumes have followed it "
