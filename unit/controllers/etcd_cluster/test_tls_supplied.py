@@ -301,13 +301,13 @@ def test_members_load_the_cas_of_the_user_whenever_the_operator_is_killed(make: 
 
 def test_a_certificate_of_the_user_that_is_not_renewed_is_reported() -> None:
     kind, body = ephemeral(size=1, tls=PEERS)
-    with world(kind.group, ago=timedelta(hours=20)) as made:
+    with world(kind.group, ago=timedelta(hours=1)) as made:
         made.start()
-        give(made, secret("own-peer", Issuer(made.clock.now()), *NAMES, until=timedelta(hours=24)))
+        give(made, secret("own-peer", Issuer(made.clock.now()), *NAMES, until=timedelta(hours=2)))
         made.create(kind, body)
         made.settle()
         assert made.condition(kind, "CertificateExpiring")["status"] == "False"
-        made.wait(timedelta(hours=22).total_seconds())
+        made.wait(timedelta(hours=1, minutes=50).total_seconds())
         assert made.condition(kind, "CertificateExpiring")["status"] == "True"
 
 
