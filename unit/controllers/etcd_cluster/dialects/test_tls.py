@@ -215,3 +215,14 @@ def test_the_form_of_coreos(static: dict[str, Any], spec: dict[str, Any], messag
     found = CoreosDialect(DEFAULTS).desired(asked)
     assert found.problem.startswith(message)
     assert (found.tls is None) is bool(message)
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        {"auto": {}, "cipherSuites": [ECDSA, ECDSA_256]},
+        {**OWN_CLIENT, "cipherSuites": [ECDSA, RSA]},
+    ],
+)
+def test_suites_that_serve_each_key_in_use_are_taken(client: dict[str, Any]) -> None:
+    assert not problem({"client": client})
