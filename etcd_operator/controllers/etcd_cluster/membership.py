@@ -171,7 +171,7 @@ class Membership:
     def readdress(self, member: Member, peer_url: str) -> tuple[str, ...]:
         """Tell all members that they reach one at this URL, before it listens so; the URLs that it had.
 
-        None if nothing was changed: it is listed as is on record, or there is no quorum to change the list.
+        Empty if nothing was changed: it is listed as is on record, or there is no quorum to change the list.
         Then it listens as it is listed (`facts.peering.started`).
 
         Until it does, its messages, and the replies to them, go through the connections that it opens itself.

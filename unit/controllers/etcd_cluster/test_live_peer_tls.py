@@ -15,6 +15,7 @@ from unit.controllers.etcd_cluster.test_live_tls import (
     client,
     member_names,
     mounted,
+    replace_pod_without,
     restarts,
     running,
     schemes,
@@ -125,16 +126,7 @@ def test_it_is_reverted_in_the_middle(make: Callable[..., Any], add: bool) -> No
 def test_pods_of_an_earlier_operator_are_named() -> None:
     kind, body = ephemeral()
     with running(kind, body) as made:
-        first, *others = sorted(made.names(PODS))
-        of_peers = f"{kind.group}/listen-peer-urls"
-        made.edit(PODS, first, {"metadata": {"annotations": {of_peers: None}}})
-        ask(made, kind, PEER)
-        made.run_until(lambda: made.reason(kind) == "TLSRefused")
-        message = made.condition(kind, "Progressing")["message"]
-        assert first in message
-        assert not any(other in message for other in others)
-        made.delete(PODS, first)
-        made.settle()
+        replace_pod_without(made, kind, "listen-peer-urls", PEER)
         assert listed(made) == {"https"}
 
 

@@ -203,19 +203,23 @@ def test_a_cluster_is_resized_and_loses_a_member_meanwhile(make: Callable[..., A
             assert len(made.names(PODS)) == count
 
 
+def replace_pod_without(made: Bench, kind: Kind, option: str, tls: Json) -> None:
+    """A pod of an earlier operator is named, and nothing is begun before it is replaced."""
+    first, *others = sorted(made.names(PODS))
+    made.edit(PODS, first, {"metadata": {"annotations": {f"{kind.group}/{option}": None}}})
+    ask(made, kind, tls)
+    made.run_until(lambda: made.reason(kind) == "TLSRefused")
+    message = made.condition(kind, "Progressing")["message"]
+    assert first in message
+    assert not any(other in message for other in others)
+    made.delete(PODS, first)
+    made.settle()
+
+
 def test_pods_of_an_earlier_operator_are_named() -> None:
     kind, body = ephemeral()
     with running(kind, body) as made:
-        first, *others = sorted(made.names(PODS))
-        of_clients = f"{kind.group}/listen-client-urls"
-        made.edit(PODS, first, {"metadata": {"annotations": {of_clients: None}}})
-        ask(made, kind, client("Prefer"))
-        made.run_until(lambda: made.reason(kind) == "TLSRefused")
-        message = made.condition(kind, "Progressing")["message"]
-        assert first in message
-        assert not any(other in message for other in others)
-        made.delete(PODS, first)
-        made.settle()
+        replace_pod_without(made, kind, "listen-client-urls", client("Prefer"))
         assert schemes(made, kind) == {"https"}
 
 

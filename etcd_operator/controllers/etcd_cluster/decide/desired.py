@@ -169,18 +169,19 @@ class DesiredCluster:
     @property
     def has_client_certificates(self) -> bool:
         """Whether the operator issues certificates for clients; also while their TLS is being removed."""
-        recorded = self.persisted.tls
-        if self.persisted.has_begun or self.tls is None:
-            return recorded is not None and bool(recorded.client_ca)
-        return self.secured.issued[1]
+        return self._issued[1]
 
     @property
     def has_peer_certificates(self) -> bool:
         """Whether the operator issues certificates for peers; also while their TLS is being removed."""
+        return self._issued[0]
+
+    @property
+    def _issued(self) -> tuple[bool, bool]:
         recorded = self.persisted.tls
         if self.persisted.has_begun or self.tls is None:
-            return recorded is not None and bool(recorded.peer_ca)
-        return self.secured.issued[0]
+            return (bool(recorded.peer_ca), bool(recorded.client_ca)) if recorded else (False, False)
+        return self.secured.issued
 
     @property
     def has_one_service(self) -> bool:

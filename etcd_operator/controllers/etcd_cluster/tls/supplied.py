@@ -11,7 +11,7 @@ from typing import Protocol
 
 from etcd_operator.api.cluster_spec import MemberTls, UserSecret
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import PATIENCE
+from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import PATIENCE, prints
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     SIDES,
     SuppliedFacts,
@@ -190,7 +190,7 @@ class SuppliedSecrets:
 
     def _read(self, cluster: Owner, asked: _Asked) -> _Known:
         state, now = self._of(cluster), self.clock.monotonic()
-        known = former = state.known.get(asked)
+        known = state.known.get(asked)
         if known is not None and now < known.until and self.clock.now() <= known.content.leaf.not_after:
             return known
         state.known.pop(asked, None)
@@ -204,7 +204,7 @@ class SuppliedSecrets:
             raise BadCertificate(f"{asked.where} cannot be used: {error}") from None
         demand = Demand(usages=_USAGES[asked.use], names=asked.names)
         content = read(data, asked.prefixes, where=asked.where, demand=demand, now=self.clock.now())
-        since = former.since if former is not None and former.content == content else now
+        since = known.since if known is not None and known.content == content else now
         found = state.known[asked] = _Known(content, since, now + KEPT_SECONDS)
         return found
 
@@ -237,15 +237,12 @@ def unloaded(found: Mapping[Use, SuppliedFacts], members: Iterable[Member]) -> t
     return tuple(
         Unloaded(side=side, name=name, is_refusing=side == "peer" and not _accepts(cas, found[side]))
         for side, name, cas in loaded
-        if cas is not None and _prints(cas) != _prints(found[side].cas)
+        if cas is not None and prints(cas) != prints(found[side].cas)
     )
 
 
 def _accepts(loaded: Iterable[Trusted], found: SuppliedFacts) -> bool:
     """Whether a process accepts a certificate: also if it has loaded the CA before that was renewed."""
     keys = {ca.key_id for ca in found.anchors} - {""}
-    return any(ca.key_id in keys for ca in loaded) or bool(_prints(loaded) & _prints(found.anchors))
-
-
-def _prints(cas: Iterable[Trusted]) -> set[str]:
-    return {ca.fingerprint for ca in cas}
+    same = {ca.fingerprint for ca in found.anchors}
+    return any(ca.key_id in keys or ca.fingerprint in same for ca in loaded)

@@ -49,11 +49,6 @@ def restarts(state: ClusterState) -> frozenset[str]:
     )
 
 
-def refusing(state: ClusterState) -> frozenset[str]:
-    """The members that refuse the certificate of the user, which all members present."""
-    return frozenset(each.name for each in state.tls.unloaded if each.is_refusing)
-
-
 def _following(state: ClusterState) -> frozenset[str]:
     """The members that can load the CAs in the Secrets of the user now: their volumes have followed."""
     if not all(found.is_settled for _, found in state.tls.supplied):
@@ -102,6 +97,10 @@ def rotating(state: ClusterState) -> tuple[bool, str, str]:
 def _is_restarting(state: ClusterState) -> bool:
     """Whether members are restarted for their TLS, or about to be: they serve otherwise than is on record."""
     upgrade, recorded = state.persisted.upgrade, state.persisted.tls
-    is_under_way = recorded is not None and (recorded.plain_clients or recorded.peer_mode != "Require")
-    is_under_way = is_under_way or bool(state.tls.unloaded)
-    return is_under_way or bool(_serving_otherwise(state)) or (upgrade is not None and upgrade.restart)
+    is_between = recorded is not None and (recorded.plain_clients or recorded.peer_mode != "Require")
+    return (
+        is_between
+        or bool(state.tls.unloaded)
+        or bool(_serving_otherwise(state))
+        or (upgrade is not None and upgrade.restart)
+    )

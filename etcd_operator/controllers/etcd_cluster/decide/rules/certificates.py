@@ -24,7 +24,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
     first_aid,
     for_clients,
 )
-from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import next_steps, refusing
+from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import next_steps
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -137,12 +137,13 @@ def unkept(state: ClusterState) -> Plan | None:
 
 def refusing_peers(state: ClusterState) -> Plan | None:
     """Hold while members refuse the certificate of the user: one that starts, or starts again, is alone."""
-    secret, names = state.desired.secured.peer_secret, refusing(state)
+    secret = state.desired.secured.peer_secret
+    names = sorted(each.name for each in state.tls.unloaded if each.is_refusing)
     if secret is None or not names:
         return None
     return Plan.hold(
         TLS_INVALID,
-        f"{', '.join(sorted(names))} have loaded no CA that has signed the certificate in Secret "
+        f"{', '.join(names)} have loaded no CA that has signed the certificate in Secret "
         f"{secret.name}: put the former certificate and its key back, and the CAs of both in ca.crt; change "
         "the certificate when all members have been restarted",
         requeue_after=RETRY_HELD,

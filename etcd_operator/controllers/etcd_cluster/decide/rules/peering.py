@@ -5,30 +5,29 @@ between members without certificates and members that listen with TLS, all membe
 listen without TLS (`Dial`). From there on one member after another may listen with TLS (decision 047).
 """
 
-from dataclasses import replace
-
 import msgspec
 
 from etcd_operator.api.cluster_spec import PeerMode
-from etcd_operator.api.definitions.tls_validations import OLDEST_TLS_MINOR
 from etcd_operator.api.persisted import TlsRecord
-from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan, Remember
-from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
-    CreateAuthorities,
-    DropCertificates,
-)
+from etcd_operator.controllers.etcd_cluster.decide import tls_record
+from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import CreateAuthorities
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
 from etcd_operator.controllers.etcd_cluster.decide.facts.peering import (
     is_listed_with_tls,
     is_peering_as_recorded,
 )
-from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import RESTARTING, unhealthy
+from etcd_operator.controllers.etcd_cluster.decide.tls_record import (
+    NONE,
+    dropping,
+    is_incomplete,
+    may_add,
+    of_earlier_version,
+    planned,
+)
 from etcd_operator.controllers.shared.decide.holds import TLS_REFUSED
-
-NONE = TlsRecord()
 
 
 def change(state: ClusterState) -> Plan | None:
@@ -36,8 +35,9 @@ def change(state: ClusterState) -> Plan | None:
     recorded, wanted = state.persisted.tls or NONE, members_of(state.desired.tls)
     if recorded.peer_secret is not None or wanted.peer_secret is not None:
         return None
-    if _is_to_change(state, recorded, is_wanted=wanted.peer) and _elsewhere(state):
-        return _elsewhere(state)
+    held = _elsewhere(state)
+    if held is not None and _is_to_change(state, recorded, is_wanted=wanted.peer):
+        return held
     if not _may_change(state):
         return None
     if not recorded.peer_ca:
@@ -75,7 +75,7 @@ def _may_change(state: ClusterState) -> bool:
     As for clients, nothing is begun while members are missing or not healthy. What has begun is reverted at
     once, also if a member does not come back.
     """
-    if state.persisted.upgrade is None and (len(state.members) != state.desired.size or unhealthy(state)):
+    if is_incomplete(state):
         return False
     return all(
         member.peers is not None and member.entry is not None and not member.entry.is_learner
@@ -85,13 +85,10 @@ def _may_change(state: ClusterState) -> bool:
 
 def _add(state: ClusterState, recorded: TlsRecord) -> Plan | None:
     """Begin to add TLS. The CAs are made first, and may be there from an earlier time."""
-    running = state.lowest_version
-    if running is None or running.minor < OLDEST_TLS_MINOR or state.tls.unkept is not None:
-        return None
-    if state.persisted.upgrade is not None:
+    if state.persisted.upgrade is not None or not may_add(state):
         return None
     if not state.tls.peer_ca:
-        return _planned(CreateAuthorities(), message="creating the CAs of the cluster")
+        return planned(CreateAuthorities(), message="creating the CAs of the cluster")
     return _recorded(state, msgspec.structs.replace(recorded, peer_ca=state.tls.peer_ca, peer_mode="Dial"))
 
 
@@ -121,9 +118,7 @@ def _forget(state: ClusterState, recorded: TlsRecord) -> Plan:
     record = msgspec.structs.replace(recorded, peer_ca="", peer_mode=NONE.peer_mode)
     if record.client_ca:
         return _recorded(state, record)  # the Secrets of members have certificates for clients, too
-    # A pod that is there mounts its Secret again whenever its container starts, and cannot be changed.
-    members = () if state.kind.restarts_in_place else tuple(member.name for member in state.members)
-    return _recorded(state, record, DropCertificates(members=members))
+    return _recorded(state, record, dropping(state, is_mounted=False))
 
 
 def _is_settled(state: ClusterState) -> bool:
@@ -139,20 +134,10 @@ def refused(state: ClusterState) -> Plan | None:
     names = [member.name for member in state.members if member.pod is not None and member.peers is None]
     if not names or not state.kind.restarts_in_place or bool(recorded.peer_ca) == wanted.issued[0]:
         return None
-    return Plan.hold(
-        TLS_REFUSED,
-        f"the pods {', '.join(names)} were created by an earlier version of the operator, and their TLS for "
-        "peers cannot be changed: delete one after another, each when all members serve",
-    )
+    return Plan.hold(TLS_REFUSED, of_earlier_version(names, "their TLS for peers cannot be changed"))
 
 
 def _recorded(state: ClusterState, record: TlsRecord, *before: Action) -> Plan:
-    kept = record if record != NONE else None
     mode: PeerMode = record.peer_mode if record.peer_ca else "Disabled"
-    action = Remember(persisted=replace(state.persisted, tls=kept))
     message = f"recording how members connect to each other: tls.peer {mode}"
-    return _planned(*before, action, message=message)
-
-
-def _planned(*actions: Action, message: str) -> Plan:
-    return Plan.act(*actions, reason=RESTARTING, message=message, requeue_after=STEP)
+    return tls_record.recorded(state, record, *before, message=message)

@@ -5,19 +5,12 @@ serve both (`Prefer`). So at any time all members serve clients with TLS, or all
 the record says which: clients are given such URLs, and the operator connects in that way (decision 045).
 """
 
-from dataclasses import replace
-
 import msgspec
 
 from etcd_operator.api.cluster_spec import ClientMode, MemberTls
-from etcd_operator.api.definitions.tls_validations import OLDEST_TLS_MINOR
 from etcd_operator.api.persisted import TlsRecord
-from etcd_operator.controllers.etcd_cluster.decide.actions import (
-    Action,
-    ConfirmNoAuthentication,
-    Plan,
-    Remember,
-)
+from etcd_operator.controllers.etcd_cluster.decide import tls_record
+from etcd_operator.controllers.etcd_cluster.decide.actions import Action, ConfirmNoAuthentication, Plan
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     CreateAuthorities,
     DropCertificates,
@@ -25,13 +18,17 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
 from etcd_operator.controllers.etcd_cluster.decide.fact import fact
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import serves_as_recorded
-from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.serving import Serving
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
-from etcd_operator.controllers.etcd_cluster.decide.upgrade.step import RESTARTING, unhealthy
+from etcd_operator.controllers.etcd_cluster.decide.tls_record import (
+    NONE,
+    dropping,
+    is_incomplete,
+    may_add,
+    of_earlier_version,
+    planned,
+)
 from etcd_operator.controllers.shared.decide.holds import TLS_REFUSED
-
-NONE = TlsRecord()
 
 
 def change(state: ClusterState) -> Plan | None:
@@ -40,7 +37,7 @@ def change(state: ClusterState) -> Plan | None:
     Nothing is begun while members are missing, to be removed, or not healthy: a step that fails again and
     again, as without rights, would keep the rules below from acting.
     """
-    if state.persisted.upgrade is None and (len(state.members) != state.desired.size or unhealthy(state)):
+    if is_incomplete(state):
         return None
     recorded, wanted = state.persisted.tls or NONE, members_of(state.desired.tls)
     if _refusal(state):
@@ -68,11 +65,10 @@ def change(state: ClusterState) -> Plan | None:
 
 def _add(state: ClusterState, recorded: TlsRecord, wanted: MemberTls) -> Plan | None:
     """Begin to add TLS for clients. The CAs are made first, and may be there from an earlier time."""
-    running = state.lowest_version
-    if running is None or running.minor < OLDEST_TLS_MINOR or state.tls.unkept is not None:
+    if not may_add(state):
         return None
     if not state.tls.client_ca:
-        return _planned(CreateAuthorities(), message="creating the CAs of the cluster")
+        return planned(CreateAuthorities(), message="creating the CAs of the cluster")
     record = msgspec.structs.replace(
         recorded,
         client_ca=state.tls.client_ca,
@@ -86,7 +82,7 @@ def drop_unused(state: ClusterState) -> Plan | None:
     """The certificate for clients is deleted once no member asks for one."""
     if not state.tls.has_unused or not _is_settled(state):
         return None
-    return _planned(DropCertificates(members=()), message="deleting the certificate for clients")
+    return planned(DropCertificates(members=()), message="deleting the certificate for clients")
 
 
 def refused(state: ClusterState) -> Plan | None:
@@ -114,10 +110,7 @@ def _refusal(state: ClusterState) -> str:
         what = "be given TLS for clients"
     elif not wanted.client:
         what = "serve clients without TLS"
-    return (
-        f"the pods {', '.join(names)} were created by an earlier version of the operator, and cannot {what}: "
-        "delete one after another, each when all members serve"
-    )
+    return of_earlier_version(names, f"cannot {what}")
 
 
 def _has_tls(recorded: TlsRecord) -> bool:
@@ -138,10 +131,7 @@ def _remove(state: ClusterState, recorded: TlsRecord) -> Plan | None:
     record = TlsRecord(
         peer_ca=recorded.peer_ca, peer_mode=recorded.peer_mode, peer_secret=recorded.peer_secret
     )
-    # A pod that is there mounts its Secret again whenever its container starts, and cannot be changed.
-    is_mounted = bool(recorded.peer_ca) or state.kind.restarts_in_place
-    members = () if is_mounted else tuple(member.name for member in state.members)
-    return _recorded(state, record, DropCertificates(members=members))
+    return _recorded(state, record, dropping(state, is_mounted=bool(recorded.peer_ca)))
 
 
 def _without(recorded: TlsRecord) -> TlsRecord:
@@ -156,9 +146,7 @@ def _is_settled(state: ClusterState) -> bool:
 
 
 def _recorded(state: ClusterState, record: TlsRecord, *before: Action) -> Plan:
-    kept = record if record != NONE else None
     mode: ClientMode = record.mode if record.of_members.client else "Disabled"
-    action = Remember(persisted=replace(state.persisted, tls=kept))
     message = f"recording how clients are served: tls.client.mode {mode}"
     if mode != "Disabled":
         asks = "true" if record.client_cert_auth else "false"
@@ -166,8 +154,4 @@ def _recorded(state: ClusterState, record: TlsRecord, *before: Action) -> Plan:
         message += (
             f", minVersion {record.min_version or 'TLS1.2'}, clientCertAuth {asks}, cipherSuites {suites}"
         )
-    return _planned(*before, action, message=message)
-
-
-def _planned(*actions: Action, message: str) -> Plan:
-    return Plan.act(*actions, reason=RESTARTING, message=message, requeue_after=STEP)
+    return tls_record.recorded(state, record, *before, message=message)
