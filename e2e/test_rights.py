@@ -31,6 +31,7 @@ RARE: dict[Right, str] = {
     ("batch", "jobs", "delete"): "the pod of a backup does not start within ten minutes",
     ("", "secrets", "patch"): "two thirds of the life of a certificate have passed",
     ("", "configmaps", "patch"): "a CA is rotated, or renewed",
+    ("cert-manager.io", "certificates", "patch"): "the names or durations of certificates are changed",
     ("", "events", "list"): "a Job has no pod after five seconds",
     ("", "nodes", "get"): "a leader is silent, and its pod does not exist",
     ("coordination.k8s.io", "leases", "create"): "there is no Lease yet of an operator before",

@@ -89,6 +89,9 @@ def test_rights_on_secrets_and_config_maps_have_a_role_of_their_own(path: str) -
         ("", "configmaps", "get"),
         ("", "configmaps", "create"),
         ("", "configmaps", "patch"),
+        ("cert-manager.io", "certificates", "list"),
+        ("cert-manager.io", "certificates", "create"),
+        ("cert-manager.io", "certificates", "patch"),
     ]
 
 

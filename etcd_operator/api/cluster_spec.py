@@ -54,17 +54,40 @@ class SecretRef(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str  #: The name of the Secret.
 
 
+class IssuerRef(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An issuer of cert-manager, as a Certificate names it."""
+
+    name: str  #: The name of the issuer.
+    kind: str = "Issuer"  #: Issuer (the default), ClusterIssuer, or the kind of another controller's issuer.
+    group: str = "cert-manager.io"  #: The API group of the issuer. Default: cert-manager.io.
+
+
+SharedIssuer = Literal["Refused", "Accepted"]
+
+
+class CertManager(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Certificates that cert-manager issues."""
+
+    issuer_ref: IssuerRef  #: The issuer that signs. Cannot be changed later.
+    #: Accepted: the issuer may be of another kind than Issuer, such as a ClusterIssuer. Whoever gets a
+    #: certificate from it then has the access of a member, or of any client. Default: Refused.
+    shared_issuer: SharedIssuer = "Refused"
+
+
 class PeerTls(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """TLS between the members."""
 
     #: The operator issues the certificates. Either this or another source is required; the source cannot be
     #: changed later.
     auto: Auto | None = None
+    #: cert-manager issues the certificates.
+    cert_manager: CertManager | None = None
     #: A Secret with a certificate for all members (tls.crt), its key (tls.key) and the CAs that members trust
     #: (ca.crt). docs/tls.md describes which names the certificate needs.
     secret_ref: SecretRef | None = None
     #: How long certificates of members, and the one in the Secret for clients, are valid, like 90d; at least
-    #: 10m. They are renewed after two thirds of that time, without a restart. Default: 90d. Only with auto.
+    #: 10m. They are renewed after two thirds of that time, without a restart. Default: 90d. With
+    #: certManager, at least 1h. Not with secretRef.
     leaf_duration: str = ""
     #: How long the certificate of a CA is valid, like 3650d; at least three times leafDuration. Default:
     #: 3650d. A change counts from the next renewal or rotation of the CA on; a shorter time makes the renewal
@@ -88,7 +111,7 @@ class ClientTls(PeerTls, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cipher_suites: tuple[CipherSuite, ...] = ()
     #: More DNS names under which clients connect, like etcd.example.com.
     extra_dns_names: tuple[str, ...] = msgspec.field(default=(), name="extraDNSNames")
-    #: More IP addresses under which clients connect. Only with auto, like extraDNSNames.
+    #: More IP addresses under which clients connect. Not with secretRef, like extraDNSNames.
     extra_ips: tuple[str, ...] = msgspec.field(default=(), name="extraIPs")
     #: With secretRef and clientCertAuth: a Secret with the certificate with which the operator connects to
     #: members (tls.crt), its key (tls.key), and the CAs of the certificate in secretRef (ca.crt).
@@ -139,13 +162,17 @@ class MemberTls(Value, frozen=True, kw_only=True):
     client_secret: UserSecret | None = None
     #: The Secret of the user with the certificate of the operator; absent if the operator issues it.
     operator_secret: UserSecret | None = None
+    #: The issuer of cert-manager that signs the certificates for peers; absent if the operator signs them.
+    peer_issuer: IssuerRef | None = None
+    #: The same of the client port.
+    client_issuer: IssuerRef | None = None
     #: Whether clients connect without TLS all the same, because another member may serve nothing else: TLS is
     #: being added or removed.
     plain_clients: bool = False
 
     @property
     def issued(self) -> tuple[bool, bool]:
-        """Whether the operator issues the certificates for peers, and for clients."""
+        """Whether the operator writes the certificates for peers, and for clients, whoever signs them."""
         return self.peer and self.peer_secret is None, self.client and self.client_secret is None
 
     @property
@@ -159,6 +186,17 @@ class MemberTls(Value, frozen=True, kw_only=True):
     def has_secure_peers(self) -> bool:
         """Whether the members listen for each other with TLS."""
         return self.peer_mode == "Require"
+
+    @property
+    def signed(self) -> tuple[bool, bool]:
+        """Whether the operator signs the certificates for peers, and for clients."""
+        peers, clients = self.issued
+        return peers and self.peer_issuer is None, clients and self.client_issuer is None
+
+    @property
+    def has_wildcards(self) -> bool:
+        """Whether the members share a certificate, whose names are wildcards."""
+        return self.is_supplied or self.peer_issuer is not None or self.client_issuer is not None
 
     @property
     def is_supplied(self) -> bool:
@@ -175,7 +213,8 @@ class MemberTls(Value, frozen=True, kw_only=True):
 
         Which keys a Secret has is found out when the cluster is created.
         """
-        return self.secret_names == other.secret_names
+        own, others = ((each.peer_issuer, each.client_issuer) for each in (self, other))
+        return self.secret_names == other.secret_names and own == others
 
     @property
     def secret_names(self) -> tuple[str, ...]:

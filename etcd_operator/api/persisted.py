@@ -9,6 +9,7 @@ import msgspec
 from etcd_operator.api.cluster_spec import (
     CipherSuite,
     ClientMode,
+    IssuerRef,
     MemberTls,
     MinVersion,
     PeerMode,
@@ -83,6 +84,10 @@ class TlsRecord(Value, frozen=True, kw_only=True):
     client_secret: UserSecret | None = None
     #: The Secret of the user with the certificate of the operator; absent if the operator issues it.
     operator_secret: UserSecret | None = None
+    #: The issuer of cert-manager that signs the certificates for peers; absent if the operator signs them.
+    peer_issuer: IssuerRef | None = None
+    #: The same of the client port.
+    client_issuer: IssuerRef | None = None
 
     @property
     def of_members(self) -> MemberTls:
@@ -91,7 +96,12 @@ class TlsRecord(Value, frozen=True, kw_only=True):
         plain_peers = has_peer and self.peer_mode == "Dial"
         has_clients = (self.client_ca or self.client_secret is not None) and self.mode != "Disabled"
         if not has_clients:
-            return MemberTls(peer=has_peer, plain_peers=plain_peers, peer_secret=self.peer_secret)
+            return MemberTls(
+                peer=has_peer,
+                plain_peers=plain_peers,
+                peer_secret=self.peer_secret,
+                peer_issuer=self.peer_issuer,
+            )
         return MemberTls(
             peer=has_peer,
             plain_peers=plain_peers,
@@ -104,6 +114,8 @@ class TlsRecord(Value, frozen=True, kw_only=True):
             peer_secret=self.peer_secret,
             client_secret=self.client_secret,
             operator_secret=self.operator_secret,
+            peer_issuer=self.peer_issuer,
+            client_issuer=self.client_issuer,
         )
 
     def serving_as(self, wanted: MemberTls) -> "TlsRecord":

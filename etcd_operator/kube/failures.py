@@ -41,7 +41,8 @@ from etcd_operator.errors import (
 _MAX_MESSAGE = 1000
 _DEFAULT_RETRY_AFTER = 1.0
 _NO_RIGHT = re.compile(
-    r'User "system:serviceaccount:([^"]+)" cannot \w+ resource "(?:secrets|configmaps)" in API group "" '
+    r'User "system:serviceaccount:([^"]+)" cannot \w+ resource '
+    r'(?:"(?:secrets|configmaps)" in API group ""|"certificates" in API group "cert-manager.io") '
     r'in the namespace "([^"]+)"'
 )
 
@@ -99,7 +100,7 @@ def failure(
 
 
 def _remedy(message: str) -> str:
-    """The command that gives the right whose lack is reported, if it is one on Secrets or ConfigMaps."""
+    """The command that gives the right whose lack is reported, if a role has only such rights."""
     found = _NO_RIGHT.search(message)
     if found is None:
         return ""

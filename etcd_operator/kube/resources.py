@@ -85,6 +85,7 @@ ENDPOINT_SLICES = Resource(
     group="discovery.k8s.io", version="v1", plural="endpointslices", kind="EndpointSlice"
 )
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
+CERTIFICATES = Resource(group="cert-manager.io", version="v1", plural="certificates", kind="Certificate")
 CRDS = Resource(
     group="apiextensions.k8s.io",
     version="v1",

@@ -203,3 +203,36 @@ class Job(Lean, frozen=True, kw_only=True):
 
     spec: JobSpec = JobSpec()
     status: Conditions = Conditions()
+
+
+class CertificateCondition(PodCondition, frozen=True, kw_only=True):
+    """A condition of a Certificate."""
+
+    observed_generation: int = 0  # of the spec that it is about; 0 if cert-manager does not say
+
+
+class CertificateStatus(Value, frozen=True, kw_only=True):
+    """What cert-manager says of a Certificate."""
+
+    conditions: tuple[CertificateCondition, ...] = ()
+
+
+class Certificate(Value, frozen=True, kw_only=True):
+    """A Certificate of cert-manager; `spec` is kept raw, to be compared with the rendered one."""
+
+    metadata: ObjectMeta
+    spec: dict[str, Any] = {}
+    status: CertificateStatus = CertificateStatus()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its Secret has what it asks for now."""
+        found = condition_of(self.status.conditions, "Ready")
+        is_current = found is not None and found.observed_generation in (0, self.metadata.generation)
+        return found is not None and found.status == "True" and is_current
+
+    @property
+    def failure(self) -> CertificateCondition | None:
+        """Why the last request to the issuer failed; None if it did not."""
+        found = condition_of(self.status.conditions, "Issuing")
+        return found if found is not None and found.status == "False" and found.reason == "Failed" else None

@@ -10,6 +10,7 @@ from datetime import datetime
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
+from etcd_operator.pki.decode import certificates
 from etcd_operator.pki.description import described
 
 LONGEST = 5
@@ -28,6 +29,13 @@ def leads_to_ca(chain: Sequence[x509.Certificate], cas: Sequence[x509.Certificat
         found = [issuer for issuer in rest if any(_signs(issuer, each, below, now) for each in found)]
         rest = [each for each in rest if each not in found]
     return False
+
+
+def anchor(chain: bytes, bundle: bytes, *, now: datetime) -> x509.Certificate | None:
+    """The CA of a bundle to which a chain leads; None if there is none. Raises `BadCertificate`."""
+    found = certificates(chain, "the chain")
+    cas = certificates(bundle, "the bundle of CAs")
+    return next((ca for ca in cas if leads_to_ca(found, [ca], now=now)), None)
 
 
 def _signs(issuer: x509.Certificate, found: x509.Certificate, below: int, now: datetime) -> bool:

@@ -76,7 +76,7 @@ def test_a_namespace_that_is_being_deleted_is_recognized_by_the_cause(
 def test_the_missing_right_on_secrets_is_reported_with_the_command_that_gives_it(verb: str) -> None:
     text = (
         'secrets "c-backup-tool" is forbidden: User "system:serviceaccount:etcd-operator:etcd-operator" '
-        f'cannot {verb} resource "{{}}" in API group "" in the namespace "team"{{}}'
+        f'cannot {verb} resource "{{}}" in API group "{{}}" in the namespace "team"{{}}'
     )
     remedy = (
         "; to give the operator this right: kubectl --namespace team create rolebinding "
@@ -84,13 +84,14 @@ def test_the_missing_right_on_secrets_is_reported_with_the_command_that_gives_it
         "--serviceaccount etcd-operator:etcd-operator"
     )
     also = ': RBAC: role.rbac.authorization.k8s.io "etcd-operator" not found'
-    for resource, end, added in (
-        ("secrets", "", remedy),
-        ("secrets", also, remedy),
-        ("configmaps", "", remedy),
-        ("pods", "", ""),
+    for resource, group, end, added in (
+        ("secrets", "", "", remedy),
+        ("secrets", "", also, remedy),
+        ("configmaps", "", "", remedy),
+        ("certificates", "cert-manager.io", "", remedy),
+        ("pods", "", "", ""),
     ):
-        message = text.format(resource, end)
+        message = text.format(resource, group, end)
         error = failure("it", 403, Status(message=message))
         assert isinstance(error, Forbidden)
         assert str(error) == f"it: 403: {message}{added}"

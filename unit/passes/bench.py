@@ -55,6 +55,7 @@ class Bench:
         self.world.reports = self.etcds.reports
         self.tools = Tools(self.etcds)
         self.operator: Operator | None = None
+        self.controllers: list[Callable[[], bool]] = []  # of others: each acts once, and tells whether it did
         self._only = only
 
     def probe(
@@ -113,6 +114,8 @@ class Bench:
     def step(self) -> bool:
         """Kubelets and controllers act once."""
         moved = self.world.step()
+        for each in self.controllers:
+            moved = each() or moved
         return self.etcds.report() or moved
 
     def run_until(

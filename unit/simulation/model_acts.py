@@ -44,6 +44,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     DropCertificates,
     KeepCertificates,
     PublishAuthority,
+    RequestCertificates,
 )
 from etcd_operator.controllers.etcd_cluster.decide.recovery.acts import (
     AddReader,
@@ -114,6 +115,7 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             | TakeBack()
             | ChangeStorage()
             | CreateAuthorities()
+            | RequestCertificates()
             | KeepCertificates()
             | PublishAuthority()
             | AlterAuthorities()

@@ -7,9 +7,17 @@ OLDEST_TLS_MINOR = 5
 """Of etcd, with separate certificates for dialing members."""
 
 EMPTY = "set peer, client or both; without TLS, remove spec.tls"
-SOURCE = "set one source of the certificates: auto: {}, or secretRef with the name of a Secret"
+SOURCE = (
+    "set one source of the certificates: auto: {}, certManager with an issuer, or secretRef with the name of "
+    "a Secret"
+)
 ONLY_AUTO = (
     "leafDuration and caDuration are of certificates that the operator issues: remove them, or use auto: {}"
+)
+ONLY_OWN_CA = "caDuration is of a CA that the operator makes: remove it, the issuer has its own"
+SHARED = (
+    "whoever gets a certificate from a shared issuer has the access of a member, or of any client, also of "
+    "root: use an Issuer that only this cluster has, or set sharedIssuer: Accepted"
 )
 OWN_NAMES = "extraDNSNames and extraIPs are of certificates that the operator issues: your own has its names"
 SUITES_VERSION = "cipherSuites are of TLS 1.2: remove them, or the minVersion TLS1.3"
@@ -27,10 +35,10 @@ OPERATOR = (
     "client, too"
 )
 AUTH_ISSUES = (
-    "authentication needs certificates that the operator issues: use tls.client.auto, or enabled: false"
+    "authentication needs certificates that the operator signs: use tls.client.auto, or enabled: false"
 )
 NO_BACKUP_TOOL = (
-    "the backup tool needs certificates that the operator issues: use tls.client.auto, or EtcdBackups "
+    "the backup tool needs certificates that the operator signs: use tls.client.auto, or EtcdBackups "
     "instead of spec.backup"
 )
 STATIC = "set member.peerSecret, or member.serverSecret with operatorSecret, or all three"
@@ -39,12 +47,15 @@ STATIC_UNCHANGED = (
     "TLS of a running cluster cannot be added, removed or changed yet: restore the earlier value, or create "
     "another cluster"
 )
-NOT_DISABLED = "certificates of your own cannot be left unused: remove tls.client, or use auto: {}"
+NOT_DISABLED = (
+    "certificates that the operator does not sign cannot be left unused: remove tls.client, or use auto: {}"
+)
 VERSION = f"TLS requires etcd 3.{OLDEST_TLS_MINOR} or later: use a later version"
 NO_ADOPTION = "a cluster with spec.tls cannot adopt another one yet: remove spec.tls"
 NO_SELF_HOSTED = "a cluster with spec.tls cannot join another one yet: remove one of the two"
 UNCHANGED = (
-    "certificates of your own cannot be added, removed or taken from another Secret once a cluster runs: "
+    "certificates of your own, or of cert-manager, cannot be added, removed or taken from another source "
+    "once a cluster runs: "
     "restore the earlier value, or create another cluster"
 )
 
@@ -74,17 +85,29 @@ def _has_same(secret: str) -> str:
     return f"(has({new}) == has({old}) && (!has({new}) || {new}.name == {old}.name))"
 
 
-_SAME_PEER = _has_same("peer.secretRef")
-_SAME_CLIENT = f"{_has_same('client.secretRef')} && {_has_same('client.operatorSecretRef')}"
+def _has_same_issuer(side: str) -> str:
+    """CEL: whether an issuer below `spec.tls` was named before, and is the same."""
+    new, old = f"{_NEW}.{side}.certManager", f"{_OLD}.{side}.certManager"
+    defaults = (("kind", "Issuer"), ("group", "cert-manager.io"))
+    same = [f"{new}.issuerRef.name == {old}.issuerRef.name"] + [
+        " == ".join(
+            f"(has({at}.issuerRef.{field}) ? {at}.issuerRef.{field} : '{value}')" for at in (new, old)
+        )
+        for field, value in defaults
+    ]
+    return f"(has({new}) == has({old}) && (!has({new}) || ({' && '.join(same)})))"
+
+
+_SAME_PEER = f"{_has_same('peer.secretRef')} && {_has_same_issuer('peer')}"
+_SAME_CLIENT = " && ".join(
+    (_has_same("client.secretRef"), _has_same("client.operatorSecretRef"), _has_same_issuer("client"))
+)
 
 
 def _changes(side: str, same: str) -> str:
-    """CEL: whether a side may change: it is added and removed only where the operator issues certificates."""
+    """CEL: whether a side may change: it is added and removed only where the operator signs certificates."""
     has, had = _has(side)
-    return (
-        f"{has} ? ({had} ? ({same}) : !has({_NEW}.{side}.secretRef)) : "
-        f"(!{had} || !has({_OLD}.{side}.secretRef))"
-    )
+    return f"{has} ? ({had} ? ({same}) : has({_NEW}.{side}.auto)) : (!{had} || has({_OLD}.{side}.auto))"
 
 
 _PEER, _CLIENT = _changes("peer", _SAME_PEER), _changes("client", _SAME_CLIENT)
@@ -109,7 +132,7 @@ def of_tls(at: str) -> tuple[Validation, ...]:
         Validation(at=at, holds="has(self.peer) || has(self.client)", message=EMPTY),
         Validation(
             at=f"{at}.client",
-            holds="!has(self.secretRef) || !has(self.mode) || self.mode != 'Disabled'",
+            holds="has(self.auto) || !has(self.mode) || self.mode != 'Disabled'",
             message=NOT_DISABLED,
         ),
         Validation(
@@ -130,14 +153,14 @@ def of_tls(at: str) -> tuple[Validation, ...]:
         ),
         Validation(
             at=f"{at}.client",
-            holds="!has(self.cipherSuites) || !has(self.auto) || "
+            holds="!has(self.cipherSuites) || has(self.secretRef) || "
             f"('{EITHER_KEY[0]}' in self.cipherSuites && "
             "self.cipherSuites.all(each, each.contains('_ECDSA_')))",
             message=ISSUED_SUITES,
         ),
         Validation(
             at=f"{at}.client",
-            holds="!has(self.cipherSuites) || has(self.auto) || ("
+            holds="!has(self.cipherSuites) || !has(self.secretRef) || ("
             + " && ".join(f"'{suite}' in self.cipherSuites" for suite in EITHER_KEY)
             + ")",
             message=OWN_SUITES,
@@ -146,7 +169,23 @@ def of_tls(at: str) -> tuple[Validation, ...]:
             rule
             for side in (f"{at}.peer", f"{at}.client")
             for rule in (
-                Validation(at=side, holds="has(self.auto) != has(self.secretRef)", message=SOURCE),
+                Validation(
+                    at=side,
+                    holds=" + ".join(
+                        f"(has(self.{source}) ? 1 : 0)" for source in ("auto", "certManager", "secretRef")
+                    )
+                    + " == 1",
+                    message=SOURCE,
+                ),
+                Validation(
+                    at=f"{side}.certManager",
+                    holds="!has(self.issuerRef.kind) || self.issuerRef.kind == 'Issuer' || "
+                    "(has(self.sharedIssuer) && self.sharedIssuer == 'Accepted')",
+                    message=SHARED,
+                ),
+                Validation(
+                    at=side, holds="!has(self.certManager) || !has(self.caDuration)", message=ONLY_OWN_CA
+                ),
                 Validation(
                     at=side,
                     holds="!has(self.secretRef) || !(has(self.leafDuration) || has(self.caDuration))",
@@ -165,7 +204,7 @@ def of_auth(at: str) -> tuple[Validation, ...]:
         at=at,
         field=".auth",
         holds="!has(self.auth) || !self.auth.enabled || !has(self.tls) || !has(self.tls.client) || "
-        "!has(self.tls.client.secretRef)",
+        "has(self.tls.client.auto)",
         message=AUTH_ISSUES,
     )
     needs = Validation(
@@ -207,8 +246,7 @@ COREOS_TLS = (
     Validation(
         at="spec",
         field=".backup",
-        holds="!has(self.backup) || !has(self.tls) || !has(self.tls.client) || "
-        "!has(self.tls.client.secretRef)",
+        holds="!has(self.backup) || !has(self.tls) || !has(self.tls.client) || has(self.tls.client.auto)",
         message=NO_BACKUP_TOOL,
     ),
     Validation(

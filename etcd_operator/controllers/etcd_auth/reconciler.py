@@ -110,7 +110,8 @@ class AuthReconciler:
         if not cluster.status.cluster_id:
             made.report_all(report.waiting("the cluster has not been created yet"))
             return Result(requeue_after=POLL if made.declared else None)
-        if cluster.status.tls is not None and cluster.status.tls.client_secret is not None:
+        recorded = cluster.status.tls
+        if recorded is not None and (recorded.client_secret or recorded.client_issuer) is not None:
             made.report_all(report.issues_no_certificates())
             return Result()
         members = self.caches.members(cluster.metadata, caches)

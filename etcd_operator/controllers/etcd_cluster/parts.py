@@ -36,6 +36,7 @@ from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStor
 from etcd_operator.controllers.etcd_cluster.tls.certificates import Certificates
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings
+from etcd_operator.controllers.etcd_cluster.tls.issuers import Issuers
 from etcd_operator.controllers.etcd_cluster.tls.writer import CertificateWriter
 from etcd_operator.controllers.etcd_cluster.upgrade_watch import UpgradeWaits, UpgradeWatch
 from etcd_operator.controllers.shared.auth_reports import AuthReports
@@ -85,7 +86,16 @@ class Parts(Generic[Cluster]):
         """A reconciler of them, with a prober of its own."""
         holdings = Holdings(dialect=self.dialect, clock=wiring.clock, reads=self.authorities.reads)
         writer = CertificateWriter(
-            authorities=self.authorities, dialect=self.dialect, clock=wiring.clock, holdings=holdings
+            authorities=self.authorities,
+            dialect=self.dialect,
+            clock=wiring.clock,
+            holdings=holdings,
+            issuers=Issuers(
+                client=wiring.client,
+                clock=wiring.clock,
+                dialect=self.dialect,
+                reads=self.authorities.reads,
+            ),
         )
         certificates = Certificates(
             authorities=self.authorities,

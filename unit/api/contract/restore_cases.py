@@ -16,8 +16,10 @@ from unit.api.contract.tls_cases import (
     BOTH,
     DURATION,
     EITHER_KEY,
+    ISSUED,
     ISSUED_SUITES,
     NOT_DISABLED,
+    OF_ISSUERS,
     ONLY_AUTO,
     OPERATOR,
     OWN_CLIENT,
@@ -203,6 +205,15 @@ RESTORE_CASES = (
             f"{_AT}.tls.{side}: Invalid value: {ONLY_AUTO}",
         )
         for side in BOTH
+    ),
+    *(
+        _refused(
+            f"tls.{side}.certManager with {what}",
+            {f"{_TEMPLATE}/tls": {side: {**ISSUED, **more}}},
+            f"{_AT}.tls.{side}{field}: Invalid value: {message}",
+        )
+        for side in BOTH
+        for what, more, field, message in OF_ISSUERS
     ),
     _refused(
         "tls.client.secretRef alone",

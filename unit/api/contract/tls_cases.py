@@ -1,26 +1,37 @@
 """`spec.tls` of EtcdClusters that is refused."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from unit.api.contract.case import ABSENT, EPHEMERAL, Case, Manifest, changed
 
 BOTH: dict[str, Any] = {"peer": {"auto": {}}, "client": {"auto": {}}}
 _UNCHANGED = (
-    "spec.tls: Invalid value: certificates of your own cannot be added, removed or taken from another Secret "
-    "once a cluster runs: restore the earlier value, or create another cluster"
+    "spec.tls: Invalid value: certificates of your own, or of cert-manager, cannot be added, removed or "
+    "taken from another source once a cluster runs: restore the earlier value, or create another cluster"
 )
-SOURCE = "set one source of the certificates: auto: {}, or secretRef with the name of a Secret"
+SOURCE = (
+    "set one source of the certificates: auto: {}, certManager with an issuer, or secretRef with the name of "
+    "a Secret"
+)
+ONLY_OWN_CA = "caDuration is of a CA that the operator makes: remove it, the issuer has its own"
+SHARED = (
+    "whoever gets a certificate from a shared issuer has the access of a member, or of any client, also of "
+    "root: use an Issuer that only this cluster has, or set sharedIssuer: Accepted"
+)
 ONLY_AUTO = (
     "leafDuration and caDuration are of certificates that the operator issues: remove them, or use auto: {}"
 )
-NOT_DISABLED = "certificates of your own cannot be left unused: remove tls.client, or use auto: {}"
+NOT_DISABLED = (
+    "certificates that the operator does not sign cannot be left unused: remove tls.client, or use auto: {}"
+)
 OWN_NAMES = "extraDNSNames and extraIPs are of certificates that the operator issues: your own has its names"
 OPERATOR = (
     "set operatorSecretRef with secretRef, unless clientCertAuth is false, and only then: the operator is a "
     "client, too"
 )
 AUTH_ISSUES = (
-    "authentication needs certificates that the operator issues: use tls.client.auto, or enabled: false"
+    "authentication needs certificates that the operator signs: use tls.client.auto, or enabled: false"
 )
 EITHER_KEY = ["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"]
 SUITES_VERSION = "cipherSuites are of TLS 1.2: remove them, or the minVersion TLS1.3"
@@ -32,9 +43,37 @@ OWN_SUITES = (
     "add TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 and TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: etcd requires "
     "one of them, and your certificate may get either key"
 )
+ISSUED: dict[str, Any] = {"certManager": {"issuerRef": {"name": "ours"}}}
 OWN_CLIENT: dict[str, Any] = {"secretRef": {"name": "own"}, "operatorSecretRef": {"name": "operator"}}
 _MODES = 'spec.tls.client.mode: Unsupported value: "Off": supported values: "Disabled", "Prefer", "Require"'
 DURATION = "must be numbers with the units w, d, h, m and s, like 30d or 1d12h"
+
+
+OF_ISSUERS: tuple[tuple[str, dict[str, Any], str, str], ...] = (
+    ("auto", {"auto": {}}, "", SOURCE),
+    ("caDuration", {"caDuration": "3650d"}, "", ONLY_OWN_CA),
+    (
+        "a ClusterIssuer",
+        {"certManager": {"issuerRef": {"name": "all", "kind": "ClusterIssuer"}}},
+        ".certManager",
+        SHARED,
+    ),
+)
+"""What is set beside, or in the place of, `ISSUED`; where it is refused, and why."""
+
+
+def _of_issuers(
+    plain: Manifest, secured: Manifest, issued: Manifest
+) -> Iterator[tuple[str, Manifest, dict[str, Any]]]:
+    """Changes from and to an issuer of cert-manager."""
+    shared = {"issuerRef": {"name": "ours", "kind": "ClusterIssuer"}, "sharedIssuer": "Accepted"}
+    for side in BOTH:
+        at = f"spec/tls/{side}"
+        yield f"tls.{side}.certManager, after auto", secured, {at: ISSUED}
+        yield f"tls.{side}.auto, after certManager", issued, {at: {"auto": {}}}
+        yield f"tls.{side}.certManager of a running cluster", plain, {"spec/tls": {side: ISSUED}}
+        yield f"another issuer of tls.{side}", issued, {f"{at}/certManager/issuerRef/name": "other"}
+        yield f"an issuer of another kind of tls.{side}", issued, {f"{at}/certManager": shared}
 
 
 def tls(base: Manifest) -> tuple[Case, ...]:
@@ -43,6 +82,7 @@ def tls(base: Manifest) -> tuple[Case, ...]:
     secured = changed(plain, {"spec/tls": BOTH})
     own = changed(plain, {"spec/tls": {"client": OWN_CLIENT}})
     supplied = changed(plain, {"spec/tls": {"peer": {"secretRef": {"name": "own"}}}})
+    issued = changed(plain, {"spec/tls": {"peer": ISSUED, "client": ISSUED}})
     texts: tuple[tuple[str, Any, str], ...] = (
         ("tls: {}", {}, "spec.tls: Invalid value: set peer, client or both; without TLS, remove spec.tls"),
         (
@@ -79,6 +119,20 @@ def tls(base: Manifest) -> tuple[Case, ...]:
             "tls.client.secretRef with the mode Disabled",
             {"client": {**OWN_CLIENT, "mode": "Disabled"}},
             f"spec.tls.client: Invalid value: {NOT_DISABLED}",
+        ),
+        (
+            "tls.client.certManager with the mode Disabled",
+            {"client": {**ISSUED, "mode": "Disabled"}},
+            f"spec.tls.client: Invalid value: {NOT_DISABLED}",
+        ),
+        *(
+            (
+                f"tls.{side}.certManager with {what}",
+                {side: {**ISSUED, **more}},
+                f"spec.tls.{side}{field}: Invalid value: {message}",
+            )
+            for side in BOTH
+            for what, more, field, message in OF_ISSUERS
         ),
         (
             "tls.client.secretRef with extraDNSNames",
@@ -167,6 +221,8 @@ def tls(base: Manifest) -> tuple[Case, ...]:
         ("another tls.client.secretRef", own, {"spec/tls/client/secretRef/name": "other"}),
         ("another tls.client.operatorSecretRef", own, {"spec/tls/client/operatorSecretRef/name": "other"}),
         ("another tls.peer.secretRef", supplied, {"spec/tls/peer/secretRef/name": "other"}),
+        *_of_issuers(plain, secured, issued),
+        ("no tls, after certManager", issued, {"spec/tls": ABSENT}),
     )
     return (
         *(
@@ -198,11 +254,14 @@ def tls(base: Manifest) -> tuple[Case, ...]:
                 ("mode Require", {"spec/tls": {"client": {"auto": {}, "mode": "Prefer"}}}),
             )
         ),
-        Case(
-            typed="auth with tls.client.secretRef",
-            base=base,
-            changes={"spec/tls": {"client": OWN_CLIENT}, "spec/auth": {"enabled": True}},
-            sees=f"spec.auth: Invalid value: {AUTH_ISSUES}",
+        *(
+            Case(
+                typed=f"auth with tls.client.{source}",
+                base=base,
+                changes={"spec/tls": {"client": client}, "spec/auth": {"enabled": True}},
+                sees=f"spec.auth: Invalid value: {AUTH_ISSUES}",
+            )
+            for source, client in (("secretRef", OWN_CLIENT), ("certManager", ISSUED))
         ),
         Case(
             typed="tls with adopt",
@@ -272,15 +331,18 @@ COREOS_TLS_CASES = (
         typed="backup with TLS.static.member.serverSecret",
         base=EPHEMERAL,
         changes={"spec/TLS": OWN_STATIC, "spec/backup": {"maxBackups": 3}},
-        sees="spec.backup: Invalid value: the backup tool needs certificates that the operator issues: use "
+        sees="spec.backup: Invalid value: the backup tool needs certificates that the operator signs: use "
         "tls.client.auto, or EtcdBackups instead of spec.backup",
     ),
-    Case(
-        typed="backup with tls.client.secretRef",
-        base=EPHEMERAL,
-        changes={"spec/tls": {"client": OWN_CLIENT}, "spec/backup": {"maxBackups": 3}},
-        sees="spec.backup: Invalid value: the backup tool needs certificates that the operator issues: use "
-        "tls.client.auto, or EtcdBackups instead of spec.backup",
+    *(
+        Case(
+            typed=f"backup with tls.client.{source}",
+            base=EPHEMERAL,
+            changes={"spec/tls": {"client": client}, "spec/backup": {"maxBackups": 3}},
+            sees="spec.backup: Invalid value: the backup tool needs certificates that the operator signs: "
+            "use tls.client.auto, or EtcdBackups instead of spec.backup",
+        )
+        for source, client in (("secretRef", OWN_CLIENT), ("certManager", ISSUED))
     ),
     Case(
         typed="tls with selfHosted",

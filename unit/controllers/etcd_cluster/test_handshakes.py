@@ -129,7 +129,9 @@ def test_a_pod_is_said_to_load_only_what_it_has_shown() -> None:
     store = Mock(spec=AuthorityStore)
     store.supplied = Mock(of=lambda *_: {})
     store.recorded.return_value = new_authorities(CLUSTER, datetime(2026, 1, 1, tzinfo=UTC), "z")
-    made = CertificateWriter(authorities=store, dialect=Mock(), clock=FakeClock(), holdings=Mock())
+    made = CertificateWriter(
+        authorities=store, dialect=Mock(), clock=FakeClock(), holdings=Mock(), issuers=Mock()
+    )
     shown = TlsFacts(proven=frozenset({"db-0000"}))
     assert not made.loaded(ClusterState(desired=CLUSTER, tls=shown), "db-0001")
     annotation = made.loaded(ClusterState(desired=CLUSTER, tls=shown), "db-0000")[LOADED_ANNOTATION]
@@ -147,7 +149,9 @@ def test_a_pod_without_tls_loads_what_is_on_record_and_one_that_is_to_have_none_
     store = Mock(spec=AuthorityStore)
     store.recorded.return_value = new_authorities(CLUSTER, datetime(2026, 1, 1, tzinfo=UTC), "z")
     store.supplied = Mock(of=lambda *_: {})
-    made = CertificateWriter(authorities=store, dialect=Mock(), clock=FakeClock(), holdings=Mock())
+    made = CertificateWriter(
+        authorities=store, dialect=Mock(), clock=FakeClock(), holdings=Mock(), issuers=Mock()
+    )
     assert MEMBER.pod is not None
     peers = loaded_text({"peer": made.authorities.recorded(CLUSTER).peer.record.trusted})
     for tls, former, sides in (
@@ -180,7 +184,9 @@ def test_a_pod_is_said_to_load_a_bundle_that_was_just_written_only_if_it_had_it(
     store = Mock(spec=AuthorityStore)
     store.recorded.return_value = made = new_authorities(CLUSTER, begun, "z")
     store.supplied = Mock(of=lambda *_: {})
-    writer = CertificateWriter(authorities=store, dialect=Mock(), clock=FakeClock(), holdings=Mock())
+    writer = CertificateWriter(
+        authorities=store, dialect=Mock(), clock=FakeClock(), holdings=Mock(), issuers=Mock()
+    )
     trusted = made.peer.record.trusted
     files = Files(leaf=trusted[0], bundle=trusted)
     seen = ObservedCertificates(

@@ -35,6 +35,7 @@ from unit.operators import running, until
 from unit.passes import manual_recoveries, quorum_losses
 from unit.passes.bench import PEER_LABEL, Bench, bench
 from unit.passes.bodies import BACKUPS, COREOS, PEERS, RESTORES, SCHEDULES, USERS, ephemeral, persistent
+from unit.passes.cert_managers import CertManager
 from unit.passes.harness import OWN_NAMESPACE, objects_of
 from unit.passes.jobs import Jobs, backup, schedule
 from unit.passes.restoring import Restoring, restore
@@ -128,6 +129,19 @@ def a_life_with_tls() -> frozenset[Right]:
         made.settle()
         made.delete(kind, "d")
         made.run_until(lambda: not made.api.objects.select(SECRETS, OWN_NAMESPACE))
+        return all_taken(exchange.request for exchange in made.api.log)
+
+
+def a_life_with_cert_manager() -> frozenset[Right]:
+    with bench(FakeClock(datetime.now(UTC)), only=(COREOS.group,)) as made:
+        made.api.add_namespace(OWN_NAMESPACE)
+        CertManager(made)
+        kind, body = ephemeral(size=1, tls={"client": {"certManager": {"issuerRef": {"name": "ours"}}}})
+        made.start()
+        made.create(kind, body)
+        made.settle()
+        made.edit(kind, "c", {"spec": {"tls": {"client": {"extraDNSNames": ["etcd.example.com"]}}}})
+        made.wait(310.0)
         return all_taken(exchange.request for exchange in made.api.log)
 
 
@@ -279,6 +293,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[Right
         "persistent": a_life_of_a_persistent_cluster(),
         "survivor": a_survivor_that_restarted(),
         "tls": a_life_with_tls(),
+        "cert-manager": a_life_with_cert_manager(),
         "backup": a_life_of_a_backup(),
         "backup with TLS": a_backup_with_tls(),
         "backup of nothing": a_backup_of_nothing(),

@@ -59,8 +59,8 @@ def refused() -> Verdict:
 def issues_no_certificates() -> Verdict:
     """The operator has no CA for clients, and may not be root in etcd."""
     message = (
-        "not supported for clusters with certificates of your own for clients (tls.client.secretRef): use "
-        "etcdctl instead, or a cluster with tls.client.auto"
+        "not supported for clusters whose certificates for clients the operator does not sign "
+        "(tls.client.secretRef or certManager): use etcdctl instead, or a cluster with tls.client.auto"
     )
     return Verdict(is_ready=False, reason=ISSUES, message=message)
 

@@ -10,10 +10,12 @@ import msgspec
 
 from etcd_operator.api.cluster_spec import (
     PLAIN,
+    IssuerRef,
     MemberTls,
     Mode,
     NetworkAccess,
     PeerMode,
+    PeerTls,
     PodTemplate,
     S3Target,
     SecretRef,
@@ -231,7 +233,13 @@ def members_of(tls: Tls | None) -> MemberTls:
         peer_secret=_secret(peer.secret_ref) if peer is not None else None,
         client_secret=_secret(client.secret_ref) if client is not None else None,
         operator_secret=_secret(client.operator_secret_ref) if client is not None else None,
+        peer_issuer=_issuer(peer),
+        client_issuer=_issuer(client),
     )
+
+
+def _issuer(side: PeerTls | None) -> IssuerRef | None:
+    return side.cert_manager.issuer_ref if side is not None and side.cert_manager is not None else None
 
 
 def _secret(found: SecretRef | None) -> UserSecret | None:

@@ -85,6 +85,7 @@ RULES: tuple[Rule, ...] = (
     replace.lost_member,  # another failure may cost the quorum: it comes before planned changes
     certificates.follow,  # before the CA on record is forgotten
     budget.budget,  # after a voter is removed and before a learner joins: evictions leave a quorum
+    certificates.request,  # the certificates that members have are valid for some time
     certificates.publish,  # clients wait for it, and no repair above
     # Planned changes of members and version, one at a time.
     serving.change,  # members that join from here on need no restart

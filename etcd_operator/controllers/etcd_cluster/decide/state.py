@@ -59,6 +59,10 @@ class TlsFacts:
     supplied: tuple[tuple[Use, SuppliedFacts], ...] = ()
     unloaded: tuple[Unloaded, ...] = ()
     has_unused: bool = False  # there is a Secret for clients, and these need no certificate
+    # the sides whose CAs are those of an issuer of cert-manager
+    issued: frozenset[Side] = frozenset()
+    is_unrequested: bool = False  # cert-manager is not asked for all of them, or for something else
+    unissued: Unseen | None = None  # why cert-manager has not issued all of them
 
 
 NO_TLS = TlsFacts()

@@ -17,7 +17,7 @@ from etcd_operator.api.definitions.tls_validations import NO_BACKUP_TOOL, NO_SEL
 from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
 from etcd_operator.controllers.backup_tool.decide.policy import key_secret, wanted
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Stage
-from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, RestoreFrom, members_of
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, RestoreFrom
 from etcd_operator.controllers.etcd_cluster.decide.kinds.ephemeral import EPHEMERAL
 from etcd_operator.controllers.etcd_cluster.decide.starts import Resuming, Seeding, Start
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -84,7 +84,8 @@ class CoreosDialect:
         tls = tls_of(spec, cluster.status, version)
         if tls is not None and spec.self_hosted is not None:
             raise InvalidSpec(f"spec.tls: {NO_SELF_HOSTED}")
-        if spec.backup is not None and tls is not None and members_of(tls).client_secret is not None:
+        client = tls.client if tls is not None else None
+        if spec.backup is not None and client is not None and client.auto is None:
             raise InvalidSpec(f"spec.backup: {NO_BACKUP_TOOL}")
         return {
             "size": size,
@@ -132,7 +133,7 @@ class CoreosDialect:
 
     def member_at(self, cluster: DesiredCluster, host: str) -> str:
         """The Service of a member has its name."""
-        return host.removesuffix(f".{cluster.namespace}.svc") if cluster.secured.is_supplied else host
+        return host.removesuffix(f".{cluster.namespace}.svc") if cluster.secured.has_wildcards else host
 
     def client_label(self, cluster: DesiredCluster) -> str:
         """A seed that does not serve yet lacks it, and so does a member that is kept from clients."""

@@ -1,16 +1,16 @@
 """The Secret with the CAs of a cluster, in the namespace of the operator.
 
 For each side (`peer`, `client`) it has SIDE.json, which says how far a rotation is, and SIDE-ROLE.crt with
-SIDE-ROLE.key for each CA: `old` (only during a rotation), `issuer`, which signs, and `next`. `zone` is the
-domain of the names in leafs: two operators that find different ones must not replace those of each other.
+SIDE-ROLE.key for each CA: `old` (only during a rotation), `issuer`, which signs, and `next`. If cert-manager
+issues, see `manifests.issued`. `zone` is the domain of the names in leafs: two operators that find different
+ones must not replace those of each other.
 """
 
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cached_property
 
 import msgspec
 
@@ -19,6 +19,9 @@ from etcd_operator.api.meta import RawObject, Value
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change, changed, makes_ca
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Record, Side
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.manifests import issued
+from etcd_operator.controllers.etcd_cluster.manifests.authority import Authority
+from etcd_operator.controllers.etcd_cluster.manifests.issued import NO_OFFERS, Offer, Offers
 from etcd_operator.controllers.shared.decide.tls_spec import ca_duration
 from etcd_operator.controllers.shared.manifests.secret import encoded, secret
 from etcd_operator.decoding import from_json
@@ -39,33 +42,6 @@ ZONE = "zone"
 OLD, ISSUER, NEXT = ROLES = ("old", "issuer", "next")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Authority:
-    """The CAs of one side, with their keys in the order of the record."""
-
-    record: Record
-    pairs: tuple[KeyPair, ...] = field(repr=False)
-
-    @cached_property
-    def issuer(self) -> KeyPair:
-        """The CA that signs."""
-        by_id = zip(self.record.trusted, self.pairs, strict=True)
-        return next(pair for ca, pair in by_id if ca.key_id == self.record.issuer)
-
-    @cached_property
-    def bundle(self) -> bytes:
-        """What members and clients trust."""
-        return b"".join(pair.certificate for pair in self.pairs)
-
-    def is_after(self, key_id: str) -> bool:
-        """Whether the CA of that key is the issuer, or the one that it replaces.
-
-        Not the next one: a cluster whose members have that for an issuer has left this state behind.
-        """
-        ids = [ca.key_id for ca in self.record.trusted]
-        return key_id in ids[: ids.index(self.record.issuer) + 1]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authorities:
     """The CAs of a cluster: two sides, because each leaf of one may do what the other must not."""
@@ -84,6 +60,9 @@ class _Stored(Value, frozen=True, kw_only=True):
     phase: Phase
     since: datetime | None = None
     request: str = ""
+    changed: datetime | None = None  # as below, of cert-manager
+    # by file, the ID of the key of the CA; none if the operator signs
+    leafs: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def authorities_name(uid: str) -> str:
@@ -91,10 +70,17 @@ def authorities_name(uid: str) -> str:
     return f"etcd-authorities-{uid}"
 
 
-def new_authorities(cluster: DesiredCluster, now: datetime, zone: str) -> Authorities:
-    """The CAs of a cluster. The next ones are there from the beginning: no roll is needed to trust them."""
+def new_authorities(
+    cluster: DesiredCluster, now: datetime, zone: str, offers: Offers = NO_OFFERS
+) -> Authorities:
+    """The CAs of a cluster. The next ones are there from the beginning: no roll is needed to trust them.
+
+    offers: of the sides for which cert-manager issues.
+    """
 
     def made(side: Side) -> Authority:
+        if side in offers:
+            return issued.made_of(offers[side], now)
         pairs = tuple(_new(cluster, side, now) for _ in range(2))
         issuer, following = (describe(pair.certificate) for pair in pairs)
         request = requested(cluster, side)
@@ -126,9 +112,17 @@ def _new(cluster: DesiredCluster, side: Side, now: datetime) -> KeyPair:
 
 
 def altered(
-    cluster: DesiredCluster, side: Side, found: Authority, change: Change, now: datetime, request: str
+    cluster: DesiredCluster,
+    side: Side,
+    found: Authority,
+    change: Change,
+    now: datetime,
+    request: str,
+    offers: tuple[Offer, ...] = (),
 ) -> Authority:
-    """The CAs of a side after a change of their record."""
+    """The CAs of a side after a change of their record. Raises as `issued.altered`."""
+    if found.is_issued_elsewhere:
+        return issued.altered(found, change, offers, now)
     if change is Change.RENEW:
         lasts = ca_lasts(cluster, side)
         pairs = tuple(renewed_ca(pair, now=now, duration=lasts) for pair in found.pairs)
@@ -158,18 +152,28 @@ def authorities_secret(cluster: DesiredCluster, namespace: str, made: Authoritie
 
 def side_change(side: Side, made: Authority, version: str) -> RawObject:
     """The patch of the Secret that puts one side in the place of another, if nobody has changed it."""
-    gone = {f"{side}-{role}.{end}": None for role in ROLES for end in ("crt", "key")}
+    names = (*(f"{side}-{role}" for role in ROLES), *issued.leaf_names(side))
+    gone = {f"{name}.{end}": None for name in names for end in ("crt", "key")}
     return {"metadata": {"resourceVersion": version}, "data": {**gone, **encoded(_files(side, made))}}
 
 
 def _files(side: Side, made: Authority) -> dict[str, bytes]:
     record = made.record
-    stored = _Stored(phase=record.phase, since=record.since, request=record.request)
-    files = {f"{side}.json": msgspec.json.encode(stored)}
-    roles = {record.issuer: ISSUER, **({record.next.key_id: NEXT} if record.next is not None else {})}
+    stored = _Stored(
+        phase=record.phase,
+        since=record.since,
+        request=record.request,
+        changed=record.changed,
+        leafs={each.file: each.ca.key_id for each in record.leafs},
+    )
+    files = {f"{side}.json": msgspec.json.encode(stored), **issued.leaf_files(side, made.leafs)}
+    role = OLD
     for ca, pair in zip(record.trusted, made.pairs, strict=True):
-        role = roles.get(ca.key_id, OLD)
-        files |= {f"{side}-{role}.crt": pair.certificate, f"{side}-{role}.key": pair.key}
+        role = ISSUER if ca.key_id == record.issuer else NEXT if role != OLD else OLD
+        name = f"{side}-{role}"
+        files[f"{name}.crt"] = files.get(f"{name}.crt", b"") + pair.certificate
+        if pair.key:
+            files[f"{name}.key"] = pair.key
     return files
 
 
@@ -185,6 +189,8 @@ def authorities_of(data: Mapping[str, str], version: str = "") -> Authorities:
 def _read(files: Mapping[str, bytes], side: Side) -> Authority:
     try:
         stored = from_json(files[f"{side}.json"], _Stored)
+        if stored.leafs:
+            return _with(stored, issued.read(files, side, ROLES, stored.leafs))
         there = [role for role in ROLES if role == ISSUER or f"{side}-{role}.crt" in files]
         pairs = {role: KeyPair(files[f"{side}-{role}.crt"], files[f"{side}-{role}.key"]) for role in there}
     except KeyError as error:
@@ -194,14 +200,20 @@ def _read(files: Mapping[str, bytes], side: Side) -> Authority:
     found = {role: describe(pair.certificate) for role, pair in pairs.items()}
     if not all(ca.is_ca for ca in found.values()):
         raise BadCertificate("it has a certificate that is not that of a CA")
-    record = Record(
+    record = Record(trusted=tuple(found.values()), issuer=found[ISSUER].key_id, since=None)
+    return _with(stored, Authority(record=record, pairs=tuple(pairs.values())))
+
+
+def _with(stored: _Stored, found: Authority) -> Authority:
+    """With how far a rotation is."""
+    record = replace(
+        found.record,
         phase=stored.phase,
-        trusted=tuple(found.values()),
-        issuer=found[ISSUER].key_id,
         since=stored.since,
         request=stored.request,
+        changed=stored.changed,
     )
-    return Authority(record=record, pairs=tuple(pairs.values()))
+    return replace(found, record=record)
 
 
 def decoded(data: Mapping[str, str]) -> dict[str, bytes]:

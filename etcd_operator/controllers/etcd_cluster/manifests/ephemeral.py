@@ -56,8 +56,8 @@ def member_service(cluster: DesiredCluster, name: str) -> RawObject:
 
 
 def member_host(cluster: DesiredCluster, name: str) -> str:
-    """The name of the member's Service. With a Secret of the user it is one that a wildcard can stand for."""
-    return f"{name}.{cluster.namespace}.svc" if cluster.secured.is_supplied else name
+    """The name of the member's Service; with one certificate for all members, in the form of its wildcard."""
+    return f"{name}.{cluster.namespace}.svc" if cluster.secured.has_wildcards else name
 
 
 def budget(cluster: DesiredCluster, min_available: int) -> RawObject:

@@ -7,7 +7,7 @@ clients   the ConfigMap NAME-ca, with the certificates of the client CAs, and th
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from etcd_operator.api.cluster_spec import ClientTls, PeerTls, Tls
@@ -25,11 +25,13 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     Authorities,
     decoded,
 )
+from etcd_operator.controllers.etcd_cluster.manifests.issued import OPERATOR
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.shared.decide.tls_spec import leaf_duration
 from etcd_operator.controllers.shared.manifests.secret import secret as secret_of
 from etcd_operator.pki.authority import KeyPair, check, issue
-from etcd_operator.pki.description import Description, describe, describe_bundle
+from etcd_operator.pki.chains import anchor
+from etcd_operator.pki.description import Description, describe, describe_bundle, described
 from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.lifetimes import is_due
 from etcd_operator.pki.names import Names, names_of
@@ -53,6 +55,9 @@ USER = "root"
 SEED_FILE = "seed.crt"
 """The certificate of root in the Secret of a seed, see `SEED_LASTS`."""
 
+_OF_OPERATOR = {"seed": OPERATOR}
+"""What a seed gets of the certificates of cert-manager, see `manifests.issued`."""
+
 CLIENT = "etcd-client"
 """The common name of the leaf for clients: of no user, once etcd's authentication is on. It is reserved."""
 
@@ -68,6 +73,7 @@ class Named:
     ca_file: str
     leaf: Leaf
     duration: timedelta
+    pair: KeyPair | None = None  # what cert-manager has issued; None: the operator signs
 
 
 def client_settings(cluster: DesiredCluster) -> ClientTls:
@@ -96,7 +102,7 @@ def clients_of(cluster: DesiredCluster) -> str:
     auth = cluster.persisted.auth
     needs_user = auth is not None and auth.enabled
     is_needed = cluster.secured.client_cert_auth or members_of(cluster.tls).client_cert_auth
-    return holder(cluster.name) if cluster.secured.issued[1] and is_needed and not needs_user else ""
+    return holder(cluster.name) if cluster.secured.signed[1] and is_needed and not needs_user else ""
 
 
 def shared_secret(cluster: str) -> str:
@@ -129,8 +135,18 @@ def leafs(cluster: DesiredCluster, made: Authorities, member: str, names: Names)
 
 def named(file: str, side: Side, made: Authorities, ca_file: str, leaf: Leaf, lasts: timedelta) -> Named:
     """A leaf of the CA of a side that signs."""
-    ca, bundle = made.of(side).issuer, made.of(side).bundle
-    return Named(file=file, side=side, ca=ca, bundle=bundle, ca_file=ca_file, leaf=leaf, duration=lasts)
+    found = made.of(side)
+    pair = found.leafs.get(_OF_OPERATOR.get(file, file))
+    return Named(
+        file=file,
+        side=side,
+        ca=found.issuer,
+        bundle=found.bundle,
+        ca_file=ca_file,
+        leaf=leaf,
+        duration=lasts,
+        pair=pair,
+    )
 
 
 def client_leafs(cluster: DesiredCluster, made: Authorities) -> tuple[Named, ...]:
@@ -155,7 +171,7 @@ def secret(cluster: DesiredCluster, leafs: tuple[Named, ...], holder: str, now: 
     """The Secret, with new leafs. The owner is the cluster: a member may be created again."""
     files: dict[str, bytes] = {}
     for each in leafs:
-        pair = issue(each.ca, each.leaf, now=now, duration=each.duration)
+        pair = each.pair or issue(each.ca, each.leaf, now=now, duration=each.duration)
         files |= {f"{each.file}.crt": pair.certificate, f"{each.file}.key": pair.key}
         files[each.ca_file] = each.bundle
     return secret_of(metadata_of(cluster, secret_name(holder), {}), files)
@@ -173,12 +189,17 @@ class Held:
 
 def held(data: Mapping[str, str], leafs: tuple[Named, ...], side: Side, now: datetime) -> Held:
     """What is there of these leafs, of which the first one of a side is that of its listener."""
+    is_left = SEED_FILE in data and SEED_FILE not in {f"{each.file}.crt" for each in leafs}
     own = [each for each in leafs if each.side == side]
     try:
         files = decoded(data)
         pairs = [KeyPair(files[f"{each.file}.crt"], files[f"{each.file}.key"]) for each in own]
         found = [describe(pair.certificate) for pair in pairs]
         bundle = describe_bundle(files[own[0].ca_file])
+        if own[0].pair is not None:
+            leaf = _anchored(found[0], pairs[0], own[0].bundle, now)
+            is_other = pairs != [each.pair for each in own]
+            return Held(files=Files(leaf=leaf, bundle=bundle), is_unwanted=is_other or is_left)
         for each, pair in zip(own, pairs, strict=True):
             check(pair, each.ca)
     except (BadCertificate, KeyError):
@@ -187,8 +208,13 @@ def held(data: Mapping[str, str], leafs: tuple[Named, ...], side: Side, now: dat
     is_unwanted = any(map(_differs, own, found)) or any(
         is_due(leaf, now) or leaf.issuer_key_id != main.issuer_key_id for leaf in others
     )
-    is_left = SEED_FILE in files and SEED_FILE not in {f"{each.file}.crt" for each in leafs}
     return Held(files=Files(leaf=main, bundle=bundle), is_unwanted=is_unwanted or is_left)
+
+
+def _anchored(leaf: Description, pair: KeyPair, bundle: bytes, now: datetime) -> Description:
+    """With the CA to which its chain leads in the place of one in between. Raises `BadCertificate`."""
+    ca = anchor(pair.certificate, bundle, now=now)
+    return replace(leaf, issuer_key_id=described(ca).key_id if ca is not None else "")
 
 
 def is_current(made: Authorities, held: Mapping[Side, Held], now: datetime) -> bool:

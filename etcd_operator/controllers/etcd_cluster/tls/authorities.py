@@ -31,6 +31,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     new_authorities,
     side_change,
 )
+from etcd_operator.controllers.etcd_cluster.manifests.issued import OPERATOR, Offers
 from etcd_operator.controllers.etcd_cluster.manifests.tls import USER
 from etcd_operator.controllers.etcd_cluster.tls.dialing import LASTS, dialing, is_usable
 from etcd_operator.controllers.etcd_cluster.tls.leftovers import Leftovers
@@ -155,9 +156,9 @@ class AuthorityStore:
             "restore it from a backup; nothing is changed"
         )
 
-    def create(self, cluster: DesiredCluster, objects: Objects) -> None:
+    def create(self, cluster: DesiredCluster, objects: Objects, offers: Offers) -> None:
         """Make the CAs, unless somebody has made them already. objects: to write only while leading."""
-        made = new_authorities(cluster, self.issuing_time(), self.zone)
+        made = new_authorities(cluster, self.issuing_time(), self.zone, offers)
         body = authorities_secret(cluster, self.namespace, made)
         objects.require_leadership()
         with suppress(AlreadyExists):
@@ -178,13 +179,16 @@ class AuthorityStore:
             log.warning("authorities_restored", cluster=str(cluster.key))
         return self.get(cluster)
 
-    def alter(self, cluster: DesiredCluster, action: AlterAuthorities, objects: Objects) -> None:
+    def alter(
+        self, cluster: DesiredCluster, action: AlterAuthorities, objects: Objects, offers: Offers
+    ) -> None:
         """Change one side, if the Secret is as it was when that was decided. Raises Conflict if not."""
         side, now = action.side, self.issuing_time()
         known = self._known.pop(cluster.uid, None)
         if known is None or known.made.version != action.version:
             raise Conflict("the CAs were changed since they were read: trying again")
-        made = altered(cluster, side, known.made.of(side), action.change, now, action.request)
+        found, offered = known.made.of(side), offers.get(side, ())
+        made = altered(cluster, side, found, action.change, now, action.request, offered)
         objects.require_leadership()
         self._note(
             cluster,
@@ -234,8 +238,8 @@ class AuthorityStore:
     def for_job(self, cluster: ObjectMeta, secured: MemberTls) -> EtcdCredentials:
         """With which one Job reaches the members: as root, because only root may take snapshots.
 
-        With certificates of the user, it is the one with which the operator dials. Raises Unavailable without
-        CAs, BadCertificate, ClockSkew, and the errors of `Client`.
+        With certificates of the user, or of cert-manager, it is the one with which the operator dials. Raises
+        Unavailable without CAs, BadCertificate, ClockSkew, and the errors of `Client`.
         """
         if secured.client_secret is not None:
             found = self.supplied.credentials(cluster, secured)
@@ -243,12 +247,9 @@ class AuthorityStore:
             own = KeyPair(found.certificate or b"", found.key or b"") if has_own else None
             return EtcdCredentials(ca=found.ca, pair=own)
         made = self._required(cluster)
-        leaf = client_leaf(USER)
-        pair = (
-            issue(made.client.issuer, leaf, now=self.issuing_time(), duration=LASTS)
-            if secured.client_cert_auth
-            else None
-        )
+        pair = made.client.leafs.get(OPERATOR) if secured.client_cert_auth else None
+        if secured.client_cert_auth and pair is None:
+            pair = issue(made.client.issuer, client_leaf(USER), now=self.issuing_time(), duration=LASTS)
         return EtcdCredentials(ca=made.client.bundle, pair=pair)
 
     def trust(self, cluster: DesiredCluster, name: str) -> Trust | None:

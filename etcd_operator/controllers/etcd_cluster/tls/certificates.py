@@ -8,11 +8,13 @@ from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import ClientLeaf, Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, members_of
+from etcd_operator.controllers.etcd_cluster.decide.first_start import CREATING
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts, Unseen
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests import tls
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities, ca_lasts, requested
+from etcd_operator.controllers.etcd_cluster.manifests.issued import OPERATOR, Offer
 from etcd_operator.controllers.etcd_cluster.observe.slots import Access
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes, asked_side, uses_peers
@@ -22,10 +24,12 @@ from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
 from etcd_operator.controllers.etcd_cluster.tls.supplied import unloaded
 from etcd_operator.controllers.etcd_cluster.tls.writer import CertificateWriter
 from etcd_operator.controllers.shared.decide.holds import TLS_INVALID
+from etcd_operator.controllers.shared.decide.tls_spec import leaf_duration
 from etcd_operator.controllers.shared.failures import reason_of
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.writes import Writes
 from etcd_operator.errors import Forbidden, OperatorError, RetryableError, TerminalError
+from etcd_operator.formats import timestamp
 from etcd_operator.keys import Key
 from etcd_operator.pki.errors import BadCertificate, ClockSkew
 
@@ -56,13 +60,22 @@ class Certificates:
             return self._unrecorded(desired, having) if having else self._unused(desired)
         try:
             made = self._authorities(desired) if sides_of(desired) else None
+            expired = self._expired(desired, made)
+            if expired is not None:
+                return Secured(unseen=expired)
+            issuing = NO_TLS if desired.persisted.has_begun else self._issuing(desired, NO_TLS)
             supplied = {} if desired.persisted.has_begun else self.writer.supplied(desired)
             credentials = self.authorities.credentials(desired) if desired.secured.is_dialed else None
         except TerminalError as error:
             reason = _reason(error, TLS_INVALID)
             return Secured(unseen=Unseen(reason=reason, message=str(error), is_asked=False))
         known = facts(made) if sides_of(desired) else self._unused(desired).facts
-        found = replace(known, supplied=tuple(supplied.items()))
+        found = replace(
+            known,
+            supplied=tuple(supplied.items()),
+            is_unrequested=issuing.is_unrequested,
+            unissued=issuing.unissued,
+        )
         missing = self.authorities.missing(desired, made)
         if missing:
             return Secured(unseen=Unseen(reason=TLS_INVALID, message=missing, is_asked=False))
@@ -75,6 +88,45 @@ class Certificates:
         if made is None and desired.persisted.has_begun and not desired.is_deleting:
             made = self.authorities.restore(desired, self.writes.of(desired.key))
         return made
+
+    def _issuing(self, desired: DesiredCluster, known: TlsFacts) -> TlsFacts:
+        """With what cert-manager is to be asked for, and why it has not issued that. Raises as `issued`."""
+        found, failed = self.writer.issued(desired), self.writer.unrequested(desired)
+        reason = CREATING if found.is_pending else TLS_INVALID
+        unissued = Unseen(reason=reason, message=found.problem) if found.problem else None
+        is_unrequested = found.is_unrequested and failed is None
+        return replace(known, is_unrequested=is_unrequested, unissued=failed or unissued)
+
+    def _offers(self, desired: DesiredCluster, side: Side) -> tuple[Offer, ...]:
+        """What cert-manager has issued for a side; nothing while that cannot be read."""
+        try:
+            return self.writer.issued(desired).offers.get(side, ())
+        except (RetryableError, TerminalError):
+            return ()
+
+    def _expired(self, desired: DesiredCluster, made: Authorities | None) -> Unseen | None:
+        """Why no member is asked: the operator's certificate of cert-manager has expired; there is no other.
+
+        Its members would look lost. Once there is another one, `rules.certificates.keep` takes that first.
+        """
+        leafs = made.client.record.leafs if made is not None and desired.persisted.has_begun else ()
+        own = next((each for each in leafs if each.file == OPERATOR), None)
+        if own is None or own.leaf.is_valid(self.clock.now()):
+            return None
+        if any(each.issued.serial != own.serial for each in self._offers(desired, "client")):
+            return None
+        message = (
+            f"the certificate with which the operator connects to members expired at "
+            f"{timestamp(own.leaf.not_after)}: no member is asked until cert-manager has issued another one: "
+            f"{self._problem(desired)}"
+        )
+        return Unseen(reason=TLS_INVALID, message=message, is_asked=False)
+
+    def _problem(self, desired: DesiredCluster) -> str:
+        try:
+            return self.writer.issued(desired).problem
+        except (RetryableError, TerminalError) as error:
+            return str(error)
 
     def _unused(self, desired: DesiredCluster) -> Secured:
         """For a cluster without TLS, to which it may be added: its CAs may be there from an earlier time."""
@@ -117,6 +169,7 @@ class Certificates:
             except (RetryableError, TerminalError) as error:
                 found = replace(known, unkept=Unseen(reason=_reason(error, UNREAD), message=str(error)))
         try:
+            found = self._issuing(desired, found)
             supplied = self.writer.supplied(desired)
             return replace(found, supplied=tuple(supplied.items()), unloaded=unloaded(supplied, members))
         except (RetryableError, TerminalError) as error:
@@ -171,8 +224,9 @@ class Certificates:
             if side == "peer" and not desired.secured.has_secure_peers
             else requested(desired, side),
             unwritten=frozenset(self.writer.failures(desired)),
-            lasts=ca_lasts(desired, side),
+            lasts=None if made.of(side).is_issued_elsewhere else ca_lasts(desired, side),
             offset=self.authorities.client.clock_offset(),
+            offered=tuple(each.issued for each in self._offers(desired, side)),
         )
         client = desired.tls.client if desired.tls is not None else None
         if side == "peer" or client is None:
@@ -193,6 +247,7 @@ class Certificates:
             published=published,
             is_unpublished=self.writer.unpublished(desired) is not None,
             grace=tls.grace(client),
+            keeps=leaf_duration(client),
         )
 
     def forget(self, key: Key) -> bool:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts, Unseen
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities
 from etcd_operator.controllers.etcd_cluster.observe.slots import OPEN, Access
@@ -24,5 +25,8 @@ def facts(made: Authorities | None) -> TlsFacts:
     if made is None:
         return NO_TLS
     return TlsFacts(
-        peer_ca=made.peer.record.issuer, client_ca=made.client.record.issuer, version=made.version
+        peer_ca=made.peer.record.issuer,
+        client_ca=made.client.record.issuer,
+        version=made.version,
+        issued=frozenset(side for side in SIDES if made.of(side).is_issued_elsewhere),
     )

@@ -14,6 +14,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     DropCertificates,
     KeepCertificates,
     PublishAuthority,
+    RequestCertificates,
     TlsAction,
 )
 from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import reads_bundle
@@ -28,6 +29,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.tls import secret_name
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
+from etcd_operator.controllers.etcd_cluster.tls.issuers import Found, Issuers
 from etcd_operator.controllers.shared.failures import reason_of
 from etcd_operator.controllers.shared.manifests.secret import encoded, replacement
 from etcd_operator.errors import Conflict, NotLeading, OperatorError, RetryableError
@@ -41,6 +43,9 @@ UNWRITTEN_SECONDS = 30.0  # until it is tried again to write an object
 BUNDLE = ""
 """In the place of a holder, for the bundle."""
 
+REQUESTS = "cert-manager"
+"""In the place of a holder, for what cert-manager is asked for."""
+
 
 @dataclass(eq=False, kw_only=True)
 class CertificateWriter:
@@ -50,6 +55,7 @@ class CertificateWriter:
     dialect: Dialect[Any]
     clock: Clock
     holdings: Holdings
+    issuers: Issuers
     # of each cluster, by holder (none: the bundle for clients), why that could not be written, and until when
     # it is not tried again
     _unwritten: dict[Key, dict[str, tuple[Unseen, float]]] = field(default_factory=dict)
@@ -58,7 +64,11 @@ class CertificateWriter:
         """Write what is missing."""
         match action:
             case CreateAuthorities():
-                self.authorities.create(scope.desired, scope.objects)
+                offers = self.issued(scope.desired).offers
+                self.authorities.create(scope.desired, scope.objects, offers)
+            case RequestCertificates():
+                what, zone = "cert-manager cannot be asked for certificates", self._zone(scope.desired)
+                self._try(scope, REQUESTS, what, lambda: self.issuers.request(scope, zone))
             case KeepCertificates():
                 what = f"the certificates of {action.name} cannot be written"
                 self._try(scope, action.name, what, lambda: self.keep(scope, action.name))
@@ -66,7 +76,8 @@ class CertificateWriter:
                 what = "the CAs cannot be published for clients"
                 self._try(scope, BUNDLE, what, lambda: self._publish(scope))
             case AlterAuthorities():
-                self.authorities.alter(scope.desired, action, scope.objects)
+                offers = self.issued(scope.desired).offers
+                self.authorities.alter(scope.desired, action, scope.objects, offers)
             case DropCertificates():
                 self._drop(scope, *action.members)
             case _:
@@ -144,6 +155,10 @@ class CertificateWriter:
         """Why the bundle for clients could not be written just now."""
         return self._failure(desired, BUNDLE)
 
+    def unrequested(self, desired: DesiredCluster) -> Unseen | None:
+        """Why cert-manager could not be asked for certificates just now."""
+        return self._failure(desired, REQUESTS)
+
     def _failure(self, desired: DesiredCluster, holder: str) -> Unseen | None:
         known = self._unwritten.get(desired.key, {}).get(holder)
         return known[0] if known is not None and self.clock.monotonic() < known[1] else None
@@ -175,6 +190,15 @@ class CertificateWriter:
             return {}
         return {LOADED_ANNOTATION: loaded_text(loads, pod.loaded if pod is not None else "")}
 
+    def issued(self, desired: DesiredCluster) -> Found:
+        """What cert-manager has issued. Raises as `Issuers.found`."""
+        return self.issuers.found(desired, self._zone(desired))
+
+    def _zone(self, desired: DesiredCluster) -> str:
+        """The domain of names in certificates. Raises BadCertificate, and the errors of `Client`."""
+        made = self.authorities.get(desired)
+        return made.zone if made is not None else self.authorities.zone
+
     def supplied(self, desired: DesiredCluster) -> Mapping[Use, SuppliedFacts]:
         """What the Secrets of the user have. Raises as `SuppliedSecrets.of`."""
         return self.authorities.supplied.of(desired, self.dialect.member_host(desired, "*"))
@@ -196,4 +220,5 @@ class CertificateWriter:
 
     def forget(self, key: Key) -> None:
         """The cluster is deleted."""
+        self.issuers.forget(key)
         self._unwritten.pop(key, None)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from etcd_operator.api.cluster_spec import Auth, ClientTls, PeerTls, Tls
+from etcd_operator.api.cluster_spec import Auth, CertManager, ClientTls, PeerTls, Tls
 from etcd_operator.api.definitions import tls_validations as rules
 from etcd_operator.formats import duration_text, seconds_of
 from etcd_operator.pki.errors import BadCertificate
@@ -15,6 +15,9 @@ LEAF, CA = timedelta(days=90), timedelta(days=3650)
 
 SHORTEST_LEAF = timedelta(minutes=10)
 """The kubelet needs a minute or two to show a member its new certificate."""
+
+SHORTEST_OF_CERT_MANAGER = timedelta(hours=1)
+"""cert-manager refuses shorter ones."""
 
 
 def leaf_duration(side: PeerTls) -> timedelta:
@@ -41,7 +44,7 @@ def problems(tls: Tls) -> Iterator[str]:
 
 def _client_problems(client: ClientTls) -> Iterator[str]:
     has_own = client.secret_ref is not None
-    if has_own and client.mode == "Disabled":
+    if (has_own or client.cert_manager is not None) and client.mode == "Disabled":
         yield rules.NOT_DISABLED
     if has_own and (client.extra_dns_names or client.extra_ips):
         yield rules.OWN_NAMES
@@ -56,7 +59,7 @@ def _suites_problems(client: ClientTls) -> Iterator[str]:
     suites, required = set(client.cipher_suites), set(rules.EITHER_KEY)
     if client.min_version == "TLS1.3":
         yield rules.SUITES_VERSION
-    if client.auto is None:
+    if client.secret_ref is not None:
         if not required <= suites:
             yield rules.OWN_SUITES
     elif rules.EITHER_KEY[0] not in suites or not all("_ECDSA_" in suite for suite in suites):
@@ -70,26 +73,36 @@ def auth_problem(auth: Auth | None, tls: Tls | None) -> str:
         return ""
     if client is None or not client.client_cert_auth or client.mode != "Require":
         return f"auth: {rules.AUTH}"
-    return f"auth: {rules.AUTH_ISSUES}" if client.secret_ref is not None else ""
+    return f"auth: {rules.AUTH_ISSUES}" if client.auto is None else ""
 
 
 def _side_problems(side: PeerTls) -> Iterator[str]:
-    if (side.auto is None) == (side.secret_ref is None):
+    if [side.auto, side.cert_manager, side.secret_ref].count(None) != 2:
         yield f": {rules.SOURCE}"
     if side.secret_ref is not None and (side.leaf_duration or side.ca_duration):
         yield f": {rules.ONLY_AUTO}"
+    if side.cert_manager is not None:
+        yield from _issuer_problems(side, side.cert_manager)
     for field, read in ((".leafDuration", leaf_duration), (".caDuration", ca_duration)):
         try:
             read(side)
         except (ValueError, OverflowError) as error:
             yield f"{field}: {error}"
             return
-    if leaf_duration(side) < SHORTEST_LEAF:
-        least = duration_text(int(SHORTEST_LEAF.total_seconds()))
+    shortest = SHORTEST_LEAF if side.cert_manager is None else SHORTEST_OF_CERT_MANAGER
+    if leaf_duration(side) < shortest:
+        least = duration_text(int(shortest.total_seconds()))
         yield f".leafDuration: must be at least {least}: members need minutes to notice a renewed certificate"
     wrong = refusal(leaf_duration(side), ca_duration(side))
-    if wrong:
+    if wrong and side.cert_manager is None:
         yield f".caDuration: {wrong}"
+
+
+def _issuer_problems(side: PeerTls, source: CertManager) -> Iterator[str]:
+    if source.issuer_ref.kind != "Issuer" and source.shared_issuer != "Accepted":
+        yield f".certManager: {rules.SHARED}"
+    if side.ca_duration:
+        yield f": {rules.ONLY_OWN_CA}"
 
 
 def _names_problems(client: ClientTls) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import ClientTls, PeerTls, SecretRef, Tls, UserSecret
+from etcd_operator.api.cluster_spec import ClientTls, IssuerRef, PeerTls, SecretRef, Tls, UserSecret
 from etcd_operator.api.persisted import Adoption, TlsRecord, Upgrade
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     MoveLeader,
@@ -19,10 +19,13 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     AlterAuthorities,
     KeepCertificates,
     PublishAuthority,
+    RequestCertificates,
 )
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     ClientLeaf,
+    Files,
+    IssuedLeaf,
     Phase,
     Record,
     Situation,
@@ -277,6 +280,56 @@ def test_a_request_to_rotate_a_ca_that_is_not_there_is_reported(cluster: Desired
     assert f"rotate-{side}-ca" in made.message
     state = secured(replace(cluster, **asked), at_rest(cluster), at_rest(cluster))
     assert plan(state).reason != "TLSRefused"
+
+
+LEAF = IssuedLeaf(file="server", leaf=certs.leaf(certs.A), ca=certs.A)
+ISSUED = replace(certs.STABLE, trusted=(certs.A,), leafs=(LEAF,))
+
+
+@BOTH
+def test_cert_manager_is_asked_again_without_a_word_and_what_it_refuses_is_reported(
+    cluster: DesiredCluster,
+) -> None:
+    made = plan(secured(cluster, at_rest(cluster), is_unrequested=True))
+    assert made.actions == (RequestCertificates(),)
+    assert made.is_quiet
+    refused = Unseen(reason="TLSInvalid", message="Certificate x is not ready")
+    made = plan(secured(cluster, at_rest(cluster), unissued=refused))
+    assert (made.stage, made.reason, made.message) == (Stage.HELD, "TLSInvalid", refused.message)
+    made = plan(secured(cluster, at_rest(cluster), unissued=replace(refused, reason="Creating")))
+    assert made.stage is Stage.SETTLED
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_what_cert_manager_has_renewed_is_taken_while_a_cluster_is_paused(is_trusted: bool) -> None:
+    cluster = ephemeral(is_paused=True)
+    authority = certs.A if is_trusted else certs.B
+    offered = (replace(LEAF, leaf=certs.leaf(authority), ca=authority),)
+    members = tuple(
+        replace(
+            each, files=Files(leaf=LEAF.leaf, bundle=(certs.A,)), presented=LEAF.serial, loaded=(certs.A,)
+        )
+        for each in at_rest(cluster).members
+    )
+    found = replace(at_rest(cluster, record=ISSUED, offered=offered, published=(certs.A,)), members=members)
+    made = plan(secured(cluster, found))
+    change = Change.TAKE if is_trusted else Change.TRUST
+    assert made.actions == (AlterAuthorities(side="client", change=change, request="", version="7"),)
+
+
+def test_a_rotation_of_a_ca_of_cert_manager_is_refused() -> None:
+    asked = secured(ephemeral(rotate_client_ca="1"), at_rest(ephemeral()))
+    issued = msgspec.structs.replace(RECORD, client_issuer=IssuerRef(name="ours"))
+    assert plan(with_record(asked, tls=issued)).reason == "TLSRefused"
+
+
+def test_a_former_ca_of_cert_manager_may_expire() -> None:
+    record = replace(ISSUED, trusted=(certs.ca("old", life=certs.DAY), certs.A))
+    state = secured(persistent(), replace(at_rest(persistent(), record=record), members=(), clients=()))
+    assert [(each.kind, each.end) for each in expiries(state)] == [
+        ("client", LEAF.leaf.not_after),
+        ("client-ca", certs.A.not_after),
+    ]
 
 
 def shown(state: ClusterState, kind: str) -> tuple[str, str, str]:

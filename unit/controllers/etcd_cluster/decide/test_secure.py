@@ -8,7 +8,9 @@ import pytest
 from etcd_operator.api.cluster_spec import (
     PLAIN,
     Auto,
+    CertManager,
     ClientTls,
+    IssuerRef,
     MemberTls,
     PeerMode,
     PeerTls,
@@ -19,7 +21,10 @@ from etcd_operator.api.cluster_spec import (
 )
 from etcd_operator.api.persisted import AuthRecord, TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Stage
-from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import CreateAuthorities
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
+    CreateAuthorities,
+    RequestCertificates,
+)
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SuppliedFacts
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
@@ -79,6 +84,51 @@ def test_what_is_asked_for_is_recorded_before_the_bootstrap(
     assert first.persisted.tls == record
     assert first.persisted.bootstrap is not None
     assert isinstance(begun.actions[1], CreateMember)
+
+
+OF_ISSUER = CertManager(issuer_ref=IssuerRef(name="ours"))
+ISSUED = Tls(peer=PeerTls(cert_manager=OF_ISSUER), client=ClientTls(cert_manager=OF_ISSUER))
+ASKED = TlsFacts(unissued=Unseen(reason="Creating", message="not yet"))
+ISSUED_MADE = replace(MADE, issued=frozenset({"peer", "client"}))
+
+
+@BOTH
+def test_cert_manager_is_asked_and_waited_for_before_anything_is_made(cluster: DesiredCluster) -> None:
+    made = plan(new(cluster, ISSUED, replace(ASKED, is_unrequested=True)))
+    assert made.actions == (RequestCertificates(),)
+    made = plan(new(cluster, ISSUED, ASKED))
+    assert (made.actions, made.stage, made.message) == (
+        (),
+        Stage.WORKING,
+        "waiting for cert-manager: not yet",
+    )
+    refused = TlsFacts(unissued=Unseen(reason="TLSInvalid", message="Certificate x is not ready"))
+    made = plan(new(cluster, ISSUED, refused))
+    assert (made.stage, made.reason, made.message) == (Stage.HELD, "TLSInvalid", "Certificate x is not ready")
+    assert plan(new(cluster, ISSUED, TlsFacts())).actions == (CreateAuthorities(),)
+
+
+@BOTH
+def test_the_issuer_is_recorded_with_its_ca(cluster: DesiredCluster) -> None:
+    record = TlsRecord(
+        peer_ca="p",
+        client_ca="c",
+        client_cert_auth=True,
+        peer_issuer=IssuerRef(name="ours"),
+        client_issuer=IssuerRef(name="ours"),
+    )
+    state = new(cluster, ISSUED, ISSUED_MADE)
+    assert plan(state).actions == (Remember(persisted=PersistedState(tls=record)),)
+    assert isinstance(plan(with_record(state, tls=record)).actions[1], CreateMember)
+
+
+@BOTH
+@pytest.mark.parametrize(("tls", "facts"), [(ISSUED, MADE), (BOTH_SIDES, ISSUED_MADE)])
+def test_a_source_that_is_changed_while_a_cluster_is_made_is_refused(
+    cluster: DesiredCluster, tls: Tls, facts: TlsFacts
+) -> None:
+    made = plan(new(cluster, tls, facts))
+    assert (made.stage, made.reason, made.actions) == (Stage.HELD, "TLSRefused", ())
 
 
 OWN = Tls(peer=PeerTls(secret_ref=SecretRef(name="own")))
@@ -215,7 +265,7 @@ def test_certificates_of_a_user_are_not_added_and_what_members_have_is_recorded(
     state = replace(bootstrapped(cluster), desired=replace(bootstrapped(cluster).desired, tls=OWN))
     made = plan(state)
     assert (made.reason, made.stage, made.actions) == ("InvalidSpec", Stage.HELD, ())
-    assert "certificates of your own cannot be added" in made.message
+    assert "certificates of your own, or of cert-manager, cannot be added" in made.message
     state = replace(state, desired=replace(state.desired, tls=BOTH_SIDES))
     unseen = Unseen(reason="TLSInvalid", message="no record", is_asked=False)
     made = plan(replace(state, unseen=unseen, tls=replace(MADE, is_unrecorded=True)))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.api import coreos, improbable
-from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerTls, Tls, UserSecret
+from etcd_operator.api.cluster_spec import Auto, ClientTls, IssuerRef, PeerTls, Tls, UserSecret
 from etcd_operator.api.definitions import tls_validations
 from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
@@ -23,6 +23,16 @@ OWN_CLIENTS = TlsRecord(
     peer_ca="p",
     client_secret=UserSecret(name="own", keys="tls"),
     operator_secret=UserSecret(name="operator", keys="tls"),
+    client_cert_auth=True,
+)
+ISSUED: dict[str, Any] = {"certManager": {"issuerRef": {"name": "ours"}}}
+OTHER_ISSUER: dict[str, Any] = {"certManager": {"issuerRef": {"name": "other"}}}
+SHARED: dict[str, Any] = {"certManager": {"issuerRef": {"name": "all", "kind": "ClusterIssuer"}}}
+OF_ISSUER = TlsRecord(
+    peer_ca="p",
+    client_ca="c",
+    peer_issuer=IssuerRef(name="ours"),
+    client_issuer=IssuerRef(name="ours"),
     client_cert_auth=True,
 )
 ONLY_CLIENT = TlsRecord(client_ca="c", client_cert_auth=True)
@@ -66,6 +76,11 @@ def test_what_is_asked_for() -> None:
             "spec.tls.peer: leafDuration and caDuration are of certificates that the operator issues",
         ),
         ({"client": {}}, {}, "spec.tls.client: set one source of the certificates"),
+        ({"client": {**ISSUED, "auto": {}}}, {}, "spec.tls.client: set one source of the certificates"),
+        ({"client": {**ISSUED, "mode": "Disabled"}}, {}, "spec.tls.client: certificates that the operator"),
+        ({"peer": {**ISSUED, "caDuration": "3650d"}}, {}, "spec.tls.peer: caDuration is of a CA"),
+        ({"peer": {**ISSUED, "leafDuration": "59m"}}, {}, "spec.tls.peer.leafDuration: must be at least 1 h"),
+        ({"peer": SHARED}, {}, "spec.tls.peer.certManager: whoever gets a certificate from a shared issuer"),
         ({"client": {"secretRef": {"name": "own"}}}, {}, "spec.tls.client: set operatorSecretRef"),
         ({"client": {**OWN_CLIENT, "clientCertAuth": False}}, {}, "spec.tls.client: set operatorSecretRef"),
         (
@@ -117,6 +132,7 @@ PREFERRED: dict[str, Any] = {"client": {"auto": {}, "mode": "Prefer"}}
         (PREFERRED, {"enabled": True}, "spec.auth: authentication needs tls.client"),
         (PREFERRED, {"enabled": False}, ""),
         ({"client": OWN_CLIENT}, {"enabled": True}, "spec.auth: authentication needs certificates that the"),
+        ({"client": ISSUED}, {"enabled": True}, "spec.auth: authentication needs certificates that the"),
         (BOTH, {}, "spec: Object missing required field `enabled`"),
     ],
 )
@@ -154,6 +170,14 @@ def test_whether_users_are_required_may_be_left_open() -> None:
         ({**BOTH, "peer": {"secretRef": {"name": "other"}}}, OWN_PEERS, True),
         ({"peer": {"secretRef": {"name": "other"}}}, OWN_PEERS, True),
         (BOTH, OWN_PEERS, True),
+        ({"peer": ISSUED, "client": ISSUED}, OF_ISSUER, False),
+        ({"peer": ISSUED, "client": {**ISSUED, "mode": "Prefer", "leafDuration": "200d"}}, OF_ISSUER, False),
+        ({"peer": ISSUED}, OF_ISSUER, True),
+        ({"peer": OTHER_ISSUER, "client": ISSUED}, OF_ISSUER, True),
+        ({"peer": ISSUED, "client": OTHER_ISSUER}, OF_ISSUER, True),
+        (BOTH, OF_ISSUER, True),
+        ({"peer": ISSUED, "client": ISSUED}, RECORD, True),
+        (None, OF_ISSUER, True),
         ({**BOTH, "client": OWN_CLIENT}, TlsRecord(peer_ca="p"), True),
         ({"peer": {"auto": {}}}, OWN_CLIENTS, True),
         ({"client": {"secretRef": {"name": "s"}, "clientCertAuth": False}}, OWN_CLIENTS, True),
@@ -162,7 +186,7 @@ def test_whether_users_are_required_may_be_left_open() -> None:
     ],
 )
 def test_what_runs_keeps_its_tls(tls: Any, record: TlsRecord | None, is_refused: bool) -> None:
-    assert problem(tls, record, "id").startswith("spec.tls: certificates of your own cannot") is is_refused
+    assert problem(tls, record, "id").startswith("spec.tls: certificates of your own, or of") is is_refused
     assert problem(tls, record) == ""
 
 
@@ -179,8 +203,9 @@ def test_a_duration_that_is_none_is_one_problem() -> None:
 
 
 def test_a_backup_tool_needs_certificates_of_the_operator() -> None:
-    asked = coreos_cluster({"size": 3, "tls": {"client": OWN_CLIENT}, "backup": {"maxBackups": 3}})
-    assert CoreosDialect(DEFAULTS).desired(asked).problem.startswith("spec.backup: the backup tool needs")
+    for client in (OWN_CLIENT, ISSUED):
+        asked = coreos_cluster({"size": 3, "tls": {"client": client}, "backup": {"maxBackups": 3}})
+        assert CoreosDialect(DEFAULTS).desired(asked).problem.startswith("spec.backup: the backup tool needs")
 
 
 STATIC: dict[str, Any] = {

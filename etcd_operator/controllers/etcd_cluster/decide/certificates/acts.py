@@ -22,6 +22,11 @@ class PublishAuthority:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCertificates:
+    """Make, or change, what cert-manager is asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AlterAuthorities:
     """Change the record of one CA, and make or renew what that needs, unless the Secret has changed."""
 
@@ -38,5 +43,12 @@ class DropCertificates:
     members: tuple[str, ...]
 
 
-TlsAction = CreateAuthorities | KeepCertificates | PublishAuthority | AlterAuthorities | DropCertificates
+TlsAction = (
+    CreateAuthorities
+    | RequestCertificates
+    | KeepCertificates
+    | PublishAuthority
+    | AlterAuthorities
+    | DropCertificates
+)
 """What is written for TLS."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Record
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import IssuedLeaf, Phase, Record
 from etcd_operator.pki.description import Description
 
 
@@ -18,6 +18,9 @@ class Change(StrEnum):
     SETTLE = "Settle"  # no leaf of the old CA is left
     DROP = "Drop"  # the old CA is no longer trusted; a next one is made
     END = "End"  # the rotation is over
+    TRUST = "Trust"  # the CAs of what cert-manager has issued are trusted
+    TAKE = "Take"  # the leafs that cert-manager has issued become those of members
+    FORGET = "Forget"  # CAs that no leaf of cert-manager needs any more are no longer trusted
     DATE = "Date"  # what was recorded is published: clients have their time from now on
 
 
@@ -33,10 +36,12 @@ def changed(
     now: datetime,
     request: str = "",
     made: tuple[Description, ...] = (),
+    offered: tuple[IssuedLeaf, ...] = (),
 ) -> Record:
     """The record after a change.
 
-    made: for `RENEW` all CAs of `trusted` in their order, otherwise the new CA if `makes_ca`.
+    made: for `RENEW` all CAs of `trusted` in their order, otherwise the new CA if `makes_ca`. offered: for
+    `TRUST` and `TAKE`.
     """
     match change:
         case Change.RENEW:
@@ -53,9 +58,38 @@ def changed(
         case Change.DROP:
             kept = tuple(ca for ca in record.trusted if ca.key_id == record.issuer)
             return replace(record, trusted=kept + made, since=None)
+        case Change.TRUST | Change.TAKE | Change.FORGET:
+            return replace(_following(record, change, offered), changed=now)
         case Change.DATE:
             return replace(record, since=now)
         case Change.END:
-            return replace(record, phase=Phase.STABLE)
+            return replace(record, phase=Phase.STABLE, since=now if record.leafs else record.since)
         case _:
             assert_never(change)
+
+
+def _following(record: Record, change: Change, offered: tuple[IssuedLeaf, ...]) -> Record:
+    """The record of an issuer of cert-manager."""
+    if change is Change.TRUST:
+        return replace(_trusting(record, offered), since=None)
+    if change is Change.TAKE:
+        return _taking(record, offered)
+    return replace(record, trusted=tuple(ca for ca in record.trusted if ca not in record.unused), since=None)
+
+
+def _trusting(record: Record, offered: tuple[IssuedLeaf, ...]) -> Record:
+    """With the CAs of what is offered, behind those that are trusted; of one that was renewed, the latest."""
+    found: dict[str, Description] = {}
+    for ca in (*record.trusted, *(each.ca for each in offered)):
+        found[ca.key_id] = max(found.get(ca.key_id, ca), ca, key=lambda each: each.not_after)
+    phase = Phase.TRUSTING if len(found) > len(record.trusted) else record.phase
+    return replace(record, phase=phase, trusted=tuple(found.values()))
+
+
+def _taking(record: Record, offered: tuple[IssuedLeaf, ...]) -> Record:
+    """With what is offered. The CA that signs comes behind all before it: so no issuer is an earlier one."""
+    issuer = offered[0].ca.key_id
+    others = tuple(ca for ca in record.trusted if ca.key_id != issuer)
+    signing = tuple(ca for ca in record.trusted if ca.key_id == issuer)
+    phase = Phase.REISSUING if record.phase is Phase.TRUSTING else record.phase
+    return replace(record, phase=phase, trusted=others + signing, leafs=offered, issuer=issuer)

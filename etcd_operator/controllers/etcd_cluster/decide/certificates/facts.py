@@ -40,7 +40,12 @@ def is_usable(found: Situation, leaf: Description) -> bool:
 
 
 def is_due(found: Situation, leaf: Description) -> bool:
-    """Whether a leaf is to be replaced: it is of another CA, or near its end, or not valid."""
+    """Whether a leaf is to be replaced: it is of another CA, or near its end, or not valid.
+
+    One of cert-manager only if there is another one.
+    """
+    if found.record.leafs:
+        return leaf.serial != found.record.leafs[0].serial
     is_of_issuer = leaf.issuer_key_id == found.record.issuer
     return not is_of_issuer or lifetimes.is_due(leaf, found.now) or not leaf.is_valid(found.now)
 
@@ -74,7 +79,13 @@ def unproven(found: Situation) -> list[ObservedCertificates]:
 
 def is_overdue(found: Situation, member: ObservedCertificates) -> bool:
     """Whether a leaf should have been presented by now."""
-    return member.files is not None and found.now - (member.files.leaf.not_before + BACKDATING) > PATIENCE
+    return member.files is not None and found.now - _written(found, member.files.leaf) > PATIENCE
+
+
+def _written(found: Situation, *certificates: Description) -> datetime:
+    """When Secrets got these certificates, at the latest. cert-manager may have issued them long before."""
+    newest = max(each.not_before for each in certificates) + BACKDATING
+    return max(newest, found.record.changed) if found.record.changed is not None else newest
 
 
 def reads_bundle(found: Situation, name: str) -> bool:
@@ -87,8 +98,7 @@ def reads_bundle(found: Situation, name: str) -> bool:
         return False
     if prints(member.loaded) == prints(found.record.trusted):
         return True
-    newest = max(each.not_before for each in (*found.record.trusted, member.files.leaf))
-    return found.now - (newest + BACKDATING) > PATIENCE
+    return found.now - _written(found, *found.record.trusted, member.files.leaf) > PATIENCE
 
 
 def cut_off(found: Situation) -> list[ObservedCertificates]:

@@ -39,6 +39,20 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedLeaf:
+    """A leaf that cert-manager has issued. All members have the same one."""
+
+    file: str  # its name in the Secrets of members; that of the operator itself is in none
+    leaf: Description
+    ca: Description  # to which its chain leads, maybe by way of others
+
+    @property
+    def serial(self) -> str:
+        """Which leaf it is."""
+        return self.leaf.serial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """What is recorded of the CAs of one side, in one write together with the CAs and their keys.
 
@@ -53,6 +67,10 @@ class Record:
         datetime | None
     )  # since when clients can load what the next phase needs; None: it is not published yet
     request: str = ""  # the last rotation that was requested, as the user named it
+    # what members are to have, if cert-manager issues it; the first one is that of the listener, and its CA
+    # is the issuer. Without any, the operator signs
+    leafs: tuple[IssuedLeaf, ...] = ()
+    changed: datetime | None = None  # when `trusted` or `leafs` last became others, with cert-manager
 
     @property
     def next(self) -> Description | None:
@@ -64,6 +82,12 @@ class Record:
     def has_old(self) -> bool:
         """Whether a CA is trusted that has been replaced."""
         return self._place > 0
+
+    @property
+    def unused(self) -> tuple[Description, ...]:
+        """The CAs that no leaf of cert-manager needs."""
+        used = {each.ca.key_id for each in self.leafs}
+        return tuple(ca for ca in self.trusted if ca.key_id not in used)
 
     @property
     def _place(self) -> int:
@@ -126,6 +150,10 @@ class Situation:
     request: str = ""  # the rotation that is requested
     grace: timedelta = timedelta()  # how long clients take to load what is published
     lasts: timedelta | None = None  # how long a CA is to live by now; None: as long as its certificate says
+    # what cert-manager has issued, of each leaf on record; none while one of them cannot be used
+    offered: tuple[IssuedLeaf, ...] = ()
+    # how long clients may use certificates of a CA that cert-manager's issuer has replaced
+    keeps: timedelta = timedelta()
     # how far the operator's clock is ahead of the API server's; negative if it is behind
     offset: timedelta = timedelta()
 

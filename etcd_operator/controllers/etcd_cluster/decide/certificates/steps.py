@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import assert_never
 
-from etcd_operator.controllers.etcd_cluster.decide.certificates import facts
+from etcd_operator.controllers.etcd_cluster.decide.certificates import facts, issuers
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Situation
 from etcd_operator.controllers.shared.decide.holds import TLS_INVALID
@@ -110,7 +110,7 @@ def _check_clock(found: Situation) -> Step | None:
 def _switch_in_emergency(found: Situation) -> Step | None:
     """The issuer has expired in members that have loaded the next CA: its leafs are accepted."""
     following = found.record.next
-    if following is None or not facts.cut_off(found):
+    if following is None or found.record.leafs or not facts.cut_off(found):
         return None
     running = [member for member in found.members if member.is_running]
     if not all(facts.accepts(member.loaded, following.key_id, found.now) for member in running):
@@ -122,7 +122,11 @@ def _switch_in_emergency(found: Situation) -> Step | None:
 
 
 def _renew(found: Situation) -> Step | None:
-    """All CAs at once: that costs one roll."""
+    """All CAs at once: that costs one roll. cert-manager renews its own, and its leafs."""
+    if found.record.leafs:
+        change = issuers.at_once(found)
+        message = "what cert-manager has issued is followed"
+        return Step(action=Alter(change), message=message) if change is not None else None
     due = [
         ca
         for ca in found.record.trusted
@@ -238,6 +242,8 @@ def _restart(found: Situation) -> Step | None:
 def _advance(found: Situation) -> Step | None:
     """The next phase, once all have followed this one."""
     record = found.record
+    if record.leafs:
+        return _follow(found)
     match record.phase:
         case Phase.STABLE:
             if not found.request or found.request == record.request:
@@ -253,6 +259,19 @@ def _advance(found: Situation) -> Step | None:
             return _alter(found, Change.END, "the rotation of the CA is over")
         case _:
             assert_never(record.phase)
+
+
+def _follow(found: Situation) -> Step | None:
+    """The same, for a CA of cert-manager."""
+    phase = found.record.phase
+    if phase is Phase.TRUSTING and issuers.is_newer(found):
+        message = "what cert-manager has issued is taken, whose CA all trust"
+        return _alter(found, Change.TAKE, message, waits=True)
+    if phase is not Phase.STABLE:
+        return _alter(found, Change.END, "the rotation of the CA is over")
+    if issuers.may_forget(found):
+        return _alter(found, Change.FORGET, "the former CA is no longer trusted")
+    return None
 
 
 def _alter(found: Situation, change: Change, message: str, *, waits: bool = False) -> Step:

@@ -38,9 +38,11 @@ def _supplied(kind: str, found: SuppliedFacts) -> Expiry:
 def _of(side: Side, found: Situation) -> Iterator[Expiry]:
     leafs = [member.files.leaf for member in found.members if member.files is not None]
     leafs += [client.leaf for client in found.clients if client.leaf is not None]
+    leafs += [each.leaf for each in found.record.leafs]
     if leafs:
         yield _first(side, leafs, found.now)
-    yield _first(f"{side}-ca", list(found.record.trusted), found.now, found.lasts)
+    cas = [ca for ca in found.record.trusted if not found.record.leafs or ca not in found.record.unused]
+    yield _first(f"{side}-ca", cas, found.now, found.lasts)
 
 
 def _first(

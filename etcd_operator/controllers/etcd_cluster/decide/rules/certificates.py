@@ -11,7 +11,9 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     AlterAuthorities,
     KeepCertificates,
     PublishAuthority,
+    RequestCertificates,
 )
+from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
 from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import PATIENCE
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Phase, Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
@@ -25,6 +27,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
     for_clients,
 )
 from etcd_operator.controllers.etcd_cluster.decide.facts.authorities import next_steps
+from etcd_operator.controllers.etcd_cluster.decide.first_start import CREATING
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.polling import STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
@@ -63,8 +66,13 @@ def renew(state: ClusterState) -> Plan | None:
     if not state.desired.is_paused or not state.is_fresh:
         return None
     found = next((plan for plan in (keep(state), publish(state)) if plan is not None), None)
-    is_renewal = found is not None and all(isinstance(each, KeepCertificates) for each in found.actions)
-    return found if is_renewal else None
+    return found if found is not None and all(map(_is_renewal, found.actions)) else None
+
+
+def _is_renewal(action: Action) -> bool:
+    """Also of cert-manager: what it has renewed, and its CA, is recorded first."""
+    is_recorded = isinstance(action, AlterAuthorities) and action.change in (Change.TRUST, Change.TAKE)
+    return is_recorded or isinstance(action, KeepCertificates)
 
 
 def restart(state: ClusterState) -> Plan | None:
@@ -94,6 +102,13 @@ def publish(state: ClusterState) -> Plan | None:
         if step is not None and isinstance(step.action, Deliver):
             actions += [KeepCertificates(name=name) for name in step.action.clients]
     return _quietly(*actions, message="publishing what clients need") if actions else None
+
+
+def request(state: ClusterState) -> Plan | None:
+    """Ask cert-manager again: somebody has changed a Certificate, or the spec."""
+    if not state.tls.is_unrequested:
+        return None
+    return _quietly(RequestCertificates(), message="asking cert-manager for certificates")
 
 
 def follow(state: ClusterState) -> Plan | None:
@@ -131,7 +146,9 @@ def rotate(state: ClusterState) -> Plan | None:
 
 def unkept(state: ClusterState) -> Plan | None:
     """Report Secrets that cannot be read or written: the cluster serves, and is repaired all the same."""
-    found = state.tls.unkept
+    found = state.tls.unkept or state.tls.unissued
+    if found is not None and found.reason == CREATING:
+        return None
     return Plan.hold(found.reason, found.message, requeue_after=RETRY_HELD) if found is not None else None
 
 
@@ -169,7 +186,7 @@ def unloaded(state: ClusterState) -> Plan | None:
 def refused(state: ClusterState) -> Plan | None:
     """Report a request for a rotation where there is no such CA."""
     desired = state.desired
-    issues_peers, issues_clients = desired.secured.issued
+    issues_peers, issues_clients = desired.secured.signed
     asked = (
         (ROTATE_PEER_ANNOTATION, bool(desired.rotate_peer_ca) and not issues_peers),
         (ROTATE_CLIENT_ANNOTATION, bool(desired.rotate_client_ca) and not issues_clients),

@@ -9,15 +9,19 @@ from dataclasses import replace
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import Tls, UserSecret
+from etcd_operator.api.cluster_spec import MemberTls, Tls, UserSecret
 from etcd_operator.api.definitions.tls_validations import UNCHANGED
 from etcd_operator.api.persisted import AuthRecord, TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
-from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import CreateAuthorities
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Use
+from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
+    CreateAuthorities,
+    RequestCertificates,
+)
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Side, Use
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
+from etcd_operator.controllers.etcd_cluster.decide.first_start import CREATING
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts
-from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL
+from etcd_operator.controllers.etcd_cluster.decide.polling import BOOTSTRAP_POLL, STEP
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState
 from etcd_operator.controllers.shared.decide.holds import RETRY_HELD, TLS_REFUSED
 
@@ -35,10 +39,45 @@ def begin(state: ClusterState) -> Plan | None:
         held = _of_others(state)
         if held is not None:
             return held
-    if any(members_of(state.desired.tls).issued) and not state.tls.peer_ca:
-        return _create()
+    wanted = members_of(state.desired.tls)
+    if any(wanted.issued) and not state.tls.peer_ca:
+        return _issue(state) or _create()
+    if any(wanted.issued) and state.tls.issued != _elsewhere(wanted):
+        return _made_otherwise()
     record = _as_stored(state, _recorded(state, state.desired.tls))
     return _record(state, record) if state.persisted.tls != record else None
+
+
+def _elsewhere(wanted: MemberTls) -> frozenset[Side]:
+    """The sides whose certificates cert-manager issues."""
+    by_side = zip(SIDES, (wanted.peer_issuer, wanted.client_issuer), strict=True)
+    return frozenset(side for side, issuer in by_side if issuer is not None)
+
+
+def _issue(state: ClusterState) -> Plan | None:
+    """Ask cert-manager, and wait for what it issues: nothing is made before."""
+    if state.tls.is_unrequested:
+        return Plan.act(
+            RequestCertificates(),
+            reason=CREATING,
+            message="asking cert-manager for certificates",
+            requeue_after=BOOTSTRAP_POLL,
+        )
+    found = state.tls.unissued
+    if found is None:
+        return None
+    if found.reason == CREATING:
+        return Plan.wait(CREATING, f"waiting for cert-manager: {found.message}", requeue_after=STEP)
+    return Plan.hold(found.reason, found.message, requeue_after=RETRY_HELD)
+
+
+def _made_otherwise() -> Plan:
+    return Plan.hold(
+        TLS_REFUSED,
+        "the source of certificates was changed while the cluster was created: restore it, or create the "
+        "cluster again",
+        requeue_after=RETRY_HELD,
+    )
 
 
 def recall(state: ClusterState) -> Plan | None:
@@ -73,6 +112,8 @@ def _recorded(state: ClusterState, tls: Tls) -> TlsRecord:
         peer_secret=_keyed(state, "peer", wanted.peer_secret),
         client_secret=_keyed(state, "client", wanted.client_secret),
         operator_secret=_keyed(state, "operator", wanted.operator_secret),
+        peer_issuer=wanted.peer_issuer,
+        client_issuer=wanted.client_issuer,
         mode=wanted.mode,
     )
     return record.serving_as(wanted)

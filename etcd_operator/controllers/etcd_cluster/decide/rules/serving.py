@@ -129,7 +129,10 @@ def _remove(state: ClusterState, recorded: TlsRecord) -> Plan | None:
     if recorded.mode == "Prefer":
         return _recorded(state, _without(recorded), ConfirmNoAuthentication())
     record = TlsRecord(
-        peer_ca=recorded.peer_ca, peer_mode=recorded.peer_mode, peer_secret=recorded.peer_secret
+        peer_ca=recorded.peer_ca,
+        peer_mode=recorded.peer_mode,
+        peer_secret=recorded.peer_secret,
+        peer_issuer=recorded.peer_issuer,
     )
     return _recorded(state, record, dropping(state, is_mounted=bool(recorded.peer_ca)))
 

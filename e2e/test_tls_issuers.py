@@ -1,0 +1,53 @@
+"""Clusters whose certificates a stand-in of cert-manager issues, as a stock client in a pod sees them."""
+
+import base64
+from copy import deepcopy
+from datetime import UTC, datetime
+from typing import Any
+
+from e2e.support.clusters import each_kind
+from e2e.support.issuing import CertManager, cert_manager
+from e2e.support.space import Space
+from e2e.test_tls import etcdctl, settled, start_client
+from etcd_operator.kube import resources
+from etcd_operator.pki.description import describe
+from unit.pki.certificates import issued
+
+OURS: dict[str, Any] = {side: {"certManager": {"issuerRef": {"name": "ours"}}} for side in ("peer", "client")}
+
+
+def give_client(space: Space, issuer: CertManager, name: str) -> None:
+    """The Secret of a client, from the same issuer."""
+    spec = {"duration": "7200s", "usages": ["client auth"], "commonName": "app"}
+    files = issued(spec, issuer.ca, datetime.now(UTC))
+    data = {file: base64.b64encode(content).decode() for file, content in files.items()}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{name}-client-tls"}, "data": data}
+    space.kubectl.create(secret)
+
+
+@each_kind()
+def test_an_issuer_has_another_ca_while_clients_are_served(space: Space, kind: Any) -> None:
+    with cert_manager(space) as issuer:
+        document = space.create(kind(tls=deepcopy(OURS)))
+        settled(space, document)
+        name = document["metadata"]["name"]
+        give_client(space, issuer, name)
+        start_client(space, document)
+        etcdctl(space, document, "put", "key", "value")
+        issuer.change_ca()
+        wanted = describe(issuer.ca.certificate).key_id
+
+        def has_followed() -> bool:
+            found = space.stored(document).get("status", {}).get("tls", {})
+            return bool(found.get("peerCA") == wanted)
+
+        # The operator looks every five minutes, and at once when it asks for something else.
+        document["spec"]["tls"]["client"]["extraDNSNames"] = ["etcd.example.com"]
+        space.kubectl.apply(document)
+        space.wait_for(document, has_followed, "peers have the new CA")
+        settled(space, document)
+        # The client trusts and presents the former CA, which is kept for it; its own issuer has changed.
+        bundle = space.api.all_of(resources.CONFIG_MAPS, space.namespace)
+        (published,) = [each["data"]["ca.crt"] for each in bundle if each["metadata"]["name"] == f"{name}-ca"]
+        assert published.count("BEGIN CERTIFICATE") == 2
+        assert etcdctl(space, document, "get", "key").split() == ["key", "value"]

@@ -1,0 +1,68 @@
+"""How a CA of cert-manager is followed, which may have another key at any renewal of a certificate.
+
+Its CAs are trusted by all members before what it has issued is taken: `Change.TRUST`, the restarts that load
+them, `Change.TAKE`, and, once no certificate of it is valid any more, `Change.FORGET`. In the terms of
+`state.Phase`: `TRUSTING`, `REISSUING`, and `STABLE` again, also while a former CA is still trusted.
+"""
+
+from etcd_operator.controllers.etcd_cluster.decide.certificates import facts
+from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Situation
+from etcd_operator.pki import lifetimes
+
+
+def at_once(found: Situation) -> Change | None:
+    """What is done whatever else is wrong: all members accept what is taken, or refuse what they have.
+
+    A renewed leaf is taken without a quorum, as the operator renews those that it signs itself. To trust one
+    more CA is no risk.
+    """
+    if not is_newer(found):
+        return None
+    if not _trusts_offered(found):
+        return Change.TRUST
+    may_wait = found.record.phase is Phase.TRUSTING and not _is_late(found)
+    return Change.TAKE if _is_lost(found) or (_is_accepted(found) and not may_wait) else None
+
+
+def is_newer(found: Situation) -> bool:
+    """Whether cert-manager has issued something else than what is on record."""
+    return bool(found.offered) and [each.serial for each in found.offered] != [
+        each.serial for each in found.record.leafs
+    ]
+
+
+def _trusts_offered(found: Situation) -> bool:
+    """Whether the CAs of what is offered are in the bundle on record, with the same end or a later one."""
+    ends = {ca.key_id: ca.not_after for ca in found.record.trusted}
+    cas = [each.ca for each in found.offered]
+    return all(ca.key_id in ends and ca.not_after <= ends[ca.key_id] for ca in cas)
+
+
+def may_forget(found: Situation) -> bool:
+    """Whether a former CA is of no use any more: it has expired, or all that it had signed has."""
+    unused, since = found.record.unused, found.record.since
+    if not unused or since is None:
+        return False
+    return found.now >= min(since + found.keeps, max(ca.not_after for ca in unused))
+
+
+def _is_accepted(found: Situation) -> bool:
+    """Whether all members that run have loaded the CAs of what is offered."""
+    bundles = [member.loaded for member in found.members if member.is_running]
+    needed = {each.ca.key_id for each in found.offered}
+    return all(facts.accepts(bundle, key_id, found.now) for bundle in bundles for key_id in needed)
+
+
+def _is_lost(found: Situation) -> bool:
+    """Whether what is on record is refused anyhow: a leaf, or its CA, has expired."""
+    current = {ca.key_id: ca for ca in found.record.trusted}
+    return any(
+        not (each.leaf.is_valid(found.now) and current[each.ca.key_id].is_valid(found.now))
+        for each in found.record.leafs
+    )
+
+
+def _is_late(found: Situation) -> bool:
+    """Whether there is no time left to wait for a cluster that is healthy."""
+    return any(lifetimes.is_late(each.leaf, found.now) for each in found.record.leafs)

@@ -1,0 +1,243 @@
+"""What cert-manager has issued for clusters: read now and then, and checked, as the Secrets of users are.
+
+Nothing of it is used here: what members have is on record (`decide.certificates.issuers`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from etcd_operator.api.meta import RawObject, condition_of
+from etcd_operator.clock import Clock
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, IssuedLeaf, Side
+from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
+from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import decoded
+from etcd_operator.controllers.etcd_cluster.manifests.cert_manager import (
+    certificate,
+    certificate_name,
+    files_of,
+    is_as_asked,
+    leaf_of,
+    selector,
+)
+from etcd_operator.controllers.etcd_cluster.manifests.issued import Offer
+from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
+from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS, Reads
+from etcd_operator.errors import NotFound
+from etcd_operator.formats import instant
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.views import Certificate, Secret
+from etcd_operator.pki.authority import KeyPair
+from etcd_operator.pki.chains import anchor
+from etcd_operator.pki.description import described
+from etcd_operator.pki.errors import BadCertificate
+from etcd_operator.pki.profiles import Leaf, Usage
+from etcd_operator.pki.secrets import STANDARD, Demand, Supplied, read
+
+NOT_INSTALLED = (
+    "cert-manager is not installed: the API server has no certificates.cert-manager.io. Install it, or use "
+    "another source of certificates"
+)
+
+UNISSUED_SECONDS = 5.0
+"""After so long it is read again what cert-manager has not issued yet."""
+
+
+NEW_SECONDS = 30.0
+"""For so long cert-manager may not have issued what it is asked for."""
+
+
+class NotInstalled(BadCertificate):
+    """The API server does not know the resources of cert-manager."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What there is for one cluster."""
+
+    offers: Mapping[Side, tuple[Offer, ...]] = field(default_factory=dict)  # of each side all, or none
+    is_unrequested: bool = False  # a Certificate is missing, or asks for something else
+    problem: str = ""  # why something has not been issued, or cannot be used
+    is_pending: bool = False  # nothing has failed: cert-manager needs a moment
+
+
+NONE = Found()
+
+_Wanted = Mapping[tuple[Side, str], RawObject]
+"""The Certificates of a cluster, by side and file. They name its UID."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Issuers:
+    """Of the clusters of one API group."""
+
+    client: Client
+    clock: Clock
+    dialect: Dialect[Any]
+    reads: Reads
+    # what was found for what is wanted, and until when it is believed (monotonic)
+    _known: dict[Key, tuple[_Wanted, Found, float]] = field(default_factory=dict, repr=False)
+
+    def found(self, desired: DesiredCluster, zone: str) -> Found:
+        """What cert-manager has issued; nothing where it is not asked.
+
+        Raises NotInstalled, and the errors of `Client`.
+        """
+        wanted = self._wanted(desired, zone)
+        if not wanted:
+            return NONE
+        before, known, until = self._known.get(desired.key, ({}, NONE, 0.0))
+        if before == wanted and self.clock.monotonic() < until:
+            return known
+        listed = self._listed(desired)
+        found = self._evaluated(desired, zone, wanted, listed)
+        is_ready = all(each.is_ready for each in listed.values())
+        is_whole = is_ready and not (found.problem or found.is_unrequested)
+        lasts = KEPT_SECONDS if is_whole else UNISSUED_SECONDS
+        self._known[desired.key] = wanted, found, self.clock.monotonic() + lasts
+        return found
+
+    def request(self, scope: Scope, zone: str) -> None:
+        """Make the Certificates that are missing, and change those that ask for something else.
+
+        Raises NotInstalled, and the errors of `Objects`.
+        """
+        self._known.pop(scope.desired.key, None)
+        listed = self._listed(scope.desired)
+        for (_, file), body in self._wanted(scope.desired, zone).items():
+            found = listed.get(certificate_name(scope.desired, file))
+            if found is None:
+                scope.create(resources.CERTIFICATES, body, "CertificateRequested")
+            elif not is_as_asked(found.spec, body["spec"]):
+                names = {name: body["spec"].get(name) for name in ("dnsNames", "ipAddresses")}
+                change = {"spec": {**names, **body["spec"]}}
+                scope.objects.merge(resources.CERTIFICATES, found.metadata, change)
+
+    def forget(self, key: Key) -> None:
+        """The cluster is deleted."""
+        self._known.pop(key, None)
+
+    def _wanted(self, desired: DesiredCluster, zone: str) -> _Wanted:
+        """The Certificates of a cluster, by side and file."""
+        return {
+            (side, file): certificate(desired, side, file, self._leaf(desired, file, zone))
+            for side in SIDES
+            for file in files_of(desired, side)
+        }
+
+    def _leaf(self, desired: DesiredCluster, file: str, zone: str) -> Leaf:
+        return leaf_of(desired, file, self.dialect.member_host(desired, "*"), zone)
+
+    def _listed(self, desired: DesiredCluster) -> dict[str, Certificate]:
+        """Those that are there, by name. A list shows whether the resource exists at all."""
+        try:
+            found = self.client.list(
+                resources.CERTIFICATES,
+                Certificate,
+                namespace=desired.namespace,
+                label_selector=selector(desired),
+            )
+        except NotFound:
+            raise NotInstalled(NOT_INSTALLED) from None
+        own = [each for each in found.whole() if each.metadata.controller_uid == desired.uid]
+        return {each.metadata.name: each for each in own}
+
+    def _evaluated(
+        self, desired: DesiredCluster, zone: str, wanted: _Wanted, listed: Mapping[str, Certificate]
+    ) -> Found:
+        seen = {
+            (side, file): self._seen(desired, file, zone, listed.get(certificate_name(desired, file)))
+            for side, file in wanted
+        }
+        offers = {
+            side: tuple(offer for (of, _), (offer, _, _) in seen.items() if of == side and offer is not None)
+            for side, _ in wanted
+        }
+        problems = {problem: is_pending for _, problem, is_pending in seen.values() if problem}
+        return Found(
+            offers={side: made for side, made in offers.items() if len(made) == len(files_of(desired, side))},
+            is_unrequested=any(
+                not _is_asked(listed.get(certificate_name(desired, file)), body)
+                for (_, file), body in wanted.items()
+            ),
+            problem="; ".join(problems),
+            is_pending=bool(problems) and all(problems.values()),
+        )
+
+    def _seen(
+        self, desired: DesiredCluster, file: str, zone: str, asked: Certificate | None
+    ) -> tuple[Offer | None, str, bool]:
+        """What there is of one file, what is wrong, and whether that may pass by itself."""
+        try:
+            offer = self._offer(desired, file, zone)
+        except BadCertificate as error:
+            return None, _unready(asked) or str(error), self._is_pending(asked)
+        return offer, _unready(asked) if asked is not None and asked.failure is not None else "", False
+
+    def _is_pending(self, asked: Certificate | None) -> bool:
+        """Whether cert-manager was asked just now."""
+        if asked is None:
+            return True
+        age = (self.clock.now() - instant(asked.metadata.creation_timestamp)).total_seconds()
+        return not asked.is_ready and asked.failure is None and age < NEW_SECONDS
+
+    def _offer(self, desired: DesiredCluster, file: str, zone: str) -> Offer:
+        """Raises BadCertificate."""
+        name, leaf = certificate_name(desired, file), self._leaf(desired, file, zone)
+        where, now = f"Secret {name} (of cert-manager)", self.clock.now()
+        get = partial(self.client.get, resources.SECRETS, Key(desired.namespace, name), Secret)
+        try:
+            data = decoded(self.reads.read(get).data)
+        except NotFound:
+            raise BadCertificate(f"{where} is missing") from None
+        demand = Demand(usages=frozenset({leaf.usage}), names=self._dialed(desired, leaf))
+        supplied = read(data, (STANDARD,), where=where, demand=demand, now=now)
+        return _offered(supplied, file, leaf, where, anchor(supplied.chain, supplied.ca, now=now))
+
+    def _dialed(self, desired: DesiredCluster, leaf: Leaf) -> tuple[str, ...]:
+        """The names that a certificate must have, whatever else was asked for since it was issued."""
+        if leaf.usage is not Usage.SERVER:
+            return ()
+        service = () if leaf.common_name else (f"{desired.name}.{desired.namespace}.svc",)
+        return (self.dialect.member_host(desired, "*"), *service)
+
+
+def _offered(found: Supplied, file: str, leaf: Leaf, where: str, ca: Any) -> Offer:
+    """Raises BadCertificate where the issuer has changed what was asked for."""
+    if leaf.common_name and found.leaf.common_name != leaf.common_name:
+        raise BadCertificate(
+            f"{where} has the common name '{found.leaf.common_name[:64]}' instead of '{leaf.common_name}': "
+            "use an issuer that keeps it"
+        )
+    authority = described(ca)
+    if not authority.key_id:
+        raise BadCertificate(
+            f"{where}: the CA {authority.subject[:80]} has no subject key identifier, by which CAs are told "
+            "apart: use an issuer whose CA has one"
+        )
+    issued = IssuedLeaf(file=file, leaf=found.leaf, ca=authority)
+    return Offer(issued=issued, pair=KeyPair(found.chain, found.key), ca=ca.public_bytes(Encoding.PEM))
+
+
+def _is_asked(found: Certificate | None, wanted: RawObject) -> bool:
+    return found is not None and is_as_asked(found.spec, wanted["spec"])
+
+
+def _unready(asked: Certificate | None) -> str:
+    """What cert-manager says of a Certificate; empty if it is ready, or not there."""
+    if asked is None or (asked.is_ready and asked.failure is None):
+        return ""
+    name, ready = asked.metadata.name, condition_of(asked.status.conditions, "Ready")
+    found = asked.failure or ready
+    if found is None or found.status == "True":
+        return f"Certificate {name}: cert-manager has not looked at it yet"
+    return (
+        f"Certificate {name} is not ready: {found.reason}: {found.message} (see its CertificateRequests, and "
+        "the issuer)"
+    )
