@@ -11,7 +11,7 @@ from typing import Any
 from e2e.support.space import Space
 from etcd_operator.kube.resources import CERTIFICATES
 from etcd_operator.pki.authority import new_ca
-from unit.pki.certificates import issued
+from unit.pki.certificates import issued, source
 
 EVERY = 0.5
 _ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -60,17 +60,19 @@ class CertManager:
             with self._lock:
                 if self._issued.get(name) == asked:
                     continue
-                self._issue(name, found["spec"], found["metadata"]["generation"])
+                self._issue(found)
                 self._issued[name] = asked
 
-    def _issue(self, name: str, spec: dict[str, Any], generation: int) -> None:
+    def _issue(self, found: dict[str, Any]) -> None:
+        name, spec = found["metadata"]["name"], found["spec"]
         files = issued(spec, self.ca, datetime.now(UTC))
         data = {file: base64.b64encode(content).decode() for file, content in files.items()}
-        metadata = {"name": spec["secretName"], "labels": spec["secretTemplate"]["labels"]}
+        labels = spec["secretTemplate"]["labels"]
+        metadata = {"name": spec["secretName"], "labels": labels, "annotations": source(found)}
         kubectl = self._space.kubectl
         kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
         ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "is up to date"}
-        told = {**ready, "observedGeneration": generation}
+        told = {**ready, "observedGeneration": found["metadata"]["generation"]}
         status = json.dumps({"status": {"conditions": [told]}})
         kubectl("patch", str(CERTIFICATES), name, "--subresource=status", "--type=merge", f"--patch={status}")
 

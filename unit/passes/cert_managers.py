@@ -13,18 +13,19 @@ from etcd_operator.pki.description import describe
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import SECRETS, custom_kind
 from unit.passes.bench import Bench
-from unit.pki.certificates import duration, issued
+from unit.pki.certificates import duration, issued, source
 
 CERTIFICATES = custom_kind("cert-manager.io", "v1", "certificates", "Certificate")
 CA_LASTS = timedelta(days=3650)
 
 
 class CertManager:
-    """In one world; its CA is that of every issuer."""
+    """In one world; its CA is that of every issuer, except of those in `others`."""
 
     def __init__(self, made: Bench) -> None:
         self._made, self._number = made, 0
-        self.ca = self._new_ca()
+        self.ca = self.new_ca()
+        self.others: dict[str, KeyPair] = {}  # by the name of the issuer
         self.refusal = ""  # why nothing is issued; empty while it is
         self._due: set[str] = set()
         made.api.objects.kinds.register(CERTIFICATES)
@@ -32,7 +33,7 @@ class CertManager:
 
     def change_ca(self) -> None:
         """The issuer gets another key: as by default, when the Certificate of its CA is renewed."""
-        self.ca = self._new_ca()
+        self.ca = self.new_ca()
 
     def extend_ca(self) -> None:
         """The certificate of the CA is renewed with its key."""
@@ -44,10 +45,11 @@ class CertManager:
 
     def step(self) -> bool:
         """Issue what is due; whether anything was written."""
-        found = [each for each in self._made.api.objects.select(CERTIFICATES) if self._is_due(each)]
-        return sum(self._issue(each) for each in found) > 0
+        found = self._made.api.objects.select(CERTIFICATES)
+        return sum(self._issue(each) if self._is_due(each) else self._see(each) for each in found) > 0
 
-    def _new_ca(self) -> KeyPair:
+    def new_ca(self) -> KeyPair:
+        """Another one."""
         self._number += 1
         return new_ca(f"issuer {self._number}", now=self._made.clock.now(), duration=CA_LASTS)
 
@@ -71,12 +73,12 @@ class CertManager:
         if self.refusal:
             return self._report(found, _refused(self.refusal))
         spec, now = found["spec"], self._made.clock.now()
-        files = issued(spec, self.ca, now)
+        files = issued(spec, self.others.get(spec["issuerRef"]["name"], self.ca), now)
         body = {
             "metadata": {
                 "name": spec["secretName"],
                 "labels": spec["secretTemplate"]["labels"],
-                "annotations": {"asked": json.dumps(spec)},
+                "annotations": {"asked": json.dumps(spec), **source(found)},
             },
             "data": {name: base64.b64encode(content).decode() for name, content in files.items()},
         }
@@ -86,9 +88,13 @@ class CertManager:
         else:
             objects.patch(SECRETS, namespace, spec["secretName"], body, "merge")
         self._due.discard(found["metadata"]["name"])
-        ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "is up to date"}
-        self._report(found, [{**ready, "observedGeneration": found["metadata"]["generation"]}])
+        self._see(found)
         return True
+
+    def _see(self, found: Json) -> bool:
+        """Report that the Secret has what this generation asks for."""
+        ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "is up to date"}
+        return self._report(found, [{**ready, "observedGeneration": found["metadata"]["generation"]}])
 
     def _report(self, found: Json, conditions: list[Json]) -> bool:
         if found.get("status", {}).get("conditions") == conditions:

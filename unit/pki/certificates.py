@@ -15,6 +15,15 @@ def issued(spec: dict[str, Any], ca: KeyPair, now: datetime) -> dict[str, bytes]
     return {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": ca.certificate}
 
 
+def source(certificate: dict[str, Any]) -> dict[str, str]:
+    """The annotations of its Secret: what its content was issued for."""
+    issuer = certificate["spec"]["issuerRef"]
+    return {
+        "cert-manager.io/certificate-name": certificate["metadata"]["name"],
+        **{f"cert-manager.io/issuer-{part}": issuer[part] for part in ("name", "kind", "group")},
+    }
+
+
 def duration(text: str) -> timedelta:
     """In the form that the operator writes."""
     return timedelta(seconds=int(text.removesuffix("s")))

@@ -241,6 +241,35 @@ def test_a_certificate_that_somebody_deletes_is_asked_for_again_and_one_that_is_
         assert "wrong.example.com" not in made.get(CERTIFICATES, "c-cert-manager-server")["spec"]["dnsNames"]
 
 
+def test_what_another_issuer_has_signed_for_somebody_who_may_change_certificates_is_not_trusted() -> None:
+    kind, body = ephemeral(size=1, tls=BOTH)
+    with issued(kind, body, ago=timedelta(minutes=20)) as (made, issuer):
+        issuer.others["evil"] = issuer.new_ca()
+        made.edit(CERTIFICATES, "c-cert-manager-server", {"spec": {"issuerRef": {"name": "evil"}}})
+        issuer.step()
+        made.wait(340.0)
+        made.settle()
+        assert made.get(CERTIFICATES, "c-cert-manager-server")["spec"]["issuerRef"]["name"] == "ours"
+        assert {key_id for found in bundles(made, "client") for key_id in found} == {key_of(issuer)}
+        assert made.get(CONFIG_MAPS, "c-ca")["data"]["ca.crt"].encode() == issuer.ca.certificate
+
+
+def test_what_was_issued_for_another_certificate_is_not_trusted() -> None:
+    """cert-manager writes the Secret that each Certificate names."""
+    kind, body = ephemeral(size=1, tls=BOTH)
+    with issued(kind, body, ago=timedelta(minutes=20)) as (made, issuer):
+        own = key_of(issuer)
+        issuer.change_ca()
+        issuer.renew("c-cert-manager-server")
+        issuer.step()
+        another = {"cert-manager.io/certificate-name": "evil"}
+        made.edit(SECRETS, "c-cert-manager-server", {"metadata": {"annotations": another}})
+        made.wait(340.0)
+        assert {key_id for found in bundles(made, "client") for key_id in found} == {own}
+        told = made.condition(kind, "Degraded")["message"]
+        assert "is of the Certificate 'evil' and the Issuer 'ours', and not of Certificate c-cert" in told
+
+
 def test_more_names_are_asked_for() -> None:
     kind, body = ephemeral(size=1, tls={"client": OURS})
     with issued(kind, body, ago=timedelta(minutes=10)) as (made, _):

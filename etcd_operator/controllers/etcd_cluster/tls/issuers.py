@@ -3,16 +3,15 @@
 Nothing of it is used here: what members have is on record (`decide.certificates.issuers`).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from cryptography.hazmat.primitives.serialization import Encoding
-
-from etcd_operator.api.meta import RawObject, condition_of
+from etcd_operator.api.meta import RawObject
 from etcd_operator.clock import Clock
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, IssuedLeaf, Side
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import SIDES, Side
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import decoded
@@ -21,11 +20,13 @@ from etcd_operator.controllers.etcd_cluster.manifests.cert_manager import (
     certificate_name,
     files_of,
     is_as_asked,
+    issuer_of,
     leaf_of,
     selector,
 )
 from etcd_operator.controllers.etcd_cluster.manifests.issued import Offer
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
+from etcd_operator.controllers.etcd_cluster.tls.offers import failure, offered, require_source, unissued
 from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS, Reads
 from etcd_operator.errors import NotFound
 from etcd_operator.formats import instant
@@ -33,12 +34,10 @@ from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.views import Certificate, Secret
-from etcd_operator.pki.authority import KeyPair
 from etcd_operator.pki.chains import anchor
-from etcd_operator.pki.description import described
 from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.profiles import Leaf, Usage
-from etcd_operator.pki.secrets import STANDARD, Demand, Supplied, read
+from etcd_operator.pki.secrets import STANDARD, Demand, read
 
 NOT_INSTALLED = (
     "cert-manager is not installed: the API server has no certificates.cert-manager.io. Install it, or use "
@@ -83,6 +82,8 @@ class Issuers:
     reads: Reads
     # what was found for what is wanted, and until when it is believed (monotonic)
     _known: dict[Key, tuple[_Wanted, Found, float]] = field(default_factory=dict, repr=False)
+    # when cert-manager was last asked for something else (monotonic)
+    _requested: dict[Key, float] = field(default_factory=dict)
 
     def found(self, desired: DesiredCluster, zone: str) -> Found:
         """What cert-manager has issued; nothing where it is not asked.
@@ -109,6 +110,7 @@ class Issuers:
         Raises NotInstalled, and the errors of `Objects`.
         """
         self._known.pop(scope.desired.key, None)
+        self._requested[scope.desired.key] = self.clock.monotonic()
         listed = self._listed(scope.desired)
         for (_, file), body in self._wanted(scope.desired, zone).items():
             found = listed.get(certificate_name(scope.desired, file))
@@ -122,6 +124,7 @@ class Issuers:
     def forget(self, key: Key) -> None:
         """The cluster is deleted."""
         self._known.pop(key, None)
+        self._requested.pop(key, None)
 
     def _wanted(self, desired: DesiredCluster, zone: str) -> _Wanted:
         """The Certificates of a cluster, by side and file."""
@@ -151,10 +154,8 @@ class Issuers:
     def _evaluated(
         self, desired: DesiredCluster, zone: str, wanted: _Wanted, listed: Mapping[str, Certificate]
     ) -> Found:
-        seen = {
-            (side, file): self._seen(desired, file, zone, listed.get(certificate_name(desired, file)))
-            for side, file in wanted
-        }
+        asked = {place: listed.get(body["metadata"]["name"]) for place, body in wanted.items()}
+        seen = {place: self._seen(desired, place, zone, body, asked[place]) for place, body in wanted.items()}
         offers = {
             side: tuple(offer for (of, _), (offer, _, _) in seen.items() if of == side and offer is not None)
             for side, _ in wanted
@@ -162,43 +163,57 @@ class Issuers:
         problems = {problem: is_pending for _, problem, is_pending in seen.values() if problem}
         return Found(
             offers={side: made for side, made in offers.items() if len(made) == len(files_of(desired, side))},
-            is_unrequested=any(
-                not _is_asked(listed.get(certificate_name(desired, file)), body)
-                for (_, file), body in wanted.items()
-            ),
+            is_unrequested=any(not _is_asked(asked[place], body) for place, body in wanted.items()),
             problem="; ".join(problems),
             is_pending=bool(problems) and all(problems.values()),
         )
 
     def _seen(
-        self, desired: DesiredCluster, file: str, zone: str, asked: Certificate | None
+        self,
+        desired: DesiredCluster,
+        place: tuple[Side, str],
+        zone: str,
+        wanted: RawObject,
+        asked: Certificate | None,
     ) -> tuple[Offer | None, str, bool]:
-        """What there is of one file, what is wrong, and whether that may pass by itself."""
-        try:
-            offer = self._offer(desired, file, zone)
-        except BadCertificate as error:
-            return None, _unready(asked) or str(error), self._is_pending(asked)
-        return offer, _unready(asked) if asked is not None and asked.failure is not None else "", False
+        """What there is of one file, what is wrong, and whether that may pass by itself.
 
-    def _is_pending(self, asked: Certificate | None) -> bool:
+        Until cert-manager has issued what is asked for now, its Secret may have anything: whoever may change
+        a Certificate has it issued by a CA of his own.
+        """
+        unready = unissued(asked, wanted)
+        if unready:
+            return None, unready, self._is_pending(desired, asked)
+        try:
+            offer = self._offer(desired, place, zone)
+        except BadCertificate as error:
+            return None, str(error), self._is_pending(desired, asked)
+        return offer, failure(asked), False
+
+    def _is_pending(self, desired: DesiredCluster, asked: Certificate | None) -> bool:
         """Whether cert-manager was asked just now."""
         if asked is None:
             return True
+        if asked.is_ready or asked.failure is not None:
+            return False
+        since = self.clock.monotonic() - self._requested.get(desired.key, -math.inf)
         age = (self.clock.now() - instant(asked.metadata.creation_timestamp)).total_seconds()
-        return not asked.is_ready and asked.failure is None and age < NEW_SECONDS
+        return min(age, since) < NEW_SECONDS
 
-    def _offer(self, desired: DesiredCluster, file: str, zone: str) -> Offer:
+    def _offer(self, desired: DesiredCluster, place: tuple[Side, str], zone: str) -> Offer:
         """Raises BadCertificate."""
+        side, file = place
         name, leaf = certificate_name(desired, file), self._leaf(desired, file, zone)
         where, now = f"Secret {name} (of cert-manager)", self.clock.now()
         get = partial(self.client.get, resources.SECRETS, Key(desired.namespace, name), Secret)
         try:
-            data = decoded(self.reads.read(get).data)
+            found = self.reads.read(get)
         except NotFound:
             raise BadCertificate(f"{where} is missing") from None
+        require_source(found.metadata, where, name, issuer_of(desired, side))
         demand = Demand(usages=frozenset({leaf.usage}), names=self._dialed(desired, leaf))
-        supplied = read(data, (STANDARD,), where=where, demand=demand, now=now)
-        return _offered(supplied, file, leaf, where, anchor(supplied.chain, supplied.ca, now=now))
+        supplied = read(decoded(found.data), (STANDARD,), where=where, demand=demand, now=now)
+        return offered(supplied, file, leaf, where, anchor(supplied.chain, supplied.ca, now=now))
 
     def _dialed(self, desired: DesiredCluster, leaf: Leaf) -> tuple[str, ...]:
         """The names that a certificate must have, whatever else was asked for since it was issued."""
@@ -208,36 +223,5 @@ class Issuers:
         return (self.dialect.member_host(desired, "*"), *service)
 
 
-def _offered(found: Supplied, file: str, leaf: Leaf, where: str, ca: Any) -> Offer:
-    """Raises BadCertificate where the issuer has changed what was asked for."""
-    if leaf.common_name and found.leaf.common_name != leaf.common_name:
-        raise BadCertificate(
-            f"{where} has the common name '{found.leaf.common_name[:64]}' instead of '{leaf.common_name}': "
-            "use an issuer that keeps it"
-        )
-    authority = described(ca)
-    if not authority.key_id:
-        raise BadCertificate(
-            f"{where}: the CA {authority.subject[:80]} has no subject key identifier, by which CAs are told "
-            "apart: use an issuer whose CA has one"
-        )
-    issued = IssuedLeaf(file=file, leaf=found.leaf, ca=authority)
-    return Offer(issued=issued, pair=KeyPair(found.chain, found.key), ca=ca.public_bytes(Encoding.PEM))
-
-
 def _is_asked(found: Certificate | None, wanted: RawObject) -> bool:
     return found is not None and is_as_asked(found.spec, wanted["spec"])
-
-
-def _unready(asked: Certificate | None) -> str:
-    """What cert-manager says of a Certificate; empty if it is ready, or not there."""
-    if asked is None or (asked.is_ready and asked.failure is None):
-        return ""
-    name, ready = asked.metadata.name, condition_of(asked.status.conditions, "Ready")
-    found = asked.failure or ready
-    if found is None or found.status == "True":
-        return f"Certificate {name}: cert-manager has not looked at it yet"
-    return (
-        f"Certificate {name} is not ready: {found.reason}: {found.message} (see its CertificateRequests, and "
-        "the issuer)"
-    )
