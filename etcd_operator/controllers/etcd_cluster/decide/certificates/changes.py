@@ -87,9 +87,17 @@ def _trusting(record: Record, offered: tuple[IssuedLeaf, ...]) -> Record:
 
 
 def _taking(record: Record, offered: tuple[IssuedLeaf, ...]) -> Record:
-    """With what is offered. The CA that signs comes behind all before it: so no issuer is an earlier one."""
+    """With what is offered. The CA that signs comes behind all before it: so no issuer is an earlier one.
+
+    One that signs already keeps its place: those behind it have signed nothing yet (`Record.untried`).
+    """
     issuer = offered[0].ca.key_id
+    if issuer == record.issuer:
+        return replace(record, phase=_taken(record), leafs=offered)
     others = tuple(ca for ca in record.trusted if ca.key_id != issuer)
     signing = tuple(ca for ca in record.trusted if ca.key_id == issuer)
-    phase = Phase.REISSUING if record.phase is Phase.TRUSTING else record.phase
-    return replace(record, phase=phase, trusted=others + signing, leafs=offered, issuer=issuer)
+    return replace(record, phase=_taken(record), trusted=others + signing, leafs=offered, issuer=issuer)
+
+
+def _taken(record: Record) -> Phase:
+    return Phase.REISSUING if record.phase is Phase.TRUSTING else record.phase

@@ -5,6 +5,8 @@ them, `Change.TAKE`, and, once no certificate of it is valid any more, `Change.F
 `state.Phase`: `TRUSTING`, `REISSUING`, and `STABLE` again, also while a former CA is still trusted.
 """
 
+from dataclasses import dataclass
+
 from etcd_operator.controllers.etcd_cluster.decide.certificates import facts
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Situation
@@ -17,15 +19,40 @@ def at_once(found: Situation) -> Change | None:
     A renewed leaf is taken without a quorum, as the operator renews those that it signs itself. To trust one
     more CA is no risk.
     """
-    if not is_newer(found):
+    if not _is_newer(found):
         return None
     if not _trusts_offered(found):
         return Change.TRUST
-    may_wait = found.record.phase is Phase.TRUSTING and not _is_late(found)
+    may_wait = _is_untried(found) and not _is_late(found)
     return Change.TAKE if _is_lost(found) or (_is_accepted(found) and not may_wait) else None
 
 
-def is_newer(found: Situation) -> bool:
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What is done once all members have followed the record, and the cluster is healthy."""
+
+    change: Change
+    message: str
+    waits: bool = False  # whether clients have their time first
+
+
+def following(found: Situation) -> Following | None:
+    """The same, for a change that may wait. None: all have what is offered, or that is not known.
+
+    While it is not known, a CA that was added for it remains trusted.
+    """
+    if _is_newer(found) and _is_untried(found):
+        return Following(Change.TAKE, "what cert-manager has issued is taken, whose CA all trust", waits=True)
+    if found.record.phase is Phase.TRUSTING and not found.offered:
+        return None
+    if found.record.phase is not Phase.STABLE:
+        return Following(Change.END, "the rotation of the CA is over")
+    if _may_forget(found):
+        return Following(Change.FORGET, "the former CA is no longer trusted")
+    return None
+
+
+def _is_newer(found: Situation) -> bool:
     """Whether cert-manager has issued something else than what is on record."""
     return bool(found.offered) and [each.serial for each in found.offered] != [
         each.serial for each in found.record.leafs
@@ -39,7 +66,12 @@ def _trusts_offered(found: Situation) -> bool:
     return all(ca.key_id in ends and ca.not_after <= ends[ca.key_id] for ca in cas)
 
 
-def may_forget(found: Situation) -> bool:
+def _is_untried(found: Situation) -> bool:
+    """Whether clients may not have loaded a CA of what is offered yet."""
+    return any(each.ca.key_id in found.record.untried for each in found.offered)
+
+
+def _may_forget(found: Situation) -> bool:
     """Whether a former CA is of no use any more: it has expired, or all that it had signed has."""
     unused, since = found.record.unused, found.record.since
     if not unused or since is None:

@@ -79,6 +79,15 @@ class Record:
         return behind[0] if behind else None
 
     @property
+    def untried(self) -> frozenset[str]:
+        """The CAs of cert-manager that have been trusted since something was taken last, and signed nothing.
+
+        Those that have signed are before the issuer (`changes`), or needed by a leaf.
+        """
+        behind = {ca.key_id for ca in self.trusted[self._place + 1 :]}
+        return frozenset(behind - {each.ca.key_id for each in self.leafs})
+
+    @property
     def has_old(self) -> bool:
         """Whether a CA is trusted that has been replaced."""
         return self._place > 0
@@ -150,7 +159,7 @@ class Situation:
     request: str = ""  # the rotation that is requested
     grace: timedelta = timedelta()  # how long clients take to load what is published
     lasts: timedelta | None = None  # how long a CA is to live by now; None: as long as its certificate says
-    # what cert-manager has issued, of each leaf on record; none while one of them cannot be used
+    # what cert-manager has issued, of each leaf on record; none while it is not known, or one cannot be used
     offered: tuple[IssuedLeaf, ...] = ()
     # how long clients may use certificates of a CA that cert-manager's issuer has replaced
     keeps: timedelta = timedelta()

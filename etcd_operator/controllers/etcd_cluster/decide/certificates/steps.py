@@ -57,7 +57,7 @@ class Restart:
 
 
 UNWRITTEN = "TLSUnwritable"
-"""The reason of a step that waits until an object can be written, which is reported with why it cannot."""
+"""The reason of a step that waits until an object can be written, or read: why it cannot is reported."""
 
 Action = Alter | Publish | Deliver | Restart
 
@@ -263,15 +263,12 @@ def _advance(found: Situation) -> Step | None:
 
 def _follow(found: Situation) -> Step | None:
     """The same, for a CA of cert-manager."""
-    phase = found.record.phase
-    if phase is Phase.TRUSTING and issuers.is_newer(found):
-        message = "what cert-manager has issued is taken, whose CA all trust"
-        return _alter(found, Change.TAKE, message, waits=True)
-    if phase is not Phase.STABLE:
-        return _alter(found, Change.END, "the rotation of the CA is over")
-    if issuers.may_forget(found):
-        return _alter(found, Change.FORGET, "the former CA is no longer trusted")
-    return None
+    following = issuers.following(found)
+    if following is not None:
+        return _alter(found, following.change, following.message, waits=following.waits)
+    if found.record.phase is Phase.STABLE:
+        return None
+    return Step(reason=UNWRITTEN, message="what cert-manager has issued by now is not known")
 
 
 def _alter(found: Situation, change: Change, message: str, *, waits: bool = False) -> Step:

@@ -18,6 +18,7 @@ class IssuedWorld(World):
 
     offered: tuple[IssuedLeaf, ...] = ()
     issuer: Description | None = None
+    is_offer_known: bool = True
 
     @classmethod
     def issued(cls, *, size: int, since: datetime = NOW) -> "IssuedWorld":
@@ -54,7 +55,14 @@ class IssuedWorld(World):
         self.offered = tuple(made.values())
 
     def seen(self, *, is_fresh: bool = True) -> Situation:
-        return replace(World.seen(self, is_fresh=is_fresh), offered=self.offered, keeps=KEEPS)
+        offered = self.offered if self.is_offer_known else ()
+        return replace(World.seen(self, is_fresh=is_fresh), offered=offered, keeps=KEEPS)
+
+    def act_unknowing(self) -> None:
+        """What is offered cannot be read."""
+        self.is_offer_known = False
+        self.act()
+        self.is_offer_known = True
 
     def _alter(self, change: Change) -> None:
         self.record = changed(self.record, change, now=self.operator_now, offered=self.offered)

@@ -19,6 +19,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     Situation,
 )
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
+    UNWRITTEN,
     Action,
     Alter,
     Deliver,
@@ -88,6 +89,7 @@ def action(found: Situation) -> Action | None:
 RENEWED = issued(A, A, since=6 * DAY)
 OF_B = issued(B, B)
 MIXED = issued(A, B)
+AGAIN = issued(A, A)
 TRUSTING = changed(RECORD, Change.TRUST, now=NOW, offered=OF_B)
 TRUSTED = replace(TRUSTING, since=NOW)
 TAKEN = changed(TRUSTED, Change.TAKE, now=NOW, offered=OF_B)
@@ -149,6 +151,32 @@ def test_another_ca_is_trusted_and_loaded_before_what_it_has_signed_is_taken() -
     assert (TAKEN.trusted, TAKEN.issuer, TAKEN.phase, TAKEN.leafs) == ((A, B), "b", Phase.REISSUING, OF_B)
     assert action(found_of(TAKEN, OF_B)) == Alter(Change.END)
     assert (STABLE_AGAIN.phase, STABLE_AGAIN.since) == (Phase.STABLE, NOW)
+
+
+def test_while_it_is_not_known_what_is_offered_a_ca_that_is_being_trusted_remains_so() -> None:
+    """Otherwise what it has signed would be taken afterwards without the time of clients."""
+    for now in (NOW, NOW + KEEPS):
+        found = found_of(TRUSTED, (), now=now)
+        step = next_step(found)
+        assert step is not None
+        assert (step.action, step.reason) == (None, UNWRITTEN)
+        assert first_aid(found) is None
+    assert action(found_of(TAKEN, ())) == Alter(Change.END)
+
+
+def test_clients_have_their_time_whatever_was_offered_meanwhile() -> None:
+    assert action(found_of(TRUSTED, OF_A)) == Alter(Change.END)
+    record = changed(TRUSTED, Change.END, now=NOW)
+    assert action(found_of(record, OF_B)) is None
+    assert action(found_of(record, OF_B, now=NOW + HOUR)) == Alter(Change.TAKE)
+    # A leaf of the former CA that is renewed in between changes nothing of that, and is not delayed.
+    assert action(found_of(TRUSTED, AGAIN)) == Alter(Change.TAKE)
+    record = changed(TRUSTED, Change.TAKE, now=NOW, offered=AGAIN)
+    assert (record.trusted, record.issuer, record.untried) == ((A, B), "a", {"b"})
+    assert action(found_of(record, AGAIN)) == Alter(Change.END)
+    record = changed(record, Change.END, now=NOW)
+    assert action(found_of(record, OF_B)) is None
+    assert action(found_of(record, OF_B, now=NOW + HOUR)) == Alter(Change.TAKE)
 
 
 @pytest.mark.parametrize("is_accepted", [True, False])
@@ -259,6 +287,7 @@ EVENTS: dict[str, Callable[[IssuedWorld, int], object]] = {
     "renew one": lambda world, number: world.renew(("server", "operator")[number % 2 :][:1]),
     "change": lambda world, _: world.change(),
     "extend": lambda world, _: world.extend(),
+    "act without knowing": lambda world, _: world.act_unknowing(),
 }
 OFTEN = ("act", "act", "act", "follow", "follow", "start", "a little time")
 EVENT = st.tuples(st.sampled_from([*EVENTS, *OFTEN]), st.integers(min_value=0, max_value=4))
