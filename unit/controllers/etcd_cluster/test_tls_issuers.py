@@ -241,6 +241,40 @@ def test_a_certificate_that_somebody_deletes_is_asked_for_again_and_one_that_is_
         assert "wrong.example.com" not in made.get(CERTIFICATES, "c-cert-manager-server")["spec"]["dnsNames"]
 
 
+def change_certificates(kind: Kind, obj: Json) -> None:
+    """An admission policy."""
+    if kind == CERTIFICATES:
+        obj["spec"]["renewBefore"] = "2592001s"
+
+
+def test_a_policy_that_changes_certificates_is_reported_and_stops_nothing_else() -> None:
+    kind, body = ephemeral(size=1, tls=BOTH)
+    with issued(kind, body, ago=timedelta(minutes=20)) as (made, _):
+        made.api.objects.mutate = change_certificates
+        made.edit(CERTIFICATES, "c-cert-manager-peer", {"metadata": {"annotations": {"some": "edit"}}})
+        made.wait(320.0)
+        made.edit(kind, "c", {"spec": {"size": 2}})
+        made.run_until(lambda: len(made.names(PODS)) == 2)
+        told = "is stored with another renewBefore: an admission policy or webhook changes it back"
+        made.run_until(lambda: told in made.condition(kind, "Degraded").get("message", ""))
+        requests = [each for each in made.writes() if each.request.plural == "certificates"]
+        made.wait(120.0)
+        more = [each for each in made.writes() if each.request.plural == "certificates"]
+        assert 0 < len(more) - len(requests) <= 4
+
+
+def test_a_cluster_is_not_made_while_a_policy_changes_certificates() -> None:
+    kind, body = ephemeral(size=1, tls=BOTH)
+    with world(kind.group) as made:
+        CertManager(made)
+        made.api.objects.mutate = change_certificates
+        made.start()
+        made.create(kind, body)
+        told = "Certificate c-cert-manager-peer is stored with another renewBefore"
+        made.run_until(lambda: told in made.condition(kind, "Degraded").get("message", ""))
+        assert not made.names(PODS)
+
+
 def test_what_another_issuer_has_signed_for_somebody_who_may_change_certificates_is_not_trusted() -> None:
     kind, body = ephemeral(size=1, tls=BOTH)
     with issued(kind, body, ago=timedelta(minutes=20)) as (made, issuer):

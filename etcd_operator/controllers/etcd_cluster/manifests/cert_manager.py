@@ -117,10 +117,13 @@ def _subject(leaf: Leaf) -> Mapping[str, Any]:
 
 def is_as_asked(found: RawObject, wanted: RawObject) -> bool:
     """Whether a spec has what is wanted. What cert-manager adds by itself does not count."""
-    names = ("dnsNames", "ipAddresses")
-    if any(found.get(field) and field not in wanted for field in names):
-        return False
-    return all(_has(found.get(field), value) for field, value in wanted.items())
+    return not fields_changed(found, wanted)
+
+
+def fields_changed(found: RawObject, wanted: RawObject) -> list[str]:
+    """The fields of a spec that do not have what is wanted."""
+    added = [name for name in ("dnsNames", "ipAddresses") if found.get(name) and name not in wanted]
+    return [*added, *(name for name, value in wanted.items() if not _has(found.get(name), value))]
 
 
 def _has(found: Any, wanted: Any) -> bool:

@@ -26,7 +26,13 @@ from etcd_operator.controllers.etcd_cluster.manifests.cert_manager import (
 )
 from etcd_operator.controllers.etcd_cluster.manifests.issued import Offer
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
-from etcd_operator.controllers.etcd_cluster.tls.offers import failure, offered, require_source, unissued
+from etcd_operator.controllers.etcd_cluster.tls.offers import (
+    failure,
+    offered,
+    require_source,
+    require_stored,
+    unissued,
+)
 from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS, Reads
 from etcd_operator.errors import NotFound
 from etcd_operator.formats import instant
@@ -107,19 +113,20 @@ class Issuers:
     def request(self, scope: Scope, zone: str) -> None:
         """Make the Certificates that are missing, and change those that ask for something else.
 
-        Raises NotInstalled, and the errors of `Objects`.
+        Raises NotInstalled, Overridden if they are stored otherwise, and the errors of `Objects`.
         """
         self._known.pop(scope.desired.key, None)
         self._requested[scope.desired.key] = self.clock.monotonic()
-        listed = self._listed(scope.desired)
-        for (_, file), body in self._wanted(scope.desired, zone).items():
-            found = listed.get(certificate_name(scope.desired, file))
+        listed, wanted = self._listed(scope.desired), self._wanted(scope.desired, zone).values()
+        for body in wanted:
+            found = listed.get(body["metadata"]["name"])
             if found is None:
                 scope.create(resources.CERTIFICATES, body, "CertificateRequested")
             elif not is_as_asked(found.spec, body["spec"]):
                 names = {name: body["spec"].get(name) for name in ("dnsNames", "ipAddresses")}
                 change = {"spec": {**names, **body["spec"]}}
                 scope.objects.merge(resources.CERTIFICATES, found.metadata, change)
+        require_stored(self._listed(scope.desired), wanted)
 
     def forget(self, key: Key) -> None:
         """The cluster is deleted."""

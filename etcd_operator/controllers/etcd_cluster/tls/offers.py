@@ -1,5 +1,6 @@
 """Whether what is in a Secret of cert-manager is what was asked for, of the issuer that was asked."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -7,8 +8,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from etcd_operator.api.cluster_spec import IssuerRef
 from etcd_operator.api.meta import ObjectMeta, RawObject, condition_of
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import IssuedLeaf
-from etcd_operator.controllers.etcd_cluster.manifests.cert_manager import is_as_asked
+from etcd_operator.controllers.etcd_cluster.manifests.cert_manager import fields_changed, is_as_asked
 from etcd_operator.controllers.etcd_cluster.manifests.issued import Offer
+from etcd_operator.controllers.shared.objects import CHANGED, Overridden
 from etcd_operator.kube.views import Certificate, CertificateCondition
 from etcd_operator.pki.authority import KeyPair
 from etcd_operator.pki.description import described
@@ -20,6 +22,15 @@ CERTIFICATE, NAME, KIND, GROUP = (
     f"cert-manager.io/{each}" for each in ("certificate-name", "issuer-name", "issuer-kind", "issuer-group")
 )
 """Annotations of a Secret: for which Certificate cert-manager has written its content, and who has signed."""
+
+
+def require_stored(listed: Mapping[str, Certificate], wanted: Iterable[RawObject]) -> None:
+    """Raises Overridden if a Certificate is stored otherwise than it was just asked for."""
+    for body in wanted:
+        name = body["metadata"]["name"]
+        changed = fields_changed(listed[name].spec, body["spec"]) if name in listed else []
+        if changed:
+            raise Overridden(f"Certificate {name} is stored with another {', '.join(changed)}: {CHANGED}")
 
 
 def require_source(found: ObjectMeta, where: str, name: str, issuer: IssuerRef | None) -> None:
