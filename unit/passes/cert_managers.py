@@ -27,6 +27,7 @@ class CertManager:
         self.ca = self.new_ca()
         self.others: dict[str, KeyPair] = {}  # by the name of the issuer
         self.refusal = ""  # why nothing is issued; empty while it is
+        self.refused: frozenset[str] = frozenset()  # the Certificates of which that is true; none: all
         self._due: set[str] = set()
         made.api.objects.kinds.register(CERTIFICATES)
         made.controllers.append(self.step)
@@ -70,7 +71,7 @@ class CertManager:
         )
 
     def _issue(self, found: Json) -> bool:
-        if self.refusal:
+        if self.refusal and (not self.refused or found["metadata"]["name"] in self.refused):
             return self._report(found, _refused(self.refusal))
         spec, now = found["spec"], self._made.clock.now()
         files = issued(spec, self.others.get(spec["issuerRef"]["name"], self.ca), now)

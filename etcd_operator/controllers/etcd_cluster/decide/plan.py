@@ -43,7 +43,7 @@ PRELIMINARY: tuple[Rule, ...] = (
     guard.deleting,  # Kubernetes deletes what the cluster owns: whatever is created now is deleted again
     recovery.reopen,  # whatever stops a restore in place, no client is cut off for longer
     certificates.restart,  # the same of a member that was ended to be started again
-    certificates.renew,  # a pause must not let certificates expire
+    certificates.renew,  # a pause must not let certificates expire, and renewals end a hold
     guard.paused,  # the user stops every other act, so that nothing else matters
     guard.invalid,  # without a valid spec there is neither a size nor a version to act on
     guard.stale,  # all that follows may act, and must not act twice

@@ -62,7 +62,7 @@ class Certificates:
             made = self._authorities(desired) if sides_of(desired) else None
             expired = self._expired(desired, made)
             if expired is not None:
-                return Secured(unseen=expired)
+                return Secured(facts=facts(made), unseen=expired)
             issuing = NO_TLS if desired.persisted.has_begun else self._issuing(desired, NO_TLS)
             supplied = {} if desired.persisted.has_begun else self.writer.supplied(desired)
             credentials = self.authorities.credentials(desired) if desired.secured.is_dialed else None
@@ -105,20 +105,20 @@ class Certificates:
             return ()
 
     def _expired(self, desired: DesiredCluster, made: Authorities | None) -> Unseen | None:
-        """Why no member is asked: the operator's certificate of cert-manager has expired; there is no other.
+        """Why no member is asked: what cert-manager has issued for clients has expired. All would look lost.
 
-        Its members would look lost. Once there is another one, `rules.certificates.keep` takes that first.
+        Once there is something else, `rules.certificates.renew` takes that.
         """
-        leafs = made.client.record.leafs if made is not None and desired.persisted.has_begun else ()
-        own = next((each for each in leafs if each.file == OPERATOR), None)
-        if own is None or own.leaf.is_valid(self.clock.now()):
+        if made is None or not desired.persisted.has_begun:
             return None
-        if any(each.issued.serial != own.serial for each in self._offers(desired, "client")):
+        first = next(iter(made.client.record.expired(self.clock.now())), None)
+        if first is None:
             return None
+        whose = "the operator connects to members" if first.file == OPERATOR else "members serve clients"
+        end = timestamp(min(first.leaf.not_after, first.ca.not_after))
         message = (
-            f"the certificate with which the operator connects to members expired at "
-            f"{timestamp(own.leaf.not_after)}: no member is asked until cert-manager has issued another one: "
-            f"{self._problem(desired)}"
+            f"the certificate with which {whose} expired at {end}: no member is asked until cert-manager has "
+            f"issued another one: {self._problem(desired)}"
         )
         return Unseen(reason=TLS_INVALID, message=message, is_asked=False)
 

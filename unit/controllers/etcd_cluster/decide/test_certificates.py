@@ -40,6 +40,7 @@ from etcd_operator.controllers.etcd_cluster.decide.plan import plan
 from etcd_operator.controllers.etcd_cluster.decide.rules.certificates import rotate
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts, Unseen
 from etcd_operator.controllers.etcd_cluster.decide.status import conditions
+from etcd_operator.pki.description import Description
 from unit.controllers.etcd_cluster.decide.builders import (
     VERSION,
     bootstrapped,
@@ -300,10 +301,8 @@ def test_cert_manager_is_asked_again_without_a_word_and_what_it_refuses_is_repor
     assert made.stage is Stage.SETTLED
 
 
-@pytest.mark.parametrize("is_trusted", [True, False])
-def test_what_cert_manager_has_renewed_is_taken_while_a_cluster_is_paused(is_trusted: bool) -> None:
-    cluster = ephemeral(is_paused=True)
-    authority = certs.A if is_trusted else certs.B
+def renewed(cluster: DesiredCluster, authority: Description, record: Record = ISSUED) -> Situation:
+    """cert-manager has issued another leaf; members have the former one."""
     offered = (replace(LEAF, leaf=certs.leaf(authority), ca=authority),)
     members = tuple(
         replace(
@@ -311,10 +310,49 @@ def test_what_cert_manager_has_renewed_is_taken_while_a_cluster_is_paused(is_tru
         )
         for each in at_rest(cluster).members
     )
-    found = replace(at_rest(cluster, record=ISSUED, offered=offered, published=(certs.A,)), members=members)
-    made = plan(secured(cluster, found))
+    return replace(at_rest(cluster, record=record, offered=offered, published=(certs.A,)), members=members)
+
+
+UNASKED = Unseen(reason="TLSInvalid", message="expired", is_asked=False)
+
+
+@pytest.mark.parametrize("unseen", [None, UNASKED])
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_what_cert_manager_has_renewed_is_taken_while_a_cluster_is_paused_or_cannot_be_asked(
+    is_trusted: bool, unseen: Unseen | None
+) -> None:
+    cluster = ephemeral(is_paused=unseen is None)
+    found = renewed(cluster, certs.A if is_trusted else certs.B)
+    made = plan(replace(secured(cluster, found), unseen=unseen))
     change = Change.TAKE if is_trusted else Change.TRUST
     assert made.actions == (AlterAuthorities(side="client", change=change, request="", version="7"),)
+
+
+def test_what_is_on_record_is_delivered_while_no_member_can_be_asked() -> None:
+    cluster = ephemeral()
+    found = renewed(cluster, certs.A)
+    found = replace(found, record=replace(ISSUED, leafs=found.offered))
+    state = secured(cluster, found)
+    first = KeepCertificates(name=state.members[0].name)
+    assert plan(replace(state, unseen=UNASKED)).actions == (first,)
+    made = plan(replace(state, unseen=replace(UNASKED, is_asked=True)))
+    assert (made.reason, made.stage, made.actions) == ("TLSInvalid", Stage.HELD, ())
+
+
+@pytest.mark.parametrize(("is_paused", "unseen"), [(True, None), (False, UNASKED)])
+def test_cert_manager_is_asked_and_peers_get_certificates_although_members_cannot_be_restarted(
+    is_paused: bool, unseen: Unseen | None
+) -> None:
+    """The CA of clients has expired in all members."""
+    cluster = ephemeral(is_paused=is_paused)
+    now = certs.NOW + 2 * certs.CA_LIFE
+    found = replace(at_rest(cluster, record=ISSUED, published=(certs.A,)), now=now)
+    lost = replace(found, members=renewed(cluster, certs.A).members)
+    state = replace(secured(cluster, lost, is_unrequested=True), unseen=unseen)
+    assert plan(state).actions == (RequestCertificates(),)
+    state = replace(secured(cluster, lost, with_one(at_rest(cluster), files=None)), unseen=unseen)
+    assert plan(state).actions == (KeepCertificates(name=state.members[0].name),)
+    assert not plan(replace(secured(cluster, lost), unseen=unseen)).actions
 
 
 def test_a_rotation_of_a_ca_of_cert_manager_is_refused() -> None:

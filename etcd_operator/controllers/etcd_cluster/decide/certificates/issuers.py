@@ -24,7 +24,8 @@ def at_once(found: Situation) -> Change | None:
     if not _trusts_offered(found):
         return Change.TRUST
     may_wait = _is_untried(found) and not _is_late(found)
-    return Change.TAKE if _is_lost(found) or (_is_accepted(found) and not may_wait) else None
+    is_lost = bool(found.record.expired(found.now))
+    return Change.TAKE if is_lost or (_is_accepted(found) and not may_wait) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +85,6 @@ def _is_accepted(found: Situation) -> bool:
     bundles = [member.loaded for member in found.members if member.is_running]
     needed = {each.ca.key_id for each in found.offered}
     return all(facts.accepts(bundle, key_id, found.now) for bundle in bundles for key_id in needed)
-
-
-def _is_lost(found: Situation) -> bool:
-    """Whether what is on record is refused anyhow: a leaf, or its CA, has expired."""
-    current = {ca.key_id: ca for ca in found.record.trusted}
-    return any(
-        not (each.leaf.is_valid(found.now) and current[each.ca.key_id].is_valid(found.now))
-        for each in found.record.leafs
-    )
 
 
 def _is_late(found: Situation) -> bool:

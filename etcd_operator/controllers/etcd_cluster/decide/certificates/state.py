@@ -98,6 +98,13 @@ class Record:
         used = {each.ca.key_id for each in self.leafs}
         return tuple(ca for ca in self.trusted if ca.key_id not in used)
 
+    def expired(self, now: datetime) -> tuple[IssuedLeaf, ...]:
+        """The leafs of cert-manager that are refused, as they, or their CAs, are not valid any more."""
+        valid = {ca.key_id for ca in self.trusted if ca.is_valid(now)}
+        return tuple(
+            each for each in self.leafs if each.ca.key_id not in valid or not each.leaf.is_valid(now)
+        )
+
     @property
     def _place(self) -> int:
         return [ca.key_id for ca in self.trusted].index(self.issuer)

@@ -50,6 +50,8 @@ def keep(state: ClusterState) -> Plan | None:
     if not _is_used(state):
         return None
     steps = [(side, each, step) for side, each in state.tls.sides if (step := first_aid(each)) is not None]
+    if _is_held(state):
+        steps = [found for found in steps if not isinstance(found[2].action, Restart)]
     is_away = any(not member.is_running or member.is_terminating for member in state.members)
     for side, each, step in steps:
         if not isinstance(step.action, Deliver) and not (isinstance(step.action, Restart) and is_away):
@@ -62,17 +64,25 @@ def keep(state: ClusterState) -> Plan | None:
 
 
 def renew(state: ClusterState) -> Plan | None:
-    """The certificates of members and clients, also while the cluster is paused; nothing else of TLS."""
-    if not state.desired.is_paused or not state.is_fresh:
+    """The certificates of members and clients, also while the cluster is paused; nothing else of TLS.
+
+    And while no member is asked, because those on record have expired: what replaces them ends that.
+    """
+    if not _is_held(state) or not state.is_fresh:
         return None
-    found = next((plan for plan in (keep(state), publish(state)) if plan is not None), None)
-    return found if found is not None and all(map(_is_renewal, found.actions)) else None
+    plans = (plan for rule in (keep, request, publish) if (plan := rule(state)) is not None)
+    return next((plan for plan in plans if all(map(_is_renewal, plan.actions))), None)
+
+
+def _is_held(state: ClusterState) -> bool:
+    """Whether no member is to be changed."""
+    return state.desired.is_paused or (state.unseen is not None and not state.unseen.is_asked)
 
 
 def _is_renewal(action: Action) -> bool:
-    """Also of cert-manager: what it has renewed, and its CA, is recorded first."""
+    """Also of cert-manager: it is asked, and what it has renewed, and its CA, is recorded first."""
     is_recorded = isinstance(action, AlterAuthorities) and action.change in (Change.TRUST, Change.TAKE)
-    return is_recorded or isinstance(action, KeepCertificates)
+    return is_recorded or isinstance(action, (KeepCertificates, RequestCertificates))
 
 
 def restart(state: ClusterState) -> Plan | None:

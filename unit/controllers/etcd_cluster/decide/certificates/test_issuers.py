@@ -203,6 +203,28 @@ def test_what_has_expired_anyhow_is_replaced_at_once_and_members_are_restarted_w
     assert action(found) == Restart(members=("m0",), is_forced=True)
 
 
+@pytest.mark.parametrize(
+    ("leafs", "cas", "after", "expired"),
+    [
+        (OF_A, (A,), 8 * DAY, ()),
+        (OF_A, (A,), 10 * DAY, OF_A),
+        (OF_A, (A, B), 10 * DAY, OF_A),
+        (OF_A, (ca("a", life=DAY), B), 2 * DAY, OF_A),  # the CA ends first
+        (issued(A, B), (ca("a", life=DAY), B), 2 * DAY, "server"),
+        (issued(B, A), (ca("a", life=DAY), B), 2 * DAY, "operator"),
+    ],
+)
+def test_a_leaf_is_of_no_use_any_more_once_it_or_its_ca_has_expired(
+    leafs: tuple[IssuedLeaf, ...],
+    cas: tuple[Description, ...],
+    after: timedelta,
+    expired: tuple[IssuedLeaf, ...] | str,
+) -> None:
+    record = replace(RECORD, leafs=leafs, trusted=cas)
+    wanted = tuple(each for each in leafs if each.file == expired) if isinstance(expired, str) else expired
+    assert record.expired(NOW + after) == wanted
+
+
 def test_certificates_of_one_side_may_be_of_different_cas_for_a_while() -> None:
     record = changed(RECORD, Change.TRUST, now=NOW, offered=MIXED)
     record = changed(replace(record, since=NOW), Change.TAKE, now=NOW, offered=MIXED)
