@@ -22,7 +22,7 @@ from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests import issued
 from etcd_operator.controllers.etcd_cluster.manifests.authority import Authority
 from etcd_operator.controllers.etcd_cluster.manifests.issued import NO_OFFERS, Offer, Offers
-from etcd_operator.controllers.shared.decide.tls_spec import ca_duration
+from etcd_operator.controllers.shared.decide.tls_spec import ca_duration, leaf_duration
 from etcd_operator.controllers.shared.manifests.secret import encoded, secret
 from etcd_operator.decoding import from_json
 from etcd_operator.pki.authority import KeyPair, new_ca, renewed_ca
@@ -63,6 +63,7 @@ class _Stored(Value, frozen=True, kw_only=True):
     changed: datetime | None = None  # as below, of cert-manager
     # by file, the ID of the key of the CA; none if the operator signs
     leafs: dict[str, str] = msgspec.field(default_factory=dict)
+    former: dict[str, datetime] = msgspec.field(default_factory=dict)
 
 
 def authorities_name(uid: str) -> str:
@@ -106,6 +107,11 @@ def ca_lasts(cluster: DesiredCluster, side: Side) -> timedelta:
     return ca_duration(_settings(cluster, side))
 
 
+def keeps(cluster: DesiredCluster, side: Side) -> timedelta:
+    """How long clients may use certificates of a CA that cert-manager's issuer has replaced."""
+    return leaf_duration(_settings(cluster, side)) if side == "client" else timedelta()
+
+
 def _new(cluster: DesiredCluster, side: Side, now: datetime) -> KeyPair:
     name = f"etcd {side}s {cluster.namespace}/{cluster.name}"[:64]
     return new_ca(name, now=now, duration=ca_lasts(cluster, side))
@@ -122,7 +128,7 @@ def altered(
 ) -> Authority:
     """The CAs of a side after a change of their record. Raises as `issued.altered`."""
     if found.is_issued_elsewhere:
-        return issued.altered(found, change, offers, now)
+        return issued.altered(found, change, offers, now, keeps(cluster, side))
     if change is Change.RENEW:
         lasts = ca_lasts(cluster, side)
         pairs = tuple(renewed_ca(pair, now=now, duration=lasts) for pair in found.pairs)
@@ -165,6 +171,7 @@ def _files(side: Side, made: Authority) -> dict[str, bytes]:
         request=record.request,
         changed=record.changed,
         leafs={each.file: each.ca.key_id for each in record.leafs},
+        former=dict(record.former),
     )
     files = {f"{side}.json": msgspec.json.encode(stored), **issued.leaf_files(side, made.leafs)}
     role = OLD
@@ -212,6 +219,7 @@ def _with(stored: _Stored, found: Authority) -> Authority:
         since=stored.since,
         request=stored.request,
         changed=stored.changed,
+        former=tuple(stored.former.items()),
     )
     return replace(found, record=record)
 

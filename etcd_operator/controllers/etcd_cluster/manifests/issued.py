@@ -7,7 +7,7 @@ here, because the Secrets of cert-manager have only what is newest, of a CA that
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from cryptography.hazmat.primitives.serialization import Encoding
 
@@ -55,7 +55,9 @@ def made_of(offers: tuple[Offer, ...], now: datetime) -> Authority:
     return _authority(record, {each.issued.ca.fingerprint: each.ca for each in offers}, _pairs(offers))
 
 
-def altered(found: Authority, change: Change, offers: tuple[Offer, ...], now: datetime) -> Authority:
+def altered(
+    found: Authority, change: Change, offers: tuple[Offer, ...], now: datetime, keeps: timedelta
+) -> Authority:
     """One side after a change of its record. Raises Conflict without what the change needs."""
     needed = change in CHANGES
     offered = tuple(each.issued for each in offers)
@@ -68,7 +70,7 @@ def altered(found: Authority, change: Change, offers: tuple[Offer, ...], now: da
     trusted = {ca.key_id for ca in found.record.trusted}
     if change is Change.TAKE and not {each.ca.key_id for each in offered} <= trusted:
         raise Conflict("cert-manager's CA was changed since it was read: trying again")
-    record = changed(found.record, change, now=now, offered=offered)
+    record = changed(found.record, change, now=now, offered=offered, keeps=keeps)
     return _authority(record, known, _pairs(offers) if change is Change.TAKE else found.leafs)
 
 

@@ -13,7 +13,12 @@ from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, TlsFacts, Unseen
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests import tls
-from etcd_operator.controllers.etcd_cluster.manifests.authorities import Authorities, ca_lasts, requested
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
+    Authorities,
+    ca_lasts,
+    keeps,
+    requested,
+)
 from etcd_operator.controllers.etcd_cluster.manifests.issued import OPERATOR, Offer
 from etcd_operator.controllers.etcd_cluster.observe.slots import Access
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
@@ -24,7 +29,6 @@ from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
 from etcd_operator.controllers.etcd_cluster.tls.supplied import unloaded
 from etcd_operator.controllers.etcd_cluster.tls.writer import CertificateWriter
 from etcd_operator.controllers.shared.decide.holds import TLS_INVALID
-from etcd_operator.controllers.shared.decide.tls_spec import leaf_duration
 from etcd_operator.controllers.shared.failures import reason_of
 from etcd_operator.controllers.shared.objects import Objects
 from etcd_operator.controllers.shared.writes import Writes
@@ -247,7 +251,7 @@ class Certificates:
             published=published,
             is_unpublished=self.writer.unpublished(desired) is not None,
             grace=tls.grace(client),
-            keeps=leaf_duration(client),
+            keeps=keeps(desired, side),
         )
 
     def forget(self, key: Key) -> bool:

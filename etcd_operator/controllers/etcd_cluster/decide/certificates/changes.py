@@ -1,7 +1,7 @@
 """The changes of a record. New certificates are made by the shell, which has the keys."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import assert_never
 
@@ -20,7 +20,7 @@ class Change(StrEnum):
     END = "End"  # the rotation is over
     TRUST = "Trust"  # the CAs of what cert-manager has issued are trusted
     TAKE = "Take"  # the leafs that cert-manager has issued become those of members
-    FORGET = "Forget"  # CAs that no leaf of cert-manager needs any more are no longer trusted
+    FORGET = "Forget"  # CAs are no longer trusted of which neither a leaf nor a client needs one
     DATE = "Date"  # what was recorded is published: clients have their time from now on
 
 
@@ -37,11 +37,12 @@ def changed(
     request: str = "",
     made: tuple[Description, ...] = (),
     offered: tuple[IssuedLeaf, ...] = (),
+    keeps: timedelta = timedelta(),
 ) -> Record:
     """The record after a change.
 
     made: for `RENEW` all CAs of `trusted` in their order, otherwise the new CA if `makes_ca`. offered: for
-    `TRUST` and `TAKE`.
+    `TRUST` and `TAKE`. keeps: for `FORGET`, see `Record.outlived`.
     """
     match change:
         case Change.RENEW:
@@ -59,22 +60,35 @@ def changed(
             kept = tuple(ca for ca in record.trusted if ca.key_id == record.issuer)
             return replace(record, trusted=kept + made, since=None)
         case Change.TRUST | Change.TAKE | Change.FORGET:
-            return replace(_following(record, change, offered), changed=now)
+            return replace(_following(record, change, offered, now, keeps), changed=now)
         case Change.DATE:
             return replace(record, since=now)
         case Change.END:
-            return replace(record, phase=Phase.STABLE, since=now if record.leafs else record.since)
+            since = now if record.leafs else record.since
+            return _dated(replace(record, phase=Phase.STABLE, since=since), now)
         case _:
             assert_never(change)
 
 
-def _following(record: Record, change: Change, offered: tuple[IssuedLeaf, ...]) -> Record:
+def _following(
+    record: Record, change: Change, offered: tuple[IssuedLeaf, ...], now: datetime, keeps: timedelta
+) -> Record:
     """The record of an issuer of cert-manager."""
     if change is Change.TRUST:
         return replace(_trusting(record, offered), since=None)
     if change is Change.TAKE:
-        return _taking(record, offered)
-    return replace(record, trusted=tuple(ca for ca in record.trusted if ca not in record.unused), since=None)
+        return _dated(_taking(record, offered), now)
+    gone = record.outlived(now, keeps)
+    kept = tuple(ca for ca in record.trusted if ca not in gone)
+    return _dated(replace(record, trusted=kept, since=None), now)
+
+
+def _dated(record: Record, now: datetime) -> Record:
+    """With since when CAs of cert-manager are not needed."""
+    if not record.leafs:
+        return record
+    known = dict(record.former)
+    return replace(record, former=tuple((ca.key_id, known.get(ca.key_id, now)) for ca in record.unused))
 
 
 def _trusting(record: Record, offered: tuple[IssuedLeaf, ...]) -> Record:

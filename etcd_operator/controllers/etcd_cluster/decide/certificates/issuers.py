@@ -11,6 +11,12 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates import facts
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Situation
 from etcd_operator.pki import lifetimes
+from etcd_operator.pki.decode import MOST_CERTIFICATES
+
+MOST_TRUSTED = 10
+"""CAs of one side, for an issuer that has another one every few days. No file may have more than
+`MOST_CERTIFICATES`, and so many are trusted only where members would be cut off otherwise.
+"""
 
 
 def at_once(found: Situation) -> Change | None:
@@ -22,7 +28,7 @@ def at_once(found: Situation) -> Change | None:
     if not _is_newer(found):
         return None
     if not _trusts_offered(found):
-        return Change.TRUST
+        return Change.TRUST if not refusal(found) else None
     may_wait = _is_untried(found) and not _is_late(found)
     is_lost = bool(found.record.expired(found.now))
     return Change.TAKE if is_lost or (_is_accepted(found) and not may_wait) else None
@@ -48,9 +54,22 @@ def following(found: Situation) -> Following | None:
         return None
     if found.record.phase is not Phase.STABLE:
         return Following(Change.END, "the rotation of the CA is over")
-    if _may_forget(found):
-        return Following(Change.FORGET, "the former CA is no longer trusted")
+    if found.record.outlived(found.now, found.keeps):
+        return Following(Change.FORGET, "a former CA is no longer trusted")
     return None
+
+
+def refusal(found: Situation) -> str:
+    """Why the CAs of what is offered are not trusted; empty if they are, or may be."""
+    known = {ca.key_id for ca in found.record.trusted}
+    wanted = known | {each.ca.key_id for each in found.offered}
+    most = MOST_CERTIFICATES if found.record.expired(found.now) else MOST_TRUSTED
+    if wanted == known or len(wanted) <= most:
+        return ""
+    return (
+        f"cert-manager's issuer has another CA, and {len(known)} are trusted: it is, too, once a former one "
+        "is no more, leafDuration after that was replaced; change the CA of the issuer less often"
+    )
 
 
 def _is_newer(found: Situation) -> bool:
@@ -70,14 +89,6 @@ def _trusts_offered(found: Situation) -> bool:
 def _is_untried(found: Situation) -> bool:
     """Whether clients may not have loaded a CA of what is offered yet."""
     return any(each.ca.key_id in found.record.untried for each in found.offered)
-
-
-def _may_forget(found: Situation) -> bool:
-    """Whether a former CA is of no use any more: it has expired, or all that it had signed has."""
-    unused, since = found.record.unused, found.record.since
-    if not unused or since is None:
-        return False
-    return found.now >= min(since + found.keeps, max(ca.not_after for ca in unused))
 
 
 def _is_accepted(found: Situation) -> bool:

@@ -71,6 +71,8 @@ class Record:
     # is the issuer. Without any, the operator signs
     leafs: tuple[IssuedLeaf, ...] = ()
     changed: datetime | None = None  # when `trusted` or `leafs` last became others, with cert-manager
+    # of each CA that no leaf of cert-manager needs, since when that is so: by the ID of its key
+    former: tuple[tuple[str, datetime], ...] = ()
 
     @property
     def next(self) -> Description | None:
@@ -97,6 +99,14 @@ class Record:
         """The CAs that no leaf of cert-manager needs."""
         used = {each.ca.key_id for each in self.leafs}
         return tuple(ca for ca in self.trusted if ca.key_id not in used)
+
+    def outlived(self, now: datetime, keeps: timedelta) -> tuple[Description, ...]:
+        """Those of them that are of no use: they have expired, or all that they had signed has.
+
+        keeps: how long a certificate of a client is valid.
+        """
+        since = dict(self.former)
+        return tuple(ca for ca in self.unused if now >= min(since.get(ca.key_id, now) + keeps, ca.not_after))
 
     def expired(self, now: datetime) -> tuple[IssuedLeaf, ...]:
         """The leafs of cert-manager that are refused, as they, or their CAs, are not valid any more."""

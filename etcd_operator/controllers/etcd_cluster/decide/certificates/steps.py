@@ -266,9 +266,10 @@ def _follow(found: Situation) -> Step | None:
     following = issuers.following(found)
     if following is not None:
         return _alter(found, following.change, following.message, waits=following.waits)
-    if found.record.phase is Phase.STABLE:
-        return None
-    return Step(reason=UNWRITTEN, message="what cert-manager has issued by now is not known")
+    if found.record.phase is not Phase.STABLE:
+        return Step(reason=UNWRITTEN, message="what cert-manager has issued by now is not known")
+    refusal = issuers.refusal(found)
+    return Step(reason=TLS_INVALID, message=refusal) if refusal else None
 
 
 def _alter(found: Situation, change: Change, message: str, *, waits: bool = False) -> Step:

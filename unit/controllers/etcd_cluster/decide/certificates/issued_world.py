@@ -65,7 +65,7 @@ class IssuedWorld(World):
         self.is_offer_known = True
 
     def _alter(self, change: Change) -> None:
-        self.record = changed(self.record, change, now=self.operator_now, offered=self.offered)
+        self.record = changed(self.record, change, now=self.operator_now, offered=self.offered, keeps=KEEPS)
 
     def _leaf(self) -> Description:
         return self.record.leafs[0].leaf

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change, changed
 from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import PATIENCE, reads_bundle
+from etcd_operator.controllers.etcd_cluster.decide.certificates.issuers import MOST_TRUSTED
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     Files,
     IssuedLeaf,
@@ -27,6 +28,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import (
     first_aid,
     next_step,
 )
+from etcd_operator.pki.decode import MOST_CERTIFICATES
 from etcd_operator.pki.description import Description
 from unit.controllers.etcd_cluster.decide.certificates.certs import (
     DAY,
@@ -41,7 +43,7 @@ from unit.controllers.etcd_cluster.decide.certificates.certs import (
 )
 from unit.controllers.etcd_cluster.decide.certificates.issued_world import KEEPS, IssuedWorld
 
-HOUR = timedelta(hours=1)
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 def issued(*cas: Description, since: timedelta = timedelta()) -> tuple[IssuedLeaf, ...]:
@@ -88,6 +90,7 @@ def action(found: Situation) -> Action | None:
 
 RENEWED = issued(A, A, since=6 * DAY)
 OF_B = issued(B, B)
+OF_C = issued(C, C)
 MIXED = issued(A, B)
 AGAIN = issued(A, A)
 TRUSTING = changed(RECORD, Change.TRUST, now=NOW, offered=OF_B)
@@ -284,6 +287,61 @@ def test_a_former_ca_that_has_expired_is_forgotten() -> None:
     assert action(undated) == Alter(Change.DATE)
 
 
+def test_each_former_ca_is_forgotten_in_its_own_time() -> None:
+    """An issuer may have another one again before that."""
+    record = changed(STABLE_AGAIN, Change.TRUST, now=NOW + HOUR, offered=OF_C)
+    record = changed(record, Change.TAKE, now=NOW + HOUR, offered=OF_C)
+    record = changed(record, Change.END, now=NOW + HOUR)
+    record = changed(record, Change.DATE, now=NOW + 2 * HOUR)
+    assert record.trusted == (A, B, C)
+    assert action(found_of(record, OF_C, now=NOW + KEEPS - MINUTE)) is None
+    assert action(found_of(record, OF_C, now=NOW + KEEPS)) == Alter(Change.FORGET)
+    record = changed(record, Change.FORGET, now=NOW + KEEPS, keeps=KEEPS)
+    assert (record.trusted, record.since) == ((B, C), None)
+    record = changed(record, Change.DATE, now=NOW + KEEPS)
+    assert action(found_of(record, OF_C, now=NOW + KEEPS + HOUR - MINUTE)) is None
+    assert action(found_of(record, OF_C, now=NOW + KEEPS + HOUR)) == Alter(Change.FORGET)
+    assert changed(record, Change.FORGET, now=NOW + KEEPS + HOUR, keeps=KEEPS).trusted == (C,)
+
+
+def test_a_former_ca_that_signs_again_is_former_from_when_it_is_replaced_again() -> None:
+    record = changed(STABLE_AGAIN, Change.TAKE, now=NOW + HOUR, offered=OF_A)
+    assert record.former == (("b", NOW + HOUR),)
+    record = changed(record, Change.TAKE, now=NOW + 2 * HOUR, offered=OF_B)
+    assert record.former == (("a", NOW + 2 * HOUR),)
+
+
+def crowded(number: int) -> Record:
+    """So many CAs are trusted."""
+    cas = (*(ca(f"former {each}") for each in range(number - 1)), B)
+    former = tuple((each.key_id, NOW) for each in cas[:-1])
+    return replace(STABLE_AGAIN, trusted=cas, former=former)
+
+
+@pytest.mark.parametrize(
+    ("number", "after", "is_trusted"),
+    [
+        (MOST_TRUSTED - 1, HOUR, True),
+        (MOST_TRUSTED, HOUR, False),
+        (MOST_CERTIFICATES - 1, 10 * DAY, True),  # the leafs have expired
+        (MOST_CERTIFICATES, 10 * DAY, False),
+    ],
+)
+def test_no_more_cas_are_trusted_than_can_be_read(number: int, after: timedelta, is_trusted: bool) -> None:
+    found = found_of(crowded(number), OF_C, now=NOW + after, keeps=90 * DAY)
+    if is_trusted:
+        assert action(found) == Alter(Change.TRUST)
+        return
+    step = next_step(found)
+    assert step is not None
+    assert (step.action, step.reason) == (None, "TLSInvalid")
+    assert f"has another CA, and {number} are trusted" in step.message
+    assert first_aid(found) is None
+    # A rotation that has begun ends, and former CAs are forgotten.
+    assert action(replace(found, record=replace(found.record, phase=Phase.TRUSTING))) == Alter(Change.END)
+    assert action(replace(found, keeps=HOUR)) == Alter(Change.FORGET)
+
+
 def test_a_bundle_counts_as_old_from_when_it_was_changed() -> None:
     """The CA in it may be years old."""
     old = ca("c", since=NOW - 9 * DAY)
@@ -293,7 +351,6 @@ def test_a_bundle_counts_as_old_from_when_it_was_changed() -> None:
     assert reads_bundle(replace(found, now=NOW + DAY + 2 * PATIENCE), "m0")
 
 
-MINUTE = timedelta(minutes=1)
 Event = tuple[str, int]
 
 EVENTS: dict[str, Callable[[IssuedWorld, int], object]] = {

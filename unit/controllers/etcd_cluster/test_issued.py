@@ -1,0 +1,59 @@
+"""What cert-manager has issued, in the Secret with the CAs of a cluster."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from etcd_operator.api.cluster_spec import CertManager, ClientTls, IssuerRef, PeerTls, Tls
+from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import IssuedLeaf, Side
+from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
+    Authorities,
+    altered,
+    authorities_of,
+    authorities_secret,
+    new_authorities,
+)
+from etcd_operator.controllers.etcd_cluster.manifests.issued import LEAFS, Offer
+from etcd_operator.pki.authority import KeyPair, issue, new_ca
+from etcd_operator.pki.description import describe
+from etcd_operator.pki.names import Names
+from etcd_operator.pki.profiles import server
+from unit.controllers.etcd_cluster.decide.builders import ephemeral
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+OURS = CertManager(issuer_ref=IssuerRef(name="ours"))
+CLUSTER = ephemeral(tls=Tls(peer=PeerTls(cert_manager=OURS), client=ClientTls(cert_manager=OURS)))
+
+
+def new_issuer(number: int, now: datetime = NOW) -> KeyPair:
+    return new_ca(f"ca {number}", now=now, duration=3650 * DAY)
+
+
+def offers(ca: KeyPair, side: Side = "client", now: datetime = NOW) -> tuple[Offer, ...]:
+    made = []
+    for file in LEAFS[side]:
+        pair = issue(ca, server(Names(dns=("a",))), now=now, duration=90 * DAY)
+        leaf = IssuedLeaf(file=file, leaf=describe(pair.certificate), ca=describe(ca.certificate))
+        made.append(Offer(issued=leaf, pair=pair, ca=ca.certificate))
+    return tuple(made)
+
+
+def stored(made: Authorities) -> Authorities:
+    """As it is read again."""
+    return authorities_of(authorities_secret(CLUSTER, "operator", made)["data"])
+
+
+def test_since_when_cas_are_former_is_stored_and_each_is_forgotten_in_its_time() -> None:
+    first = new_issuer(0)
+    made = new_authorities(CLUSTER, NOW, "z", {"peer": offers(first, "peer"), "client": offers(first)})
+    now, most = NOW, 0
+    for number in range(1, 12):
+        now += 30 * DAY
+        offered = offers(new_issuer(number, now), now=now)
+        for change in (Change.TRUST, Change.DATE, Change.TAKE, Change.END, Change.FORGET, Change.DATE):
+            client = altered(CLUSTER, "client", made.client, change, now, "", offered)
+            made = stored(replace(made, client=client))
+            assert made.client.record == client.record
+        most = max(most, len(made.client.record.trusted))
+    assert most == 4  # each is kept for 90 days after it was replaced
