@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from etcd_operator.api.cluster_spec import CertManager, ClientTls, IssuerRef, PeerTls, Tls
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import IssuedLeaf, Side
@@ -16,6 +18,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
 from etcd_operator.controllers.etcd_cluster.manifests.issued import LEAFS, Offer
 from etcd_operator.pki.authority import KeyPair, issue, new_ca
 from etcd_operator.pki.description import describe
+from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.names import Names
 from etcd_operator.pki.profiles import server
 from unit.controllers.etcd_cluster.decide.builders import ephemeral
@@ -57,3 +60,11 @@ def test_since_when_cas_are_former_is_stored_and_each_is_forgotten_in_its_time()
             assert made.client.record == client.record
         most = max(most, len(made.client.record.trusted))
     assert most == 4  # each is kept for 90 days after it was replaced
+
+
+def test_a_cluster_is_not_made_with_two_cas_of_one_key() -> None:
+    first, second = offers(new_issuer(0))
+    renamed = replace(second.issued.ca, subject="CN=renamed")
+    second = replace(second, issued=replace(second.issued, ca=renamed))
+    with pytest.raises(BadCertificate, match="CN=renamed of cert-manager's issuer have the same key"):
+        new_authorities(CLUSTER, NOW, "z", {"peer": offers(new_issuer(0), "peer"), "client": (first, second)})

@@ -12,12 +12,14 @@ from datetime import datetime, timedelta
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change, changed
+from etcd_operator.controllers.etcd_cluster.decide.certificates.issuers import renamed
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import IssuedLeaf, Record, Side
 from etcd_operator.controllers.etcd_cluster.manifests.authority import Authority
 from etcd_operator.errors import Conflict
 from etcd_operator.pki.authority import KeyPair
 from etcd_operator.pki.decode import certificates
 from etcd_operator.pki.description import describe
+from etcd_operator.pki.errors import BadCertificate
 
 OPERATOR = "operator"
 """The file of the operator's own certificate."""
@@ -47,8 +49,11 @@ NO_OFFERS: Offers = {}
 
 
 def made_of(offers: tuple[Offer, ...], now: datetime) -> Authority:
-    """One side of a new cluster."""
+    """One side of a new cluster. Raises BadCertificate if a key has two CAs."""
     leafs = tuple(each.issued for each in offers)
+    clash = renamed(each.ca for each in leafs)
+    if clash:
+        raise BadCertificate(clash)
     cas = {each.issued.ca.key_id: each for each in reversed(offers)}
     trusted = tuple(each.issued.ca for each in cas.values())
     record = Record(trusted=trusted, issuer=leafs[0].ca.key_id, since=now, leafs=leafs, changed=now)

@@ -5,6 +5,7 @@ them, `Change.TAKE`, and, once no certificate of it is valid any more, `Change.F
 `state.Phase`: `TRUSTING`, `REISSUING`, and `STABLE` again, also while a former CA is still trusted.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from etcd_operator.controllers.etcd_cluster.decide.certificates import facts
@@ -12,6 +13,7 @@ from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import C
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Situation
 from etcd_operator.pki import lifetimes
 from etcd_operator.pki.decode import MOST_CERTIFICATES
+from etcd_operator.pki.description import Description
 
 MOST_TRUSTED = 10
 """CAs of one side, for an issuer that has another one every few days. No file may have more than
@@ -25,10 +27,10 @@ def at_once(found: Situation) -> Change | None:
     A renewed leaf is taken without a quorum, as the operator renews those that it signs itself. To trust one
     more CA is no risk.
     """
-    if not _is_newer(found):
+    if not _is_newer(found) or refusal(found):
         return None
     if not _trusts_offered(found):
-        return Change.TRUST if not refusal(found) else None
+        return Change.TRUST
     may_wait = _is_untried(found) and not _is_late(found)
     is_lost = bool(found.record.expired(found.now))
     return Change.TAKE if is_lost or (_is_accepted(found) and not may_wait) else None
@@ -48,7 +50,7 @@ def following(found: Situation) -> Following | None:
 
     While it is not known, a CA that was added for it remains trusted.
     """
-    if _is_newer(found) and _is_untried(found):
+    if _is_newer(found) and _is_untried(found) and not refusal(found):
         return Following(Change.TAKE, "what cert-manager has issued is taken, whose CA all trust", waits=True)
     if found.record.phase is Phase.TRUSTING and not found.offered:
         return None
@@ -61,6 +63,9 @@ def following(found: Situation) -> Following | None:
 
 def refusal(found: Situation) -> str:
     """Why the CAs of what is offered are not trusted; empty if they are, or may be."""
+    clash = renamed((*found.record.trusted, *(each.ca for each in found.offered)))
+    if clash:
+        return clash
     known = {ca.key_id for ca in found.record.trusted}
     wanted = known | {each.ca.key_id for each in found.offered}
     most = MOST_CERTIFICATES if found.record.expired(found.now) else MOST_TRUSTED
@@ -70,6 +75,23 @@ def refusal(found: Situation) -> str:
         f"cert-manager's issuer has another CA, and {len(known)} are trusted: it is, too, once a former one "
         "is no more, leafDuration after that was replaced; change the CA of the issuer less often"
     )
+
+
+def renamed(cas: Iterable[Description]) -> str:
+    """Which of them have the same key and other names, as a sentence; empty if none have.
+
+    A bundle has one certificate for each key, and members refuse the leafs of the other.
+    """
+    subjects: dict[str, str] = {}
+    for ca in cas:
+        former = subjects.setdefault(ca.key_id, ca.subject)
+        if former != ca.subject:
+            return (
+                f"the CAs {former[:80]} and {ca.subject[:80]} of cert-manager's issuer have the same key, by "
+                "which CAs are told apart: give the CA of the issuer another key, and renew the Certificates "
+                "of this cluster"
+            )
+    return ""
 
 
 def _is_newer(found: Situation) -> bool:

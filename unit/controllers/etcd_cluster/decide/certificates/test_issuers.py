@@ -342,6 +342,27 @@ def test_no_more_cas_are_trusted_than_can_be_read(number: int, after: timedelta,
     assert action(replace(found, keeps=HOUR)) == Alter(Change.FORGET)
 
 
+RENAMED = replace(ca("a", since=NOW + DAY), subject="CN=renamed")
+
+
+@pytest.mark.parametrize(
+    "renamed", [RENAMED, replace(RENAMED, not_after=A.not_after), replace(RENAMED, key_id="c")]
+)
+def test_a_ca_with_another_name_and_the_same_key_is_refused(renamed: Description) -> None:
+    """A bundle has one certificate for each key, and members would refuse the leafs of one of the two."""
+    offered = issued(renamed, C if renamed.key_id == "c" else A)
+    found = found_of(offered=offered, now=NOW + DAY)
+    step = next_step(found)
+    assert step is not None
+    assert (step.action, step.reason) == (None, "TLSInvalid")
+    assert "CN=renamed" in step.message
+    assert "have the same key" in step.message
+    assert first_aid(found) is None
+    assert action(replace(found, now=NOW + 10 * DAY)) is None
+    trusting = found_of(TRUSTED, (replace(OF_B[0], ca=replace(B, subject="CN=renamed")),))
+    assert action(trusting) == Alter(Change.END)
+
+
 def test_a_bundle_counts_as_old_from_when_it_was_changed() -> None:
     """The CA in it may be years old."""
     old = ca("c", since=NOW - 9 * DAY)
