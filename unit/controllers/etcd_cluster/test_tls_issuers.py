@@ -40,6 +40,16 @@ def issued(kind: Kind, body: Json, ago: timedelta = timedelta(0)) -> Iterator[tu
         yield made, issuer
 
 
+def later(made: Bench, minutes: int) -> None:
+    """The operator was away meanwhile."""
+    made.kill()
+    made.clock.advance(60.0 * minutes)
+    for each in made.controllers:
+        each()
+    made.start()
+    made.wait(30.0)
+
+
 def record(made: Bench, side: str) -> dict[str, Any]:
     (stored,) = authorities(made)
     found: dict[str, Any] = json.loads(files(stored)[f"{side}.json"])
@@ -91,6 +101,22 @@ def test_one_side_may_be_issued_and_the_other_one_signed_by_the_operator(make: t
             assert recorded[f"{side}CA"] == key_of(issuer)
             assert recorded["clientCA"] != recorded["peerCA"]
             made.rest()
+
+
+def test_a_ca_of_the_operator_is_renewed_although_cert_manager_is_gone() -> None:
+    kind, body = ephemeral(
+        size=1, tls={"peer": {"auto": {}, "leafDuration": "10m", "caDuration": "30m"}, "client": OURS}
+    )
+    with issued(kind, body, ago=timedelta(minutes=50)) as (made, issuer):
+        before = describe(files(authorities(made)[0])["peer-issuer.crt"])
+        made.controllers.remove(issuer.step)
+        for name in made.names(CERTIFICATES):
+            made.delete(CERTIFICATES, name)
+        made.api.objects.kinds.withdraw(CERTIFICATES)
+        later(made, 25)
+        now = describe(files(authorities(made)[0])["peer-issuer.crt"])
+        assert now.key_id == before.key_id
+        assert now.not_after > before.not_after
 
 
 def test_without_cert_manager_nothing_is_created() -> None:
@@ -313,25 +339,16 @@ def test_more_names_are_asked_for() -> None:
         assert "etcd.example.com" in describe(secrets(made)["c-0000-tls"]["server.crt"]).names
 
 
-def later(made: Bench, issuer: CertManager, minutes: int) -> None:
-    """The operator was away meanwhile."""
-    made.kill()
-    made.clock.advance(60.0 * minutes)
-    issuer.step()
-    made.start()
-    made.wait(30.0)
-
-
 def test_where_nothing_is_renewed_in_time_it_is_reported_and_nobody_is_taken_for_lost() -> None:
     kind, body = ephemeral(size=1, tls=HOUR)
     with issued(kind, body, ago=timedelta(minutes=50)) as (made, issuer):
         issuer.refusal = "the issuer is away"
         pods = made.names(PODS)
-        later(made, issuer, 53)
+        later(made, 53)
         assert made.condition(kind, "CertificateExpiring")["status"] == "True"
         assert made.reason(kind) == "TLSInvalid"
         assert "Failed: the issuer is away" in made.condition(kind, "Degraded")["message"]
-        later(made, issuer, 10)
+        later(made, 10)
         told = "no member is asked until cert-manager has issued another one"
         assert told in made.condition(kind, "Degraded")["message"]
         # What there is for peers does not wait for what is missing for clients.

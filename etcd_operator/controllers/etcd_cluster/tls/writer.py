@@ -24,6 +24,7 @@ from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, Unseen
 from etcd_operator.controllers.etcd_cluster.dialects.base import Dialect
 from etcd_operator.controllers.etcd_cluster.manifests import tls
+from etcd_operator.controllers.etcd_cluster.manifests.issued import CHANGES, NO_OFFERS
 from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_text
 from etcd_operator.controllers.etcd_cluster.manifests.tls import secret_name
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
@@ -76,7 +77,8 @@ class CertificateWriter:
                 what = "the CAs cannot be published for clients"
                 self._try(scope, BUNDLE, what, lambda: self._publish(scope))
             case AlterAuthorities():
-                offers = self.issued(scope.desired).offers
+                # No other change of a CA, as of one of the operator, waits for what cert-manager has.
+                offers = self.issued(scope.desired).offers if action.change in CHANGES else NO_OFFERS
                 self.authorities.alter(scope.desired, action, scope.objects, offers)
             case DropCertificates():
                 self._drop(scope, *action.members)
