@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from etcd_operator.api.cluster_spec import CertManager, ClientTls, IssuerRef, PeerTls, Tls
+from etcd_operator.api.cluster_spec import Auto, CertManager, ClientTls, IssuerRef, PeerTls, Tls
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import IssuedLeaf, Side
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
@@ -16,6 +16,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     new_authorities,
 )
 from etcd_operator.controllers.etcd_cluster.manifests.issued import LEAFS, Offer
+from etcd_operator.errors import Conflict
 from etcd_operator.pki.authority import KeyPair, issue, new_ca
 from etcd_operator.pki.description import describe
 from etcd_operator.pki.errors import BadCertificate
@@ -68,3 +69,11 @@ def test_a_cluster_is_not_made_with_two_cas_of_one_key() -> None:
     second = replace(second, issued=replace(second.issued, ca=renamed))
     with pytest.raises(BadCertificate, match="CN=renamed of cert-manager's issuer have the same key"):
         new_authorities(CLUSTER, NOW, "z", {"peer": offers(new_issuer(0), "peer"), "client": (first, second)})
+
+
+def test_the_operator_makes_no_ca_of_its_own_where_cert_manager_is_to_issue() -> None:
+    with pytest.raises(Conflict, match="were changed since they were read"):
+        new_authorities(CLUSTER, NOW, "z", {"client": offers(new_issuer(0))})
+    mixed = replace(CLUSTER, tls=Tls(peer=PeerTls(auto=Auto()), client=ClientTls(cert_manager=OURS)))
+    made = new_authorities(mixed, NOW, "z", {"client": offers(new_issuer(0))})
+    assert (made.peer.is_issued_elsewhere, made.client.is_issued_elsewhere) == (False, True)

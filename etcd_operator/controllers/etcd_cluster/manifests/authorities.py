@@ -25,6 +25,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.issued import NO_OFFERS, O
 from etcd_operator.controllers.shared.decide.tls_spec import ca_duration, leaf_duration
 from etcd_operator.controllers.shared.manifests.secret import encoded, secret
 from etcd_operator.decoding import from_json
+from etcd_operator.errors import Conflict
 from etcd_operator.pki.authority import KeyPair, new_ca, renewed_ca
 from etcd_operator.pki.description import Description, describe
 from etcd_operator.pki.errors import BadCertificate
@@ -76,12 +77,15 @@ def new_authorities(
 ) -> Authorities:
     """The CAs of a cluster. The next ones are there from the beginning: no roll is needed to trust them.
 
-    offers: of the sides for which cert-manager issues.
+    offers: of the sides for which cert-manager issues. Raises Conflict without those of one, and
+    BadCertificate if they cannot be used.
     """
 
     def made(side: Side) -> Authority:
         if side in offers:
             return issued.made_of(offers[side], now)
+        if _settings(cluster, side).cert_manager is not None:
+            raise Conflict("cert-manager's certificates were changed since they were read: trying again")
         pairs = tuple(_new(cluster, side, now) for _ in range(2))
         issuer, following = (describe(pair.certificate) for pair in pairs)
         request = requested(cluster, side)
