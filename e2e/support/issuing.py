@@ -11,6 +11,7 @@ from typing import Any
 from e2e.support.space import Space
 from etcd_operator.kube.resources import CERTIFICATES
 from etcd_operator.pki.authority import new_ca
+from localcluster.kubectl import KubectlError
 from unit.pki.certificates import issued, source
 
 EVERY = 0.5
@@ -79,8 +80,12 @@ class CertManager:
 
 @contextmanager
 def cert_manager(space: Space) -> Iterator[CertManager]:
-    """It runs until the end."""
-    space.kubectl.apply(DEFINITION)
+    """It runs until the end. The definition stays: another test may need it at the same time."""
+    try:
+        space.kubectl.create(DEFINITION)
+    except KubectlError as error:
+        if "AlreadyExists" not in str(error):
+            raise
     space.kubectl("wait", "crd/certificates.cert-manager.io", "--for=condition=Established", "--timeout=60s")
     made, over, failures = CertManager(space), threading.Event(), list[BaseException]()
 

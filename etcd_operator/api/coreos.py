@@ -9,10 +9,11 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api import persisted
-from etcd_operator.api.cluster_spec import MOST_MEMBERS, ClientTls, PeerTls, SecretRef, SharedSpec, Tls
+from etcd_operator.api.cluster_spec import MOST_MEMBERS, SharedSpec
 from etcd_operator.api.coreos_backup import BackupPolicy, ClusterBackupStatus, RestorePolicy
 from etcd_operator.api.meta import RawObject, SecurityContext, Stored, Value, of_schema, written_if_zero
 from etcd_operator.api.podkeys import PodKeys
+from etcd_operator.api.tls import ClientTls, PeerTls, SecretRef, Tls
 
 GROUP = "coreos.com"
 VERSION = "v1"

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api import coreos, persisted
-from etcd_operator.api.cluster_spec import MOST_MEMBERS, MemberTls, PodTemplate, SharedSpec
+from etcd_operator.api.cluster_spec import MOST_MEMBERS, PodTemplate, SharedSpec
 from etcd_operator.api.meta import (
     Affinity,
     Condition,
@@ -21,6 +21,7 @@ from etcd_operator.api.meta import (
     written_if_zero,
 )
 from etcd_operator.api.podkeys import PodKeys
+from etcd_operator.api.tls import MemberTls
 
 GROUP = "etcd.improbable.io"
 VERSION = "v1alpha1"

@@ -6,7 +6,9 @@ are written before the act that they describe.
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import (
+from etcd_operator.api.meta import Condition, ObjectMeta, Value
+from etcd_operator.api.recoveries import Recovery
+from etcd_operator.api.tls import (
     CipherSuite,
     ClientMode,
     IssuerRef,
@@ -15,8 +17,6 @@ from etcd_operator.api.cluster_spec import (
     PeerMode,
     UserSecret,
 )
-from etcd_operator.api.meta import Condition, ObjectMeta, Value
-from etcd_operator.api.recoveries import Recovery
 
 
 class Bootstrap(Value, frozen=True, kw_only=True):

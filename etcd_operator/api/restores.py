@@ -13,9 +13,10 @@ from etcd_operator.api.backups import (
     FileCredentials,
     SecretKey,
 )
-from etcd_operator.api.cluster_spec import MOST_MEMBERS, Auth, Encryption, NetworkAccess, PodTemplate, Tls
+from etcd_operator.api.cluster_spec import MOST_MEMBERS, Auth, Encryption, NetworkAccess, PodTemplate
 from etcd_operator.api.improbable import GROUP, VERSION, Storage
 from etcd_operator.api.meta import Affinity, Condition, RecordedSpec, Stored, Value
+from etcd_operator.api.tls import Tls
 
 API_VERSION = f"{GROUP}/{VERSION}"
 PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"

@@ -15,7 +15,7 @@ import grpc
 import pytest
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from etcd_operator.api.cluster_spec import Auto, CipherSuite, ClientTls, MemberTls, PeerTls, Tls, UserSecret
+from etcd_operator.api.tls import Auto, CipherSuite, ClientTls, MemberTls, PeerTls, Tls, UserSecret
 from etcd_operator.controllers.etcd_auth.decide.enabling import AuthSwitch
 from etcd_operator.controllers.etcd_auth.switch import switch
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from etcd_operator.api.cluster_spec import Tls
+from etcd_operator.api.tls import Tls
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import (
     Authorities,
     authorities_secret,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.meta import ObjectMeta, Stored, condition_of
+from etcd_operator.api.tls import PLAIN
 from etcd_operator.api.users import EtcdRole, EtcdUser
 from etcd_operator.controllers.shared.caches import Caches, CacheSource, member_of
 from etcd_operator.controllers.shared.decide.clusters import ClusterResource

@@ -6,9 +6,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from etcd_operator.api.backups import COMPLETE, COMPLETED, VERIFIED, BackupSource, BackupSpec, EtcdBackup
-from etcd_operator.api.cluster_spec import MemberTls
 from etcd_operator.api.meta import Condition, ObjectMeta, condition_of
 from etcd_operator.api.persisted import AnyCluster
+from etcd_operator.api.tls import MemberTls
 from etcd_operator.controllers.etcd_backup.decide.plan import NOT_STARTED, gives_up_source, rests_on_absence
 from etcd_operator.controllers.etcd_backup.decide.state import BackupState, SourceCluster
 from etcd_operator.controllers.etcd_backup.manifests.backup_job import job_name

@@ -7,8 +7,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerMode, PeerTls, Tls
 from etcd_operator.api.shared_keys import LOADED_ANNOTATION
+from etcd_operator.api.tls import Auto, ClientTls, PeerMode, PeerTls, Tls
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     SIDES,
     Files,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from etcd_operator.api.cluster_spec import Auto, CertManager, ClientTls, IssuerRef, PeerTls, Tls
+from etcd_operator.api.tls import Auto, CertManager, ClientTls, IssuerRef, PeerTls, Tls
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import IssuedLeaf, Side
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import (

@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from etcd_operator.api.cluster_spec import Tls
 from etcd_operator.api.definitions.user_validations import RESERVED
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.api.shared_keys import ROTATE_CLIENT_ANNOTATION, ROTATE_PEER_ANNOTATION
+from etcd_operator.api.tls import Tls
 from etcd_operator.controllers.etcd_cluster.decide.desired import PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.recovery.requested import SILENCE
 from etcd_operator.controllers.etcd_cluster.manifests.authorities import (

@@ -5,8 +5,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from etcd_operator.api.cluster_spec import MemberTls, UserSecret
 from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.api.tls import MemberTls, UserSecret
 from etcd_operator.controllers.etcd_cluster.tls.supplied import SuppliedSecrets
 from etcd_operator.controllers.shared.secret_reads import KEPT_SECONDS, Reads
 from etcd_operator.errors import NotFound, OperatorError, Unavailable

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from etcd_operator.api import coreos, improbable
-from etcd_operator.api.cluster_spec import UserSecret
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Bootstrap, TlsRecord
 from etcd_operator.api.recoveries import OfflineSurvivor, Survivor
+from etcd_operator.api.tls import UserSecret
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.starts import (
     Bootstrapping,

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from etcd_operator.api.backup_schedules import Retention
-from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.recoveries import BucketBackup, ClaimBackup, Source, ToolBackup
+from etcd_operator.api.tls import PLAIN
 from etcd_operator.controllers.backup_tool.decide.policy import wanted
 from etcd_operator.controllers.backup_tool.manifests import backup_tool
 from etcd_operator.controllers.etcd_cluster.decide.desired import RestoreFrom

@@ -8,23 +8,11 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import (
-    PLAIN,
-    IssuerRef,
-    MemberTls,
-    Mode,
-    NetworkAccess,
-    PeerMode,
-    PeerTls,
-    PodTemplate,
-    S3Target,
-    SecretRef,
-    Tls,
-    UserSecret,
-)
+from etcd_operator.api.cluster_spec import Mode, NetworkAccess, PodTemplate, S3Target
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Adoption, AuthRecord, Bootstrap, TlsRecord, Upgrade
 from etcd_operator.api.recoveries import Recovery
+from etcd_operator.api.tls import PLAIN, IssuerRef, MemberTls, PeerMode, PeerTls, SecretRef, Tls, UserSecret
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind
 from etcd_operator.controllers.shared.decide.clusters import member_name
 from etcd_operator.keys import Key

@@ -7,7 +7,7 @@ not exist.
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.api.cluster_spec import PeerMode
+from etcd_operator.api.tls import PeerMode
 from etcd_operator.controllers.etcd_cluster.decide.recovery.observed import ReaderFacts, Reading
 from etcd_operator.controllers.etcd_cluster.decide.replies import Answer
 from etcd_operator.controllers.etcd_cluster.decide.serving import Serving

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from etcd_operator.api.cluster_spec import ClientMode, MemberTls
+from etcd_operator.api.tls import ClientMode, MemberTls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

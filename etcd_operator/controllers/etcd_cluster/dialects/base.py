@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 import msgspec
 
 from etcd_operator.api import cluster_spec
-from etcd_operator.api.cluster_spec import PeerMode
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, condition_of
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.shared_keys import (
@@ -15,6 +14,7 @@ from etcd_operator.api.shared_keys import (
     ROTATE_CLIENT_ANNOTATION,
     ROTATE_PEER_ANNOTATION,
 )
+from etcd_operator.api.tls import PeerMode
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan
 from etcd_operator.controllers.etcd_cluster.decide.desired import Adopt, DesiredCluster, PersistedState
 from etcd_operator.controllers.etcd_cluster.decide.kinds.protocol import Kind

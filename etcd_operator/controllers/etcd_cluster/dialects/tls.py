@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from etcd_operator.api.cluster_spec import SharedSpec, Tls
+from etcd_operator.api.cluster_spec import SharedSpec
 from etcd_operator.api.definitions import tls_validations as rules
 from etcd_operator.api.persisted import ClusterStatus
+from etcd_operator.api.tls import Tls
 from etcd_operator.controllers.etcd_cluster.decide.desired import members_of
 from etcd_operator.controllers.shared.decide.tls_spec import auth_problem, problems
 from etcd_operator.errors import InvalidSpec

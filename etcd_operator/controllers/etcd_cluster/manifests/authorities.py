@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import PeerTls
 from etcd_operator.api.meta import RawObject, Value
+from etcd_operator.api.tls import PeerTls
 from etcd_operator.controllers.etcd_cluster.decide.certificates.changes import Change, changed, makes_ca
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Record, Side
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster

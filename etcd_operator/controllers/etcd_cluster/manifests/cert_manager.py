@@ -7,8 +7,8 @@ certificates that the operator signs (`pki.profiles`), and members are started w
 from collections.abc import Mapping
 from typing import Any
 
-from etcd_operator.api.cluster_spec import IssuerRef, PeerTls
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.tls import IssuerRef, PeerTls
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests import issued

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from etcd_operator.api.cluster_spec import PLAIN, ClientMode, MemberTls, PeerMode
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podkeys import PodKeys
+from etcd_operator.api.tls import PLAIN, ClientMode, MemberTls, PeerMode
 from etcd_operator.controllers.etcd_cluster.decide.serving import Serving
 from etcd_operator.controllers.etcd_cluster.manifests import tls_pod
 from etcd_operator.controllers.shared.manifests.urls import CLIENT_PORT, PEER_PORT, url

@@ -7,7 +7,6 @@ claim has no owner: it outlives everything except a deliberate removal of the me
 import msgspec
 
 from etcd_operator.api import improbable
-from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.improbable import (
     EtcdPeer,
     ExternalMember,
@@ -18,6 +17,7 @@ from etcd_operator.api.improbable import (
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import OfflineSurvivor
 from etcd_operator.api.shared_keys import INITIAL_MEMBERS_ANNOTATION, PEER_LABEL, TOKEN_ANNOTATION
+from etcd_operator.api.tls import PLAIN
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.starts import (
     Bootstrapping,

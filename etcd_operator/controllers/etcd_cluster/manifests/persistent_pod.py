@@ -1,10 +1,10 @@
 """The ReplicaSet of a persistent member, with its pod (etcd.improbable.io)."""
 
 from etcd_operator.api import improbable
-from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.shared_keys import CLIENTS_LABEL, LOADED_ANNOTATION
+from etcd_operator.api.tls import PLAIN
 from etcd_operator.controllers.etcd_cluster.manifests import survivor_reader, tls_pod
 from etcd_operator.controllers.etcd_cluster.manifests.options import (
     DOWNWARD_API_OPTIONS,

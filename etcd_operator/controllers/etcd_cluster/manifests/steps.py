@@ -13,9 +13,9 @@ the seed serves, the annotations change, and from then on the steps only print a
 
 from collections.abc import Iterable
 
-from etcd_operator.api.cluster_spec import PLAIN, MemberTls
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.recoveries import REVISION_BUMP
+from etcd_operator.api.tls import PLAIN, MemberTls
 from etcd_operator.controllers.etcd_cluster.manifests import tls_pod
 from etcd_operator.controllers.etcd_cluster.manifests.options import from_annotation
 from etcd_operator.controllers.shared.manifests.command import REPORT_PATH, PodVolume, container

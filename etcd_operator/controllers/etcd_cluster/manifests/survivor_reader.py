@@ -6,8 +6,8 @@ security context of etcd. Where members use TLS for clients, it serves with the 
 is not removed: Kubernetes allows no removal, so its process ends by itself.
 """
 
-from etcd_operator.api.cluster_spec import MemberTls
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.tls import MemberTls
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.manifests import tls_pod
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of

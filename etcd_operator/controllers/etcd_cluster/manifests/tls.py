@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from etcd_operator.api.cluster_spec import ClientTls, PeerTls, Tls
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.tls import ClientTls, PeerTls, Tls
 from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import lacks_files
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (
     Files,

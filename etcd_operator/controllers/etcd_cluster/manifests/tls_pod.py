@@ -1,7 +1,7 @@
 """What the pod of a member has for TLS: the volume with its certificates, and the options of etcd."""
 
-from etcd_operator.api.cluster_spec import MemberTls, UserSecret
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.tls import MemberTls, UserSecret
 from etcd_operator.controllers.etcd_cluster.manifests.tls import SEED_FILE, secret_name
 from etcd_operator.controllers.shared.manifests.command import PodVolume
 from etcd_operator.pki.profiles import PEER

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from etcd_operator.api import improbable
-from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.shared_keys import GIVEN_UP_ANNOTATION, INITIAL_MEMBERS_ANNOTATION, TOKEN_ANNOTATION
+from etcd_operator.api.tls import PLAIN
 from etcd_operator.controllers.etcd_cluster.decide.members import ClaimFacts, PeerFacts, PodProblem
 from etcd_operator.kube.views import Claim, ReplicaSet
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import structlog
 
 from etcd_operator.api import coreos
-from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.shared_keys import LOADED_ANNOTATION, RESTARTING_ANNOTATION, STOPPED_ANNOTATION
+from etcd_operator.api.tls import PLAIN
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMemberService, DropPod, ReplaceMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.recoveries import Recovery
+from etcd_operator.api.tls import PLAIN
 from etcd_operator.controllers.etcd_cluster.decide.actions import KindAction, ReplaceMember
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member, PodFacts

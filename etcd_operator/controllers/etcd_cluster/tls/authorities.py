@@ -15,8 +15,8 @@ from functools import partial
 
 import structlog
 
-from etcd_operator.api.cluster_spec import MemberTls
 from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.api.tls import MemberTls
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import AlterAuthorities
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from etcd_operator.api.cluster_spec import PLAIN
+from etcd_operator.api.tls import PLAIN
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import ClientLeaf, Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster, members_of

@@ -7,7 +7,7 @@ in one step. They are made on threads of their own; at rest, rarely.
 from collections.abc import Callable
 from dataclasses import replace
 
-from etcd_operator.api.cluster_spec import PeerMode
+from etcd_operator.api.tls import PeerMode
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.members import Member

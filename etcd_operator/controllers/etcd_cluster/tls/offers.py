@@ -5,8 +5,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from etcd_operator.api.cluster_spec import IssuerRef
 from etcd_operator.api.meta import ObjectMeta, RawObject, condition_of
+from etcd_operator.api.tls import IssuerRef
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import IssuedLeaf
 from etcd_operator.controllers.etcd_cluster.manifests.cert_manager import fields_changed, is_as_asked
 from etcd_operator.controllers.etcd_cluster.manifests.issued import Offer

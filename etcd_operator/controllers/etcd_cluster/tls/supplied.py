@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Protocol
 
-from etcd_operator.api.cluster_spec import MemberTls, UserSecret
+from etcd_operator.api.tls import MemberTls, UserSecret
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.certificates.facts import PATIENCE, prints
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import (

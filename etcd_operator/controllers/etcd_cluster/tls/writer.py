@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.shared_keys import LOADED_ANNOTATION
+from etcd_operator.api.tls import PLAIN
 from etcd_operator.clock import Clock
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     AlterAuthorities,

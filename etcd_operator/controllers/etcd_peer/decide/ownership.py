@@ -8,10 +8,10 @@ live EtcdCluster, and names, hosts and token follow from that cluster.
 from collections.abc import Iterator
 
 from etcd_operator.api import improbable
-from etcd_operator.api.cluster_spec import PLAIN
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
 from etcd_operator.api.persisted import TlsRecord
 from etcd_operator.api.recoveries import is_recovery_token
+from etcd_operator.api.tls import PLAIN
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import reserved_names
 from etcd_operator.controllers.etcd_cluster.manifests import persistent_services
 from etcd_operator.controllers.shared.decide.clusters import is_member_name

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from etcd_operator.api.cluster_spec import Auth, CertManager, ClientTls, PeerTls, Tls
+from etcd_operator.api.cluster_spec import Auth
 from etcd_operator.api.definitions import tls_validations as rules
+from etcd_operator.api.tls import CertManager, ClientTls, PeerTls, Tls
 from etcd_operator.formats import duration_text, seconds_of
 from etcd_operator.pki.errors import BadCertificate
 from etcd_operator.pki.lifetimes import refusal

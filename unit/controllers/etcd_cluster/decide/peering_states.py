@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import Auto, PeerMode, PeerTls, Tls
 from etcd_operator.api.persisted import TlsRecord
+from etcd_operator.api.tls import Auto, PeerMode, PeerTls, Tls
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.kinds.persistent import PERSISTENT
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, ClusterState, TlsFacts

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import Auto, CipherSuite, ClientMode, ClientTls, Tls
 from etcd_operator.api.persisted import TlsRecord
+from etcd_operator.api.tls import Auto, CipherSuite, ClientMode, ClientTls, Tls
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS, Serving
 from etcd_operator.controllers.etcd_cluster.decide.state import NO_TLS, ClusterState, TlsFacts

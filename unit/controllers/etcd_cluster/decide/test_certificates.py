@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import ClientTls, IssuerRef, PeerTls, SecretRef, Tls, UserSecret
 from etcd_operator.api.persisted import Adoption, TlsRecord, Upgrade
+from etcd_operator.api.tls import ClientTls, IssuerRef, PeerTls, SecretRef, Tls, UserSecret
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     MoveLeader,
     Plan,

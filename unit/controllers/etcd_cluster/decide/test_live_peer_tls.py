@@ -6,8 +6,8 @@ from itertools import product
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import PeerMode, PeerTls, SecretRef, Tls, UserSecret
 from etcd_operator.api.persisted import TlsRecord, Upgrade
+from etcd_operator.api.tls import PeerMode, PeerTls, SecretRef, Tls, UserSecret
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     AddLearner,
     KeepBudget,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import Auto, ClientMode, ClientTls, PeerTls, Tls
 from etcd_operator.api.persisted import AuthRecord, TlsRecord, Upgrade
+from etcd_operator.api.tls import Auto, ClientMode, ClientTls, PeerTls, Tls
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     AddLearner,
     ConfirmNoAuthentication,

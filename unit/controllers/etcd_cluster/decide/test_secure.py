@@ -5,7 +5,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import (
+from etcd_operator.api.persisted import AuthRecord, TlsRecord
+from etcd_operator.api.tls import (
     PLAIN,
     Auto,
     CertManager,
@@ -19,7 +20,6 @@ from etcd_operator.api.cluster_spec import (
     Tls,
     UserSecret,
 )
-from etcd_operator.api.persisted import AuthRecord, TlsRecord
 from etcd_operator.controllers.etcd_cluster.decide.actions import CreateMember, Remember, Stage
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     CreateAuthorities,

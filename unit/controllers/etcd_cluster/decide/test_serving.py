@@ -7,8 +7,8 @@ from typing import Literal
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import PLAIN, ClientMode, ClientTls
 from etcd_operator.api.persisted import TlsRecord, Upgrade
+from etcd_operator.api.tls import PLAIN, ClientMode, ClientTls
 from etcd_operator.controllers.etcd_cluster.decide.actions import (
     ConfirmNoAuthentication,
     KeepBudget,

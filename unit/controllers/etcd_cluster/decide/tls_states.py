@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from etcd_operator.api.cluster_spec import Auto, ClientTls, PeerMode, PeerTls, Tls
 from etcd_operator.api.persisted import TlsRecord
+from etcd_operator.api.tls import Auto, ClientTls, PeerMode, PeerTls, Tls
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.desired import DesiredCluster
 from etcd_operator.controllers.etcd_cluster.decide.state import ClusterState, TlsFacts

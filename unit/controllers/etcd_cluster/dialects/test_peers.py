@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api.cluster_spec import MemberTls, PeerMode
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
 from etcd_operator.api.persisted import AdoptedMember, Adoption, Bootstrap, TlsRecord
 from etcd_operator.api.recoveries import Recovery, Survivor
+from etcd_operator.api.tls import MemberTls, PeerMode
 from etcd_operator.controllers.etcd_cluster.decide.starts import (
     Bootstrapping,
     Joining,

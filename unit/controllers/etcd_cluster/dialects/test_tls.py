@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from etcd_operator.api import coreos, improbable
-from etcd_operator.api.cluster_spec import Auto, ClientTls, IssuerRef, PeerTls, Tls, UserSecret
 from etcd_operator.api.definitions import tls_validations
 from etcd_operator.api.persisted import TlsRecord
+from etcd_operator.api.tls import Auto, ClientTls, IssuerRef, PeerTls, Tls, UserSecret
 from etcd_operator.controllers.etcd_cluster.dialects.coreos import CoreosDialect
 from etcd_operator.controllers.etcd_cluster.dialects.improbable import ImprobableDialect
 from etcd_operator.controllers.shared.decide import tls_spec

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from etcd_operator.api import coreos, improbable
-from etcd_operator.api.cluster_spec import PeerMode
 from etcd_operator.api.podkeys import PodKeys
+from etcd_operator.api.tls import PeerMode
 from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS, Serving
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import NOT_ITS_OWN, pod_facts

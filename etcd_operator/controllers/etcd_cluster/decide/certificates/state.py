@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal, Protocol
 
-from etcd_operator.api.cluster_spec import SecretKeys
+from etcd_operator.api.tls import SecretKeys
 from etcd_operator.pki.description import Description
 
 Side = Literal["peer", "client"]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from etcd_operator.api.cluster_spec import PLAIN
+from etcd_operator.api.tls import PLAIN
 from etcd_operator.controllers.etcd_cluster.decide.certificates import facts
 from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Phase, Side, Situation
 from etcd_operator.controllers.etcd_cluster.decide.certificates.steps import Restart, Step, next_step

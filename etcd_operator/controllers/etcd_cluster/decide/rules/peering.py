@@ -7,8 +7,8 @@ listen without TLS (`Dial`). From there on one member after another may listen w
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import PeerMode
 from etcd_operator.api.persisted import TlsRecord
+from etcd_operator.api.tls import PeerMode
 from etcd_operator.controllers.etcd_cluster.decide import tls_record
 from etcd_operator.controllers.etcd_cluster.decide.actions import Action, Plan
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import CreateAuthorities

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import MemberTls, Tls, UserSecret
 from etcd_operator.api.definitions.tls_validations import UNCHANGED
 from etcd_operator.api.persisted import AuthRecord, TlsRecord
+from etcd_operator.api.tls import MemberTls, Tls, UserSecret
 from etcd_operator.controllers.etcd_cluster.decide.actions import Plan, Remember
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (
     CreateAuthorities,

@@ -7,8 +7,8 @@ the record says which: clients are given such URLs, and the operator connects in
 
 import msgspec
 
-from etcd_operator.api.cluster_spec import ClientMode, MemberTls
 from etcd_operator.api.persisted import TlsRecord
+from etcd_operator.api.tls import ClientMode, MemberTls
 from etcd_operator.controllers.etcd_cluster.decide import tls_record
 from etcd_operator.controllers.etcd_cluster.decide.actions import Action, ConfirmNoAuthentication, Plan
 from etcd_operator.controllers.etcd_cluster.decide.certificates.acts import (

@@ -175,7 +175,7 @@ def test_clients_have_their_time_whatever_was_offered_meanwhile() -> None:
     # A leaf of the former CA that is renewed in between changes nothing of that, and is not delayed.
     assert action(found_of(TRUSTED, AGAIN)) == Alter(Change.TAKE)
     record = changed(TRUSTED, Change.TAKE, now=NOW, offered=AGAIN)
-    assert (record.trusted, record.issuer, record.untried) == ((A, B), "a", {"b"})
+    assert (record.trusted, record.issuer, record.untried) == ((A, B), "a", frozenset({"b"}))
     assert action(found_of(record, AGAIN)) == Alter(Change.END)
     record = changed(record, Change.END, now=NOW)
     assert action(found_of(record, OF_B)) is None
