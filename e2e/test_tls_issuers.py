@@ -38,14 +38,15 @@ def test_an_issuer_has_another_ca_while_clients_are_served(space: Space, kind: A
         wanted = describe(issuer.ca.certificate).key_id
 
         def has_followed() -> bool:
-            found = space.stored(document).get("status", {}).get("tls", {})
-            return bool(found.get("peerCA") == wanted)
+            status = space.status(document)
+            told = [each["message"] for each in status["conditions"] if each["type"] == "TLSRotating"]
+            is_trusted = any("clients have until" in message for message in told)
+            return bool(status["tls"].get("peerCA") == wanted and is_trusted)
 
         # The operator looks every five minutes, and at once when it asks for something else.
         document["spec"]["tls"]["client"]["extraDNSNames"] = ["etcd.example.com"]
         space.kubectl.apply(document)
-        space.wait_for(document, has_followed, "peers have the new CA")
-        settled(space, document)
+        space.wait_for(document, has_followed, "peers have the new CA, and members trust that of clients")
         # The client trusts and presents the former CA, which is kept for it; its own issuer has changed.
         bundle = space.api.all_of(resources.CONFIG_MAPS, space.namespace)
         (published,) = [each["data"]["ca.crt"] for each in bundle if each["metadata"]["name"] == f"{name}-ca"]

@@ -239,6 +239,18 @@ def test_a_rotation_reports_what_it_waits_for(cluster: DesiredCluster) -> None:
 
 
 @BOTH
+def test_a_side_goes_on_while_the_other_one_waits(cluster: DesiredCluster) -> None:
+    waiting = waiting_for_proof(cluster, replace(certs.STABLE, phase=Phase.REISSUING))
+    state = secured(cluster, waiting)
+    for sides in (
+        (("client", waiting), ("peer", at_rest(cluster, request="1"))),
+        (("peer", at_rest(cluster, request="1")), ("client", waiting)),
+    ):
+        made = plan(replace(state, tls=replace(state.tls, sides=sides)))
+        assert made.actions == (AlterAuthorities(side="peer", change=Change.BEGIN, request="1", version="7"),)
+
+
+@BOTH
 def test_the_ca_that_signs_is_recorded_before_the_old_one_is_dropped(cluster: DesiredCluster) -> None:
     record = replace(certs.STABLE, phase=Phase.DROPPING, issuer="b")
     members = tuple(certs.member(n, issuer=certs.B) for n in cluster.initial_member_names)

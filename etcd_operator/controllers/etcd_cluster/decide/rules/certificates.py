@@ -146,12 +146,19 @@ def rotate(state: ClusterState) -> Plan | None:
 
     Restarts are `upgrade.roll`'s, and `unkept` reports what cannot be written.
     """
-    for side, each, step in next_steps(state):
-        is_at_rest = each.record.phase is Phase.STABLE and step.action is None and step.reason == RESTARTING
-        is_left = step.reason == UNWRITTEN or isinstance(step.action, Restart)
-        if not is_at_rest and not is_left:
-            return _planned(state, side, each, step)
-    return None
+    steps = [
+        (side, each, step)
+        for side, each, step in next_steps(state)
+        if not (_is_at_rest(each, step) or step.reason == UNWRITTEN or isinstance(step.action, Restart))
+    ]
+    # Peers do not wait for the time that clients have to load another CA.
+    steps.sort(key=lambda found: found[2].action is None)
+    return _planned(state, *steps[0]) if steps else None
+
+
+def _is_at_rest(found: Situation, step: Step) -> bool:
+    """Whether a rotation waits for something else before it begins."""
+    return found.record.phase is Phase.STABLE and step.action is None and step.reason == RESTARTING
 
 
 def unkept(state: ClusterState) -> Plan | None:
