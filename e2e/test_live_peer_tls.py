@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from e2e.support.checks import assert_consistent
-from e2e.support.clusters import Document, each_kind
+from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.resizing import RATE
 from e2e.support.shell import etcdctl
 from e2e.support.space import Space
@@ -22,8 +22,15 @@ GAP_SECONDS = 6.0
 PEER: Any = {"peer": {"auto": {}}}
 
 
-@each_kind()
-@pytest.mark.parametrize("add", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "add"),
+    [
+        (ephemeral, True),
+        (persistent, False),
+        pytest.param(ephemeral, False, marks=pytest.mark.long),
+        pytest.param(persistent, True, marks=pytest.mark.long),
+    ],
+)
 def test_tls_between_members_is_changed_while_clients_write(space: Space, kind: Any, add: bool) -> None:
     """Not there and back: Kubernetes delays each restart of a container more that was restarted lately."""
     document = space.create(kind() if add else kind(tls=PEER))

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from e2e.support.clusters import Document, each_kind, ephemeral, persistent
 from e2e.support.load import Load
 from e2e.support.space import Space
@@ -16,7 +18,7 @@ def change(space: Space, document: Document, tls: Any) -> None:
     settled(space, document)
 
 
-@each_kind()
+@each_kind(persistents=pytest.mark.long)
 def test_tls_for_clients_is_added_and_removed_while_clients_write(space: Space, kind: Any) -> None:
     document = space.create(kind())
     settled(space, document)

@@ -5,6 +5,8 @@ from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from e2e.support.clusters import each_kind
 from e2e.support.issuing import CertManager, cert_manager
 from e2e.support.space import Space
@@ -25,7 +27,7 @@ def give_client(space: Space, issuer: CertManager, name: str) -> None:
     space.kubectl.create(secret)
 
 
-@each_kind()
+@each_kind(persistents=pytest.mark.long)
 def test_an_issuer_has_another_ca_while_clients_are_served(space: Space, kind: Any) -> None:
     with cert_manager(space) as issuer:
         document = space.create(kind(tls=deepcopy(OURS)))

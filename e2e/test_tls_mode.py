@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from e2e.support.clusters import Document, each_kind
 from e2e.support.load import Load
 from e2e.support.space import Space
@@ -10,7 +12,7 @@ from e2e.test_tls import CLIENT, etcdctl, settled, start_client
 from etcd_operator.kube import resources
 
 
-@each_kind()
+@each_kind(ephemerals=pytest.mark.long)
 def test_clients_without_tls_write_while_it_is_preferred_and_are_refused_afterwards(
     space: Space, kind: Any
 ) -> None:
@@ -40,7 +42,7 @@ def test_clients_without_tls_write_while_it_is_preferred_and_are_refused_afterwa
     load.judge(space.testbed, space.addresses(document), load.newest)
 
 
-@each_kind()
+@each_kind(ephemerals=pytest.mark.long)
 def test_clients_with_a_certificate_write_while_members_begin_and_cease_to_ask_for_one(
     space: Space, kind: Any
 ) -> None:

@@ -41,7 +41,7 @@ def apply(space: Space, name: str, pair: KeyPair, cas: bytes) -> None:
     space.kubectl.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data})
 
 
-@each_kind()
+@each_kind(ephemerals=pytest.mark.long)
 def test_a_cluster_with_certificates_of_the_user_is_resized_and_upgraded(space: Space, kind: Any) -> None:
     """The option by which members accept one certificate for all has another name in 3.6."""
     document: Document = kind(version="3.5.35", tls=OWN)
