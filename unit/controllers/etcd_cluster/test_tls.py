@@ -461,7 +461,7 @@ def rotated(made: Bench, kind: Kind) -> dict[str, bytes]:
 
 
 @pytest.mark.exhaustive
-@MAKERS
+@pytest.mark.parametrize("make", [pytest.param(ephemeral, marks=pytest.mark.long), persistent])
 def test_an_operator_that_dies_at_a_write_of_a_rotation_is_followed_by_one_that_ends_it(make: type) -> None:
     writes = EachWrite()
     for write in writes:

@@ -217,7 +217,7 @@ def test_a_ca_that_is_renewed_with_its_key_is_loaded() -> None:
 
 
 @pytest.mark.exhaustive
-@MAKERS
+@pytest.mark.parametrize("make", [ephemeral, pytest.param(persistent, marks=pytest.mark.long)])
 def test_an_operator_that_dies_at_a_write_while_a_ca_is_followed_is_followed_by_one_that_goes_on(
     make: type,
 ) -> None:
