@@ -20,7 +20,7 @@ OURS: dict[str, Any] = {side: {"certManager": {"issuerRef": {"name": "ours"}}} f
 
 def give_client(space: Space, issuer: CertManager, name: str) -> None:
     """The Secret of a client, from the same issuer."""
-    spec = {"duration": "7200s", "usages": ["client auth"], "commonName": "app"}
+    spec = {"duration": "2h0m0s", "usages": ["client auth"], "commonName": "app"}
     files = issued(spec, issuer.ca, datetime.now(UTC))
     data = {file: base64.b64encode(content).decode() for file, content in files.items()}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{name}-client-tls"}, "data": data}

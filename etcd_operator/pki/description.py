@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from typing import TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from etcd_operator.pki.decode import certificates
@@ -34,6 +36,8 @@ class Description:
     )
     issuer_key_id: str  # which key has signed it, whichever certificate that key has; empty as above
     fingerprint: str  # SHA-256 in hexadecimal, lower case
+    # SHA-256 of the encoded subject and the public key, in hexadecimal: Go takes CAs for the same by these
+    identity: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,7 +81,12 @@ def described(found: x509.Certificate) -> Description:
         key_id=key_id.digest.hex() if key_id else "",
         issuer_key_id=issuer.key_identifier.hex() if issuer and issuer.key_identifier else "",
         fingerprint=found.fingerprint(SHA256()).hex(),
+        identity=sha256(found.subject.public_bytes() + _public_key(found)).hexdigest(),
     )
+
+
+def _public_key(found: x509.Certificate) -> bytes:
+    return found.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
 def _usages(extension: x509.ExtendedKeyUsage | None) -> frozenset[Usage]:

@@ -1,5 +1,6 @@
 """What cert-manager makes of the spec of a Certificate, for its stand-ins."""
 
+import re
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 from typing import Any
@@ -25,8 +26,9 @@ def source(certificate: dict[str, Any]) -> dict[str, str]:
 
 
 def duration(text: str) -> timedelta:
-    """In the form that the operator writes."""
-    return timedelta(seconds=int(text.removesuffix("s")))
+    """In the form that the operator writes, which is that of Go."""
+    hours, minutes, seconds = map(int, re.findall(r"\d+", text))
+    return timedelta(hours=hours, minutes=minutes, seconds=seconds)
 
 
 def _leaf(spec: dict[str, Any]) -> Leaf:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.controllers.etcd_cluster.tls.issuers import UNISSUED_SECONDS
 from etcd_operator.pki.description import describe, describe_bundle
 from unit.controllers.etcd_cluster.test_tls import authorities, files, secrets, world
 from unit.fakes.apiserver import Json, Kind
@@ -62,6 +63,12 @@ def bundles(made: Bench, side: str) -> list[list[str]]:
     return [[ca.key_id for ca in describe_bundle(found[f"{side}-ca.crt"])] for found in held]
 
 
+def lists(made: Bench) -> list[Any]:
+    """The requests for all Certificates."""
+    found = [each.request for each in made.api.log if each.request.plural == "certificates"]
+    return [each for each in found if each.method == "GET"]
+
+
 def key_of(issuer: CertManager) -> str:
     return describe(issuer.ca.certificate).key_id
 
@@ -71,6 +78,8 @@ def test_a_cluster_is_made_with_what_cert_manager_issues_and_resized(make: type)
     kind, body = make(size=2, tls=BOTH)
     with issued(kind, body) as (made, issuer):
         assert tuple(sorted(made.names(CERTIFICATES))) == REQUESTED
+        asked = made.get(CERTIFICATES, "c-cert-manager-peer")["spec"]
+        assert (asked["duration"], asked["renewBefore"]) == ("2160h0m0s", "720h0m0s")  # as Go writes it
         recorded = made.status(kind)["tls"]
         assert recorded["peerIssuer"] == {"name": "ours"}
         assert (recorded["peerCA"], recorded["clientCA"]) == (key_of(issuer),) * 2
@@ -117,6 +126,13 @@ def test_a_ca_of_the_operator_is_renewed_although_cert_manager_is_gone() -> None
         now = describe(files(authorities(made)[0])["peer-issuer.crt"])
         assert now.key_id == before.key_id
         assert now.not_after > before.not_after
+        made.run_until(lambda: "MemberRestarted" in {event["reason"] for event in made.events()})
+        made.wait(60.0)
+        made.edit(kind, "c", {"spec": {"size": 2}})
+        made.run_until(lambda: len(made.names(PODS)) == 2)
+        asked = len(lists(made))
+        made.wait(60.0)
+        assert len(lists(made)) - asked <= 60 / UNISSUED_SECONDS + 1
 
 
 def test_without_cert_manager_nothing_is_created() -> None:
@@ -151,9 +167,10 @@ def test_what_cert_manager_refuses_is_reported_in_its_words() -> None:
 @MAKERS
 def test_a_renewed_certificate_is_loaded_without_a_restart(make: type) -> None:
     kind, body = make(size=2, tls=BOTH)
-    with issued(kind, body, ago=timedelta(minutes=10)) as (made, issuer):
+    with issued(kind, body, ago=timedelta(minutes=20)) as (made, issuer):
         before = {pod["metadata"]["uid"] for pod in made.api.objects.select(PODS)}
         issuer.renew()
+        made.wait(400.0)  # a Secret is written once the volume of the member before has followed
         made.wait(400.0)
         made.settle()
         held = secrets(made)
@@ -271,7 +288,7 @@ def test_a_certificate_that_somebody_deletes_is_asked_for_again_and_one_that_is_
 def change_certificates(kind: Kind, obj: Json) -> None:
     """An admission policy."""
     if kind == CERTIFICATES:
-        obj["spec"]["renewBefore"] = "2592001s"
+        obj["spec"]["renewBefore"] = "720h0m1s"
 
 
 def test_a_policy_that_changes_certificates_is_reported_and_stops_nothing_else() -> None:

@@ -5,6 +5,7 @@ not exist.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 
 from etcd_operator.api.tls import PeerMode
@@ -88,6 +89,7 @@ class PodFacts:
     # the backup that this seed has fetched, as far as the pod still shows it
     fetched: FetchedBackup | None = None
     is_final_seed: bool = False  # this seed was found to serve, and others may have been changed since
+    created: datetime | None = None  # by the clock of the API server
     started_lately: bool = False  # its process is so young that clients may not have reconnected to it yet
     is_routed: bool = True  # the Service for clients selects it
     problem: PodProblem | None = None

@@ -84,8 +84,8 @@ def certificate(cluster: DesiredCluster, side: Side, file: str, leaf: Leaf) -> R
         "secretName": name,
         "secretTemplate": {"labels": labels},
         "issuerRef": {"name": issuer.name, "kind": issuer.kind, "group": issuer.group},
-        "duration": f"{seconds}s",
-        "renewBefore": f"{seconds // 3}s",
+        "duration": _go_duration(seconds),
+        "renewBefore": _go_duration(seconds // 3),
         "usages": ["digital signature", _USAGES[leaf.usage]],
         "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"},
         **_subject(leaf),
@@ -96,6 +96,13 @@ def certificate(cluster: DesiredCluster, side: Side, file: str, leaf: Leaf) -> R
         "metadata": metadata_of(cluster, name, labels),
         "spec": spec,
     }
+
+
+def _go_duration(seconds: int) -> str:
+    """As Go writes it: some versions of cert-manager store a duration anew, and it must be the same then."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{rest}s"
 
 
 def _settings(cluster: DesiredCluster, side: Side) -> PeerTls:

@@ -29,6 +29,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.issued import OPERATOR
 from etcd_operator.controllers.etcd_cluster.manifests.metadata import metadata_of
 from etcd_operator.controllers.shared.decide.tls_spec import leaf_duration
 from etcd_operator.controllers.shared.manifests.secret import secret as secret_of
+from etcd_operator.formats import moment, timestamp
 from etcd_operator.pki.authority import KeyPair, check, issue
 from etcd_operator.pki.chains import anchor
 from etcd_operator.pki.description import Description, describe, describe_bundle, described
@@ -54,6 +55,9 @@ USER = "root"
 
 SEED_FILE = "seed.crt"
 """The certificate of root in the Secret of a seed, see `SEED_LASTS`."""
+
+WRITTEN = "written"
+"""When a Secret with leafs of cert-manager was written, see `Files.written`."""
 
 _OF_OPERATOR = {"seed": OPERATOR}
 """What a seed gets of the certificates of cert-manager, see `manifests.issued`."""
@@ -174,6 +178,8 @@ def secret(cluster: DesiredCluster, leafs: tuple[Named, ...], holder: str, now: 
         pair = each.pair or issue(each.ca, each.leaf, now=now, duration=each.duration)
         files |= {f"{each.file}.crt": pair.certificate, f"{each.file}.key": pair.key}
         files[each.ca_file] = each.bundle
+    if any(each.pair is not None for each in leafs):
+        files[WRITTEN] = timestamp(now).encode()
     return secret_of(metadata_of(cluster, secret_name(holder), {}), files)
 
 
@@ -196,10 +202,13 @@ def held(data: Mapping[str, str], leafs: tuple[Named, ...], side: Side, now: dat
         pairs = [KeyPair(files[f"{each.file}.crt"], files[f"{each.file}.key"]) for each in own]
         found = [describe(pair.certificate) for pair in pairs]
         bundle = describe_bundle(files[own[0].ca_file])
+        written = moment(files.get(WRITTEN, b"").decode(errors="replace"))
         if own[0].pair is not None:
             leaf = _anchored(found[0], pairs[0], own[0].bundle, now)
             is_other = pairs != [each.pair for each in own]
-            return Held(files=Files(leaf=leaf, bundle=bundle), is_unwanted=is_other or is_left)
+            return Held(
+                files=Files(leaf=leaf, bundle=bundle, written=written), is_unwanted=is_other or is_left
+            )
         for each, pair in zip(own, pairs, strict=True):
             check(pair, each.ca)
     except (BadCertificate, KeyError):
@@ -208,7 +217,7 @@ def held(data: Mapping[str, str], leafs: tuple[Named, ...], side: Side, now: dat
     is_unwanted = any(map(_differs, own, found)) or any(
         is_due(leaf, now) or leaf.issuer_key_id != main.issuer_key_id for leaf in others
     )
-    return Held(files=Files(leaf=main, bundle=bundle), is_unwanted=is_unwanted or is_left)
+    return Held(files=Files(leaf=main, bundle=bundle, written=written), is_unwanted=is_unwanted or is_left)
 
 
 def _anchored(leaf: Description, pair: KeyPair, bundle: bytes, now: datetime) -> Description:

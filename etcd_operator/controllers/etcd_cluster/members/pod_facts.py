@@ -27,7 +27,7 @@ from etcd_operator.controllers.etcd_cluster.members.etcd_log import (
 )
 from etcd_operator.controllers.shared.manifests.pod import ETCD_CONTAINER
 from etcd_operator.decoding import reported
-from etcd_operator.formats import instant, seconds_of, timestamp
+from etcd_operator.formats import instant, moment, seconds_of, timestamp
 from etcd_operator.kube.pod_views import (
     BACK_OFF,
     OOM_KILLED,
@@ -127,6 +127,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         node=pod.spec.node_name if now - instant(pod.metadata.creation_timestamp) > LOST_NODE_GRACE else "",
         is_assigned=bool(pod.spec.node_name),
         creating_for=_creating_for(pod, now),
+        created=moment(pod.metadata.creation_timestamp),
         is_terminating=pod.metadata.is_deleting,
         is_gated=keys is not None,
         serves=_serves(pod, keys) if keys is not None else None,

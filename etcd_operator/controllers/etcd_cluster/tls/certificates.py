@@ -25,7 +25,7 @@ from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStor
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import Handshakes, asked_side, uses_peers
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
 from etcd_operator.controllers.etcd_cluster.tls.secured import UNSECURED, Secured, facts
-from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls
+from etcd_operator.controllers.etcd_cluster.tls.seen import Seen, made_with_tls, may_lag
 from etcd_operator.controllers.etcd_cluster.tls.supplied import unloaded
 from etcd_operator.controllers.etcd_cluster.tls.writer import CertificateWriter
 from etcd_operator.controllers.shared.decide.holds import TLS_INVALID
@@ -173,13 +173,14 @@ class Certificates:
             except (RetryableError, TerminalError) as error:
                 found = replace(known, unkept=Unseen(reason=_reason(error, UNREAD), message=str(error)))
         try:
-            found = self._issuing(desired, found)
             supplied = self.writer.supplied(desired)
-            return replace(found, supplied=tuple(supplied.items()), unloaded=unloaded(supplied, members))
+            found = replace(found, supplied=tuple(supplied.items()), unloaded=unloaded(supplied, members))
         except (RetryableError, TerminalError) as error:
-            invalid = TLS_INVALID if isinstance(error, BadCertificate) else UNREAD
-            unkept = Unseen(reason=_reason(error, invalid), message=str(error))
-            return replace(found, unkept=found.unkept or unkept)
+            found = replace(found, unkept=found.unkept or _unread(error))
+        try:
+            return self._issuing(desired, found)
+        except (RetryableError, TerminalError) as error:
+            return replace(found, unissued=_unread(error))  # members have what is on record all the same
 
     def _followed(self, known: TlsFacts, desired: DesiredCluster, members: Iterable[Member]) -> TlsFacts:
         made, objects = self.authorities.recorded(desired), self.writes.of(desired.key)
@@ -205,6 +206,9 @@ class Certificates:
         is_proven = (
             expected is not None and found.leaf is not None and found.leaf.serial == expected.leaf.serial
         )
+        offset = self.authorities.client.clock_offset()
+        if is_proven and may_lag(member, expected, self.clock.now(), offset):
+            return Seen(member, held, side, uses_peers=is_used)
         credentials = self.authorities.credentials(desired, side)
         if credentials is not None:
             host = self.dialect.member_host(desired, member.name)
@@ -260,6 +264,11 @@ class Certificates:
         for holder in self.holdings.forget(key):
             self.handshakes.forget(Key(key.namespace, holder))
         return self.authorities.forget(key, self.writes.of(key))
+
+
+def _unread(error: OperatorError) -> Unseen:
+    invalid = TLS_INVALID if isinstance(error, BadCertificate) else UNREAD
+    return Unseen(reason=_reason(error, invalid), message=str(error))
 
 
 def _reason(error: OperatorError, otherwise: str) -> str:

@@ -15,7 +15,7 @@ from etcd_operator.kube.views import Certificate, CertificateCondition
 from etcd_operator.pki.authority import KeyPair
 from etcd_operator.pki.description import described
 from etcd_operator.pki.errors import BadCertificate
-from etcd_operator.pki.profiles import Leaf
+from etcd_operator.pki.profiles import Leaf, Usage
 from etcd_operator.pki.secrets import Supplied
 
 CERTIFICATE, NAME, KIND, GROUP = (
@@ -57,6 +57,14 @@ def offered(found: Supplied, file: str, leaf: Leaf, where: str, ca: Any) -> Offe
             f"{where} has the common name '{found.leaf.common_name[:64]}' instead of '{leaf.common_name}': "
             "use an issuer that keeps it"
         )
+    if leaf.usage is Usage.CLIENT and found.leaf.names:
+        raise BadCertificate(
+            f"{where} has the names {', '.join(found.leaf.names)[:80]}, which were not asked for: members "
+            "refuse peers with other names than their own; renew the Certificate, or use an issuer that adds "
+            "none"
+        )
+    if found.leaf.is_ca:
+        raise BadCertificate(f"{where} is a CA, which was not asked for: renew the Certificate")
     authority = described(ca)
     if not authority.key_id:
         raise BadCertificate(

@@ -2,13 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from etcd_operator.controllers.etcd_cluster.decide.certificates.state import ObservedCertificates, Side
+from etcd_operator.controllers.etcd_cluster.decide.certificates.state import Files, ObservedCertificates, Side
 from etcd_operator.controllers.etcd_cluster.decide.members import Member
 from etcd_operator.controllers.etcd_cluster.manifests.loaded import loaded_of
 from etcd_operator.controllers.etcd_cluster.manifests.tls import Held
 from etcd_operator.controllers.etcd_cluster.tls.handshakes import NOTHING
 from etcd_operator.etcd.handshake import Handshake
+
+VOLUME_LAG = timedelta(minutes=3)
+"""After so long the volumes of a pod have followed their Secrets: the kubelet looks every 60 to 90 seconds,
+and what it has cached may be as old again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,19 @@ class Seen:
     def refusal(self) -> str:
         """Why the last handshake failed."""
         return self.last.refusal or self.last.distrust
+
+
+def may_lag(member: Member, files: Files | None, now: datetime, offset: timedelta) -> bool:
+    """Whether a pod that presents a leaf of cert-manager may have the former content of its Secret.
+
+    That may have had the same leaf, with another bundle, or with another leaf of the other side. offset: of
+    the operator's clock.
+    """
+    if files is None or files.written is None:
+        return False
+    created = member.pod.created if member.pod is not None else None
+    is_older = created is None or created + offset < files.written
+    return is_older and now - files.written < VOLUME_LAG
 
 
 def made_with_tls(members: Iterable[Member]) -> list[str]:

@@ -14,6 +14,7 @@ from etcd_operator.api.tls import PeerMode
 from etcd_operator.controllers.etcd_cluster.decide.members import PodFacts, PodProblem
 from etcd_operator.controllers.etcd_cluster.decide.serving import WITHOUT_TLS, Serving
 from etcd_operator.controllers.etcd_cluster.members.pod_facts import NOT_ITS_OWN, pod_facts
+from etcd_operator.formats import instant
 from etcd_operator.kube.pod_views import Pod, PodSpec
 from unit.passes.pods import BACK_OFF, NOW, OLD, RUNNING, YOUNG, annotated, ended, pod
 
@@ -55,6 +56,7 @@ def test_a_running_pod() -> None:
         ip="10.0.0.1",
         is_running=True,
         has_run=True,
+        created=instant(OLD),
         serving=WITHOUT_TLS,
     )
 

@@ -62,6 +62,20 @@ def lacks_leaf(found: Situation, client: ClientLeaf) -> bool:
     return client.leaf is None or is_due(found, client.leaf)
 
 
+def unchanged(found: Situation, due: Iterable[ObservedCertificates]) -> list[ObservedCertificates]:
+    """Those that get another bundle with the leafs of cert-manager that they have.
+
+    etcd reads it only as it starts, and no handshake shows it, so all are waited for at once.
+    """
+    if not found.record.leafs:
+        return []
+    return [
+        member
+        for member in due
+        if member.files is not None and not member.is_unwanted and not is_due(found, member.files.leaf)
+    ]
+
+
 def is_urgent(found: Situation, member: ObservedCertificates) -> bool:
     """Whether a member has nothing to lose by new files: the leaf that it has is refused anyhow, or soon.
 
@@ -102,13 +116,14 @@ def reads_bundle(found: Situation, name: str) -> bool:
 
 
 def cut_off(found: Situation) -> list[ObservedCertificates]:
-    """The members that run, and accept no leaf of the issuer."""
+    """The members that run, and refuse a leaf that is on record, or that the issuer signs."""
+    needed = {found.record.issuer, *(each.ca.key_id for each in found.record.leafs)}
     return [
         member
         for member in found.members
         if member.is_running
         and member.loaded is not None
-        and not accepts(member.loaded, found.record.issuer, found.now)
+        and not all(accepts(member.loaded, key_id, found.now) for key_id in needed)
     ]
 
 

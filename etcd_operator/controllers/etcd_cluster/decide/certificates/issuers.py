@@ -78,18 +78,19 @@ def refusal(found: Situation) -> str:
 
 
 def renamed(cas: Iterable[Description]) -> str:
-    """Which of them have the same key and other names, as a sentence; empty if none have.
+    """Which of them have the same key ID, and another name or key, as a sentence; empty if none have.
 
-    A bundle has one certificate for each key, and members refuse the leafs of the other.
+    A bundle has one certificate for each key ID, and members refuse the leafs of the other.
     """
-    subjects: dict[str, str] = {}
+    known: dict[str, Description] = {}
     for ca in cas:
-        former = subjects.setdefault(ca.key_id, ca.subject)
-        if former != ca.subject:
+        former = known.setdefault(ca.key_id, ca)
+        if former.identity != ca.identity:
             return (
-                f"the CAs {former[:80]} and {ca.subject[:80]} of cert-manager's issuer have the same key, by "
-                "which CAs are told apart: give the CA of the issuer another key, and renew the Certificates "
-                "of this cluster"
+                f"the CAs {former.subject[:80]} and {ca.subject[:80]} of cert-manager's issuer have the same "
+                "subject key identifier, by which CAs are told apart, and another name (or its encoding), or "
+                "another key: give the CA of the issuer another key, and renew the Certificates of this "
+                "cluster"
             )
     return ""
 

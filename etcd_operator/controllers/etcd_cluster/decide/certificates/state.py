@@ -129,6 +129,9 @@ class Files:
 
     leaf: Description  # that of the listener; the others of the same CA are replaced with it
     bundle: tuple[Description, ...]
+    # when the Secret was written, if it has leafs of cert-manager: one that is presented was maybe in the
+    # former content, too
+    written: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

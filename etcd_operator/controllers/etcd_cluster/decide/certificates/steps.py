@@ -167,7 +167,7 @@ def _deliver(found: Situation) -> Step | None:
     unproven = [member for member in facts.unproven(found) if member not in due]
     if found.record.phase is not Phase.REISSUING:
         unproven = [member for member in unproven if not facts.is_overdue(found, member)]
-    chosen = urgent or ([] if unproven else due[:1])
+    chosen = urgent or facts.unchanged(found, due) or ([] if unproven else due[:1])
     if not chosen and not clients:
         return None
     names = tuple(member.name for member in chosen)

@@ -141,7 +141,7 @@ def test_another_ca_is_trusted_and_loaded_before_what_it_has_signed_is_taken() -
         Phase.TRUSTING,
         None,
     )
-    assert action(replace(found, record=TRUSTED)) == Deliver(members=("m0",))
+    assert action(replace(found, record=TRUSTED)) == Deliver(members=("m0", "m1", "m2"))
     members = tuple(member(name, TRUSTED, loaded=(A,)) for name in ("m0", "m1"))
     assert action(replace(found, record=TRUSTED, members=members)) == Restart(members=("m0", "m1"))
     found = found_of(TRUSTED, OF_B)
@@ -311,6 +311,16 @@ def test_a_former_ca_that_signs_again_is_former_from_when_it_is_replaced_again()
     assert record.former == (("a", NOW + 2 * HOUR),)
 
 
+def test_members_that_refuse_any_leaf_on_record_are_restarted_without_a_quorum() -> None:
+    """As when the certificate of the operator alone has expired, and is issued by another CA."""
+    record = changed(TRUSTING, Change.TAKE, now=NOW, offered=MIXED)
+    assert record.issuer == "a"
+    members = tuple(member(name, record, loaded=(A,)) for name in ("m0", "m1"))
+    step = first_aid(found_of(record, MIXED, members=members, obstacle="a quorum"))
+    assert step is not None
+    assert step.action == Restart(members=("m0",), is_forced=True)
+
+
 def crowded(number: int) -> Record:
     """So many CAs are trusted."""
     cas = (*(ca(f"former {each}") for each in range(number - 1)), B)
@@ -342,7 +352,7 @@ def test_no_more_cas_are_trusted_than_can_be_read(number: int, after: timedelta,
     assert action(replace(found, keeps=HOUR)) == Alter(Change.FORGET)
 
 
-RENAMED = replace(ca("a", since=NOW + DAY), subject="CN=renamed")
+RENAMED = replace(ca("a", since=NOW + DAY), subject="CN=renamed", identity="renamed")
 
 
 @pytest.mark.parametrize(
@@ -356,10 +366,10 @@ def test_a_ca_with_another_name_and_the_same_key_is_refused(renamed: Description
     assert step is not None
     assert (step.action, step.reason) == (None, "TLSInvalid")
     assert "CN=renamed" in step.message
-    assert "have the same key" in step.message
+    assert "have the same subject key identifier" in step.message
     assert first_aid(found) is None
     assert action(replace(found, now=NOW + 10 * DAY)) is None
-    trusting = found_of(TRUSTED, (replace(OF_B[0], ca=replace(B, subject="CN=renamed")),))
+    trusting = found_of(TRUSTED, (replace(OF_B[0], ca=replace(B, subject="CN=renamed", identity="renamed")),))
     assert action(trusting) == Alter(Change.END)
 
 
