@@ -9,7 +9,7 @@ import pytest
 
 from e2e.support.clusters import Document, each_kind, ephemeral
 from e2e.support.issuing import CertManager, cert_manager
-from e2e.support.resizing import resize
+from e2e.support.resizing import scale
 from e2e.support.space import Space
 from e2e.test_tls import etcdctl, settled, start_client
 from etcd_operator.kube import resources
@@ -44,7 +44,8 @@ def made(space: Space, issuer: CertManager, kind: Any) -> Document:
 def test_a_client_of_the_same_issuer_is_served_while_members_come(space: Space) -> None:
     with cert_manager(space) as issuer:
         document = made(space, issuer, ephemeral)
-        document = resize(space, document, 4)
+        document = scale(space, document, 4)
+        settled(space, document)
         assert etcdctl(space, document, "get", "key").split() == ["key", "value"]
 
 
