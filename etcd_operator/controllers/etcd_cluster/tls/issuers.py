@@ -86,10 +86,8 @@ class Issuers:
     clock: Clock
     dialect: Dialect[Any]
     reads: Reads
-    # what was found for what is wanted, and until when it is believed (monotonic)
-    _known: dict[Key, tuple[_Wanted, Found, float]] = field(default_factory=dict, repr=False)
-    # why Certificates could not be listed, and until when that is believed (monotonic)
-    _failed: dict[Key, tuple[OperatorError, float]] = field(default_factory=dict, repr=False)
+    # what was found for what is wanted, or why nothing can be listed, until when it is believed (monotonic)
+    _known: dict[Key, tuple[_Wanted, Found | OperatorError, float]] = field(default_factory=dict, repr=False)
     # when cert-manager was last asked for something else (monotonic)
     _requested: dict[Key, float] = field(default_factory=dict)
 
@@ -103,14 +101,13 @@ class Issuers:
             return NONE
         before, known, until = self._known.get(desired.key, ({}, NONE, 0.0))
         if before == wanted and self.clock.monotonic() < until:
+            if isinstance(known, OperatorError):
+                raise known.with_traceback(None)
             return known
-        error, until = self._failed.get(desired.key, (None, 0.0))
-        if error is not None and self.clock.monotonic() < until:
-            raise error.with_traceback(None)
         try:
             listed = self._listed(desired)
         except (RetryableError, TerminalError) as error:
-            self._failed[desired.key] = error, self.clock.monotonic() + UNISSUED_SECONDS
+            self._known[desired.key] = wanted, error, self.clock.monotonic() + UNISSUED_SECONDS
             raise
         found = self._evaluated(desired, zone, wanted, listed)
         is_ready = all(each.is_ready for each in listed.values())
@@ -125,7 +122,6 @@ class Issuers:
         Raises NotInstalled, Overridden if they are stored otherwise, and the errors of `Objects`.
         """
         self._known.pop(scope.desired.key, None)
-        self._failed.pop(scope.desired.key, None)
         self._requested[scope.desired.key] = self.clock.monotonic()
         listed, wanted = self._listed(scope.desired), self._wanted(scope.desired, zone).values()
         for body in wanted:
@@ -141,7 +137,6 @@ class Issuers:
     def forget(self, key: Key) -> None:
         """The cluster is deleted."""
         self._known.pop(key, None)
-        self._failed.pop(key, None)
         self._requested.pop(key, None)
 
     def _wanted(self, desired: DesiredCluster, zone: str) -> _Wanted:
