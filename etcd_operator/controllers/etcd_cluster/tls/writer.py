@@ -30,7 +30,7 @@ from etcd_operator.controllers.etcd_cluster.manifests.tls import secret_name
 from etcd_operator.controllers.etcd_cluster.members.protocol import Scope
 from etcd_operator.controllers.etcd_cluster.tls.authorities import AuthorityStore
 from etcd_operator.controllers.etcd_cluster.tls.holdings import Holdings, sides_of
-from etcd_operator.controllers.etcd_cluster.tls.issuers import Found, Issuers
+from etcd_operator.controllers.etcd_cluster.tls.issuers import NONE, Found, Issuers
 from etcd_operator.controllers.shared.failures import reason_of
 from etcd_operator.controllers.shared.manifests.secret import encoded, replacement
 from etcd_operator.errors import Conflict, NotLeading, OperatorError, RetryableError
@@ -194,6 +194,8 @@ class CertificateWriter:
 
     def issued(self, desired: DesiredCluster) -> Found:
         """What cert-manager has issued. Raises as `Issuers.found`."""
+        if desired.secured.peer_issuer is None and desired.secured.client_issuer is None:
+            return NONE  # the zone of names need not be read
         return self.issuers.found(desired, self._zone(desired))
 
     def _zone(self, desired: DesiredCluster) -> str:
